@@ -1,0 +1,109 @@
+// Which folder of packages/spillway/src may import which. The table is the architecture: a mechanism
+// that needs a row widened is usually in the wrong folder. Tests are exempt.
+
+const SRC = '^packages/spillway/src/'
+const TEST = '\\.test\\.ts$'
+
+// shared/ speaks to the port; which store stands behind it is the application's choice.
+const STORE_PORT = 'store/[^/]+\\.ts$'
+const MECHANISMS = ['core/', 'local/', 'shared/', 'store/']
+const AROUND_A_GUARD = [...MECHANISMS, 'guard/']
+
+const MAY_IMPORT = {
+  core: [],
+  local: ['core/'],
+  store: ['core/'],
+  shared: ['core/', STORE_PORT],
+  guard: MECHANISMS,
+  degrade: AROUND_A_GUARD,
+  health: AROUND_A_GUARD,
+  http: AROUND_A_GUARD,
+  observe: AROUND_A_GUARD,
+  testing: [''],
+}
+
+const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
+  name: `${folder}-imports`,
+  comment: `${folder}/ may import only: ${allowed.join(', ') || 'itself'}`,
+  severity: 'error',
+  from: { path: `${SRC}${folder}/`, pathNot: TEST },
+  to: { path: SRC, pathNot: `${SRC}(${[`${folder}/`, ...allowed].join('|')})` },
+}))
+
+// The worker bulkhead wraps a pool the application installs; nothing else may need a package.
+const WORKER_BULKHEAD = `${SRC}local/worker-bulkhead\\.ts$`
+const NOT_SHIPPED = ['npm-dev', 'npm-peer', 'npm-no-pkg', 'npm-unknown', 'unknown']
+
+module.exports = {
+  forbidden: [
+    ...folderRules,
+    {
+      name: 'folder-without-a-row',
+      comment: 'a new folder (or a file beside index.ts) needs a row in MAY_IMPORT first',
+      severity: 'error',
+      from: {
+        path: SRC,
+        pathNot: [TEST, `${SRC}index\\.ts$`, `${SRC}(${Object.keys(MAY_IMPORT).join('|')})/`],
+      },
+      to: {},
+    },
+    {
+      name: 'testing-is-for-tests',
+      comment: 'fakes and conformance suites never reach production code',
+      severity: 'error',
+      from: { path: SRC, pathNot: [TEST, `${SRC}testing/`] },
+      to: { path: `${SRC}testing/` },
+    },
+    {
+      name: 'no-test-imports',
+      comment: 'a test file is nobody else’s dependency',
+      severity: 'error',
+      from: { path: SRC, pathNot: TEST },
+      to: { path: TEST },
+    },
+    {
+      name: 'no-cycles',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
+    {
+      name: 'no-unshipped-packages',
+      comment:
+        'users install none of our devDependencies; piscina is local/worker-bulkhead.ts only',
+      severity: 'error',
+      from: { path: SRC, pathNot: [TEST, WORKER_BULKHEAD] },
+      to: { dependencyTypes: NOT_SHIPPED },
+    },
+    {
+      name: 'worker-bulkhead-packages',
+      comment: 'piscina is the one optional peer',
+      severity: 'error',
+      from: { path: WORKER_BULKHEAD },
+      to: { dependencyTypes: NOT_SHIPPED, pathNot: '(^|/)node_modules/piscina/' },
+    },
+    {
+      name: 'no-self-import',
+      comment: 'importing the package by its own name would walk around the folder rules',
+      severity: 'error',
+      from: { path: SRC, pathNot: TEST },
+      to: { path: '^packages/spillway/dist/' },
+    },
+    {
+      // Not for tests: what they import by the package's own name exists only after a build.
+      name: 'resolvable',
+      severity: 'error',
+      from: { path: SRC, pathNot: TEST },
+      to: { couldNotResolve: true },
+    },
+  ],
+  options: {
+    doNotFollow: { path: ['node_modules', '/dist/'] },
+    // A type-only import ties two folders together just as well.
+    tsPreCompilationDeps: true,
+    enhancedResolveOptions: {
+      exportsFields: ['exports'],
+      conditionNames: ['types', 'import', 'default'],
+    },
+  },
+}

@@ -1,0 +1,69 @@
+/**
+ * Time, injected. Everything in the library that asks what time it is, or waits, does so through a
+ * `Clock`: the real one below, or the virtual one in `spillway/testing`.
+ */
+export interface Clock {
+  /** Milliseconds that never run backwards, with fractions. Only differences mean anything. */
+  now(): number
+  /** Milliseconds since the Unix epoch, for dates that come from outside. */
+  wallMs(): number
+  /** Calls `run` once, when `delayMs` have passed and never before. Keeps the process alive. */
+  schedule(delayMs: number, run: () => void): Timer
+}
+
+/** A scheduled call. Every method may be called at any time, any number of times. */
+export interface Timer {
+  cancel(): void
+  /** Let the process end although this timer is armed. */
+  unref(): void
+  /** Undo `unref`. */
+  ref(): void
+}
+
+/** `setTimeout` takes a 32-bit delay and fires at once beyond it; longer waits are done in legs. */
+const LONGEST_LEG_MS = 2 ** 31 - 1
+
+class SystemTimer implements Timer {
+  readonly #dueMs: number
+  readonly #run: () => void
+  #handle: NodeJS.Timeout
+  #keepsAlive = true
+
+  constructor(delayMs: number, run: () => void) {
+    this.#dueMs = performance.now() + delayMs
+    this.#run = run
+    this.#handle = this.#arm(delayMs)
+  }
+
+  cancel(): void {
+    clearTimeout(this.#handle)
+  }
+
+  unref(): void {
+    this.#keepsAlive = false
+    this.#handle.unref()
+  }
+
+  ref(): void {
+    this.#keepsAlive = true
+    this.#handle.ref()
+  }
+
+  #arm(delayMs: number): NodeJS.Timeout {
+    return setTimeout(() => this.#fire(), Math.min(Math.ceil(delayMs), LONGEST_LEG_MS))
+  }
+
+  /** Node's timers count whole milliseconds and can be up to one early; we never are. */
+  #fire(): void {
+    const leftMs = this.#dueMs - performance.now()
+    if (leftMs <= 0) return this.#run()
+    this.#handle = this.#arm(leftMs)
+    if (!this.#keepsAlive) this.#handle.unref()
+  }
+}
+
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  wallMs: () => Date.now(),
+  schedule: (delayMs, run) => new SystemTimer(delayMs, run),
+}

@@ -1,0 +1,16 @@
+/** Durations as a person writes them: `250` (milliseconds), `'100ms'`, `'5s'`, `'1.5m'`, `'2h'`. */
+
+const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+export type Duration = number | `${number}${keyof typeof UNIT_MS}`
+
+const WRITTEN = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/
+
+/** Milliseconds, or nothing when the text is no duration. */
+export function parseDuration(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isNaN(value) ? undefined : value
+  if (typeof value !== 'string') return undefined
+  const [, amount, unit] = WRITTEN.exec(value.trim()) ?? []
+  if (amount === undefined || unit === undefined) return undefined
+  return Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS]
+}

@@ -1,0 +1,62 @@
+/**
+ * What happens inside, as one typed stream on the diagnostics channel `spillway`. Publishing costs
+ * nothing while nobody listens: callers ask `listening()` before they build an event.
+ */
+import { channel } from 'node:diagnostics_channel'
+import type { ErrorCode } from './errors.js'
+
+export type SpillwayEvent =
+  | {
+      type: 'bulkhead.refused'
+      name: string
+      code: ErrorCode
+      active: number
+      waiting: number
+      limit: number
+    }
+  /** Work went on past its grace after a timeout: its slot is given away although it still runs. */
+  | { type: 'bulkhead.overdue'; name: string; graceMs: number }
+  | { type: 'limiter.refused'; name: string; cost: number; retryAfterMs: number }
+  | { type: 'timeout.fired'; name: string; kind: string; limitMs: number }
+  | { type: 'retry.scheduled'; name: string; attempt: number; delayMs: number; error: unknown }
+  | { type: 'retry.stopped'; name: string; attempt: number; because: string; error: unknown }
+  /** A function handed to Spillway threw; the default was used in its place. */
+  | { type: 'callback.failed'; name: string; callback: string; error: unknown }
+
+export const EVENT_CHANNEL = 'spillway'
+
+const stream = channel(EVENT_CHANNEL)
+
+export function listening(): boolean {
+  return stream.hasSubscribers
+}
+
+export function emit(event: SpillwayEvent): void {
+  stream.publish(event)
+}
+
+/**
+ * Hears every event of this process; returns what stops it. A listener that throws is ignored: a
+ * faulty log line must not take the pod down.
+ */
+export function onEvent(listener: (event: SpillwayEvent) => void): () => void {
+  const subscriber = (event: unknown) => {
+    try {
+      listener(event as SpillwayEvent)
+    } catch {}
+  }
+  stream.subscribe(subscriber)
+  return () => {
+    stream.unsubscribe(subscriber)
+  }
+}
+
+/** Calls a user's function; if it throws, says so on the stream and answers with the fallback. */
+export function callSafely<T>(name: string, callback: string, call: () => T, fallback: T): T {
+  try {
+    return call()
+  } catch (error) {
+    if (listening()) emit({ type: 'callback.failed', name, callback, error })
+    return fallback
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * Options, validated once, at construction. A check reads one value and either returns it in its
+ * final form or notes a problem with the option's path; all problems are reported together.
+ */
+import { type Duration, parseDuration } from './duration.js'
+import { suggest } from './suggest.js'
+
+export interface OptionProblem {
+  /** Where the value stands, such as `bulkhead.queue.size`. */
+  path: string
+  /** What was expected and what was found. */
+  message: string
+}
+
+export class OptionsError extends TypeError {
+  readonly code = 'INVALID_OPTIONS'
+  readonly problems: readonly OptionProblem[]
+
+  constructor(problems: readonly OptionProblem[]) {
+    super(problems.map(({ path, message }) => `${path}: ${message}`).join('\n'))
+    this.name = 'OptionsError'
+    this.problems = problems
+  }
+}
+
+/** Reads a value found at `path`. What it returns counts only if it noted no problem. */
+export type Check<T> = (value: unknown, path: string, problems: OptionProblem[]) => T
+
+export type Fields = Readonly<Record<string, Check<unknown>>>
+export type Checked<F extends Fields> = { [K in keyof F]: ReturnType<F[K]> }
+
+/** Reads `input`, or throws an `OptionsError` that names every mistake in it. */
+export function validate<T>(path: string, input: unknown, check: Check<T>): T {
+  const problems: OptionProblem[] = []
+  const value = check(input, path, problems)
+  if (problems.length > 0) throw new OptionsError(problems)
+  return value
+}
+
+export interface Range {
+  min: number
+  max?: number
+}
+
+export function integer(range: Range): Check<number> {
+  const expected = describeRange('integer', range)
+  return expecting(
+    (value): value is number => Number.isInteger(value) && within(value as number, range),
+    expected,
+  )
+}
+
+export function number(range: Range): Check<number> {
+  const expected = describeRange('number', range)
+  return expecting(
+    (value): value is number => typeof value === 'number' && within(value, range),
+    expected,
+  )
+}
+
+/** Milliseconds as a number, or a written duration. */
+export function duration(range: Range): Check<number> {
+  const expected = `${describeRange('number', range)} of milliseconds, or a duration such as '5s'`
+  return (value, path, problems) => {
+    const ms = parseDuration(value)
+    if (ms !== undefined && within(ms, range)) return ms
+    return complain(value, path, problems, expected)
+  }
+}
+
+export function text(): Check<string> {
+  return expecting(
+    (value): value is string => typeof value === 'string' && value !== '',
+    'a non-empty string',
+  )
+}
+
+export function flag(): Check<boolean> {
+  return expecting((value): value is boolean => typeof value === 'boolean', 'true or false')
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: any function is a function
+export function func<F extends (...args: any[]) => unknown>(): Check<F> {
+  return expecting((value): value is F => typeof value === 'function', 'a function')
+}
+
+/** An object that has the methods named, such as a clock. */
+export function having<T>(what: string, ...methods: (keyof T & string)[]): Check<T> {
+  return expecting(
+    (value): value is T =>
+      typeof value === 'object' &&
+      value !== null &&
+      methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
+    what,
+  )
+}
+
+export function oneOf<const T extends string>(...words: T[]): Check<T> {
+  const expected = `one of ${words.map((word) => `'${word}'`).join(', ')}`
+  return (value, path, problems) => {
+    if ((words as unknown[]).includes(value)) return value as T
+    const close = typeof value === 'string' ? suggest(value, words) : undefined
+    return complain(value, path, problems, expected, close)
+  }
+}
+
+/** Either of two forms; the second one's complaint is the one the user reads. */
+export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
+  return (value, path, problems) => {
+    const trial: OptionProblem[] = []
+    const result = first(value, path, trial)
+    return trial.length === 0 ? result : second(value, path, problems)
+  }
+}
+
+export function optional<T>(check: Check<T>): Check<T | undefined>
+export function optional<T>(check: Check<T>, fallback: T): Check<T>
+export function optional<T>(check: Check<T>, fallback?: T): Check<T | undefined> {
+  return (value, path, problems) => (value === undefined ? fallback : check(value, path, problems))
+}
+
+export function arrayOf<T>(check: Check<T>): Check<T[]> {
+  return (value, path, problems) => {
+    if (!Array.isArray(value)) return complain(value, path, problems, 'an array')
+    return value.map((item, index) => check(item, `${path}[${index}]`, problems))
+  }
+}
+
+/** An object with these fields and no others. */
+export function object<F extends Fields>(fields: F): Check<Checked<F>> {
+  const known = Object.keys(fields)
+  return (value, path, problems) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      return complain(value, path, problems, 'an object')
+    }
+    for (const key of Object.keys(value)) {
+      if (Object.hasOwn(fields, key)) continue
+      const close = suggest(key, known)
+      const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
+      problems.push({ path: `${path}.${key}`, message: `unknown option; ${hint}` })
+    }
+    const checked: Record<string, unknown> = {}
+    for (const [key, check] of Object.entries(fields)) {
+      checked[key] = check((value as Record<string, unknown>)[key], `${path}.${key}`, problems)
+    }
+    return checked as Checked<F>
+  }
+}
+
+function expecting<T>(test: (value: unknown) => value is T, expected: string): Check<T> {
+  return (value, path, problems) =>
+    test(value) ? value : complain(value, path, problems, expected)
+}
+
+function complain(
+  value: unknown,
+  path: string,
+  problems: OptionProblem[],
+  expected: string,
+  close?: string,
+): never {
+  const hint = close === undefined ? '' : `; did you mean '${close}'?`
+  const found = value === undefined ? 'nothing' : show(value)
+  problems.push({ path, message: `must be ${expected}, got ${found}${hint}` })
+  // The value is never used: `validate` throws once all problems are known.
+  return undefined as never
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'function') return 'a function'
+  if (Array.isArray(value)) return 'an array'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return String(value)
+}
+
+function within(value: number, { min, max = Number.MAX_VALUE }: Range): boolean {
+  return value >= min && value <= max
+}
+
+function describeRange(kind: 'integer' | 'number', { min, max }: Range): string {
+  const article = kind === 'integer' ? 'an' : 'a'
+  if (max !== undefined) return `${article} ${kind} from ${min} to ${max}`
+  if (kind === 'integer' && min === 1) return 'a positive integer'
+  return `${article} ${kind} of at least ${min}`
+}
+
+export type { Duration }

@@ -1,0 +1,156 @@
+/**
+ * What a call's end says about the downstream, which is not the same as whether the caller got what
+ * it wanted: a 404 is a healthy answer, a 429 a request to slow down, a hang-up says nothing.
+ */
+import { type ErrorCode, SpillwayError } from './errors.js'
+import { callSafely } from './events.js'
+import { retryAfterFromHeaders } from './retry-after.js'
+
+export type Outcome =
+  /** The downstream did its work. */
+  | 'success'
+  /** It did not: an error of its own, a broken connection, no answer in time. */
+  | 'failure'
+  /** It did, but took longer than `slowMs`. */
+  | 'slow'
+  /** It asks us to slow down. */
+  | 'throttled'
+  /** Says nothing about the downstream: the request was wrong, the caller left, we refused. */
+  | 'ignored'
+
+/** How a call ended: with a value or with an error, and after how long. */
+export type CallEnd = ({ value: unknown } | { error: unknown }) & {
+  /** Milliseconds the call took, where known. */
+  durationMs?: number
+  /** The caller's own signal: an abort that came from there is no failure. */
+  signal?: AbortSignal | undefined
+}
+
+export interface Verdict {
+  outcome: Outcome
+  /** Whether the same call could succeed if made again. */
+  retryable: boolean
+  /** How long the downstream asks us to wait. */
+  retryAfterMs?: number
+}
+
+export interface OutcomeOptions {
+  /** Milliseconds from which an answer counts as slow. Default: never. */
+  slowMs?: number
+  /**
+   * Your own word on how a call ended: a whole or partial verdict, or nothing to keep the default.
+   */
+  classify?: (end: CallEnd) => Partial<Verdict> | Outcome | undefined
+  /** Time of day, for Retry-After dates. */
+  wallMs?: number
+}
+
+export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
+  const standard = 'error' in end ? judgeError(end.error, end, options) : judgeValue(end, options)
+  const { classify } = options
+  if (classify === undefined) return standard
+  const own = callSafely('outcome', 'classify', () => classify(end), undefined)
+  if (own === undefined) return standard
+  if (typeof own !== 'string') return { ...standard, ...own }
+  return { ...standard, outcome: own, retryable: own === 'failure' || own === 'throttled' }
+}
+
+/** Of Spillway's own decisions, only these were taken after the downstream had been called. */
+const DECIDED_AFTER_THE_CALL: ReadonlySet<ErrorCode> = new Set(['CALL_TIMEOUT', 'VENDOR_ERROR'])
+
+function judgeError(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
+  const verdict = judgeErrorKind(error, end, options)
+  const facts = asRecord(error)
+  // An error may know better than its kind.
+  if (typeof facts.retryable === 'boolean') verdict.retryable = facts.retryable
+  return verdict
+}
+
+function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
+  if (error instanceof SpillwayError) return judgeOwnError(error)
+  const facts = asRecord(error)
+  if (end.signal?.aborted && (error === end.signal.reason || facts.name === 'AbortError')) {
+    return hungUp(end, options)
+  }
+  // Nobody who was waiting hung up, yet the call was aborted: someone gave up on it.
+  if (facts.name === 'AbortError') return { outcome: 'ignored', retryable: false }
+  if (facts.name === 'TimeoutError') return { outcome: 'failure', retryable: true }
+  const status = statusOf(facts)
+  if (status !== undefined) {
+    return judgeStatus(status, facts.headers ?? asRecord(facts.response).headers, options)
+  }
+  return { outcome: 'failure', retryable: !isBug(error) }
+}
+
+function judgeOwnError(error: SpillwayError): Verdict {
+  // Time ran out while the downstream had the call: it was too slow for this caller.
+  const ranOut = error.code === 'DEADLINE_EXCEEDED' && error.details.called === true
+  const called = DECIDED_AFTER_THE_CALL.has(error.code)
+  return { outcome: called || ranOut ? 'failure' : 'ignored', retryable: called }
+}
+
+/** A caller that leaves early says nothing; one that waited past `slowMs` says a lot. */
+function hungUp({ durationMs }: CallEnd, { slowMs }: OutcomeOptions): Verdict {
+  const late = slowMs !== undefined && durationMs !== undefined && durationMs >= slowMs
+  return { outcome: late ? 'slow' : 'ignored', retryable: false }
+}
+
+function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions): Verdict {
+  const { value } = end
+  if (value instanceof Response) {
+    const verdict = judgeStatus(value.status, value.headers, options)
+    if (verdict.outcome !== 'success') return verdict
+  }
+  const slow = options.slowMs !== undefined && (end.durationMs ?? 0) >= options.slowMs
+  return { outcome: slow ? 'slow' : 'success', retryable: false }
+}
+
+/** Statuses in the 5xx range that a repetition would only meet again. */
+const PERMANENT = new Set([501, 505])
+
+/** From an HTTP status; headers may say when to come back. */
+export function judgeStatus(
+  status: number,
+  headers?: unknown,
+  options: Pick<OutcomeOptions, 'wallMs'> = {},
+): Verdict {
+  if (status === 429) return waiting({ outcome: 'throttled', retryable: true }, headers, options)
+  if (status >= 500) {
+    const verdict: Verdict = { outcome: 'failure', retryable: !PERMANENT.has(status) }
+    return waiting(verdict, headers, options)
+  }
+  // 408: it waited for us in vain; 425: too early, meant to be repeated.
+  if (status === 408) return waiting({ outcome: 'failure', retryable: true }, headers, options)
+  if (status === 425) return waiting({ outcome: 'ignored', retryable: true }, headers, options)
+  return { outcome: status >= 400 ? 'ignored' : 'success', retryable: false }
+}
+
+function waiting(verdict: Verdict, headers: unknown, { wallMs }: OutcomeOptions): Verdict {
+  const retryAfterMs = retryAfterFromHeaders(headers, wallMs ?? Date.now())
+  return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs }
+}
+
+/** HTTP clients disagree on where an error keeps its status. */
+function statusOf(error: Record<string, unknown>): number | undefined {
+  const candidates = [error.status, error.statusCode, asRecord(error.response).status]
+  return candidates.find(
+    (status): status is number => Number.isInteger(status) && Number(status) >= 100,
+  )
+}
+
+/**
+ * The caller's own mistakes (a typo, a wrong argument) look the same the second time. `fetch` says
+ * TypeError when the network fails, but then names a cause.
+ */
+function isBug(error: unknown): boolean {
+  const bug =
+    error instanceof TypeError ||
+    error instanceof ReferenceError ||
+    error instanceof RangeError ||
+    error instanceof SyntaxError
+  return bug && error.cause === undefined
+}
+
+function asRecord(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+}

@@ -1,0 +1,68 @@
+/**
+ * One deadline divided over the steps of a request. Each step gets its weight's share of the time
+ * that is left when it starts, so an early step cannot eat what later ones need, and what it leaves
+ * unused flows on to them.
+ */
+import type { Clock } from './clock.js'
+import { systemClock } from './clock.js'
+import { currentDeadline, Deadline, earlierOf, runWithDeadline } from './deadline.js'
+import type { Check } from './options.js'
+import { type Duration, duration, having, number, object, optional, validate } from './options.js'
+
+export interface TimeBudgetOptions {
+  /** Time for all steps together; an earlier deadline of the request wins. */
+  totalMs: Duration
+  /** The steps with their weights: `{ auth: 1, search: 3, answer: 6 }`. */
+  steps: Readonly<Record<string, number>>
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+export interface TimeBudget {
+  /** Starts a step: its deadline, as a share of what is left. A step can be started once. */
+  step(name: string): Deadline
+  /** Starts a step and runs `fn` under its deadline. */
+  run<T>(name: string, fn: () => T): T
+  remainingMs(): number
+}
+
+const readOptions = object({
+  totalMs: duration({ min: 0 }),
+  steps: weights,
+  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+})
+
+function weights(value: unknown, path: string, problems: Parameters<Check<unknown>>[2]) {
+  const names = typeof value === 'object' && value !== null ? Object.keys(value) : []
+  if (names.length === 0) {
+    problems.push({ path, message: 'must be an object of step names and weights' })
+  }
+  const weight = number({ min: Number.MIN_VALUE })
+  const fields = Object.fromEntries(names.map((name) => [name, weight]))
+  return object(fields)(value ?? {}, path, problems)
+}
+
+export function createTimeBudget(options: TimeBudgetOptions): TimeBudget {
+  const { totalMs, steps, clock } = validate('timeBudget', options, readOptions)
+  const own = new Deadline(clock.now() + totalMs, clock)
+  const whole = earlierOf(currentDeadline(), own) ?? own
+  const waiting = new Map(Object.entries(steps))
+
+  function step(name: string): Deadline {
+    const weight = waiting.get(name)
+    if (weight === undefined) {
+      const known = Object.keys(steps).join(', ')
+      throw new RangeError(`timeBudget.step: '${name}' is unknown or was started before (${known})`)
+    }
+    let weightLeft = 0
+    for (const each of waiting.values()) weightLeft += each
+    waiting.delete(name)
+    return new Deadline(clock.now() + (whole.remainingMs() * weight) / weightLeft, clock)
+  }
+
+  return {
+    step,
+    run: (name, fn) => runWithDeadline(step(name), fn),
+    remainingMs: () => whole.remainingMs(),
+  }
+}

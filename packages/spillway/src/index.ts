@@ -1,0 +1,30 @@
+export { type Clock, systemClock, type Timer } from './core/clock.js'
+export {
+  createDeadline,
+  currentDeadline,
+  Deadline,
+  earlierOf,
+  runWithDeadline,
+} from './core/deadline.js'
+export type { Duration } from './core/duration.js'
+export {
+  type Details,
+  type ErrorCode,
+  type Scope,
+  SpillwayError,
+  type SpillwayErrorInit,
+  type Stage,
+} from './core/errors.js'
+export { EVENT_CHANNEL, onEvent, type SpillwayEvent } from './core/events.js'
+export { type OptionProblem, OptionsError } from './core/options.js'
+export {
+  type CallEnd,
+  judge,
+  judgeStatus,
+  type Outcome,
+  type OutcomeOptions,
+  type Verdict,
+} from './core/outcome.js'
+export type { Random } from './core/random.js'
+export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
+export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'

@@ -1,0 +1,43 @@
+export type { AdaptiveOptions } from './adaptive-limit.js'
+export { type Attempt, attemptsOf } from './attempts.js'
+export type { BackoffOptions } from './backoff.js'
+export {
+  type Bulkhead,
+  type BulkheadOptions,
+  type BulkheadSnapshot,
+  createBulkhead,
+} from './bulkhead.js'
+export { type BulkheadRegistry, createBulkheadRegistry } from './bulkhead-registry.js'
+export {
+  createPodMetrics,
+  type PodMetrics,
+  type PodMetricsOptions,
+  type PodMetricsSnapshot,
+} from './pod-metrics.js'
+export {
+  createRateLimiter,
+  type RateLimiter,
+  type RateLimiterOptions,
+} from './rate-limiter/rate-limiter.js'
+export type { Registry } from './registry.js'
+export { createRetry, type Retry, type RetryOptions, type RetryResult } from './retry.js'
+export {
+  createRetryBudget,
+  type RetryBudget,
+  type RetryBudgetOptions,
+  type RetryConditions,
+} from './retry-budget.js'
+export type { RetryContext, RetryFunction, RetryRunOptions } from './retry-call.js'
+export {
+  createTimeout,
+  type Timeout,
+  type TimeoutContext,
+  type TimeoutOptions,
+} from './timeout.js'
+export {
+  createWorkerBulkhead,
+  createWorkerBulkheadRegistry,
+  type WorkerBulkhead,
+  type WorkerBulkheadOptions,
+  type WorkerBulkheadRegistry,
+} from './worker-bulkhead.js'

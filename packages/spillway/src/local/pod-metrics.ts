@@ -1,0 +1,101 @@
+/**
+ * How this pod is doing, over the last seconds: error rate, time in line, calls per second, latency
+ * percentiles. What local decisions (retry budget, load shedding, adaptive timeouts) are made from;
+ * not a replacement for your monitoring. Recording is O(1) and allocates nothing.
+ */
+import { type Clock, systemClock } from '../core/clock.js'
+import { type Duration, duration, having, object, optional, validate } from '../core/options.js'
+import type { Outcome } from '../core/outcome.js'
+import { RollingCounter } from './rolling-counter.js'
+import { RollingHistogram } from './rolling-histogram.js'
+
+export interface PodMetricsOptions {
+  /** How far back figures look. At least 100 ms. Default: 10 seconds. */
+  windowMs?: Duration
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+export interface PodMetricsSnapshot {
+  /** Calls recorded in the window, whatever their outcome. */
+  calls: number
+  /** Failures ÷ (successes + slow ones + failures), 0 to 1; zero without calls. */
+  errorRate: number
+  /** Average milliseconds in line. */
+  queueWaitMs: number
+  /** Calls per second. */
+  rps: number
+  p50Ms: number
+  p95Ms: number
+  p99Ms: number
+}
+
+export interface PodMetrics {
+  record(durationMs: number, outcome: Outcome): void
+  recordQueueWait(waitMs: number): void
+  errorRate(): number
+  queueWaitMs(): number
+  /** Milliseconds that this fraction (0 to 1) of the calls did not exceed. */
+  percentile(fraction: number): number
+  snapshot(): PodMetricsSnapshot
+}
+
+const SLICES = 20
+
+const readOptions = object({
+  windowMs: optional(duration({ min: 100 }), 10_000),
+  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+})
+
+export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
+  const { windowMs, clock } = validate('podMetrics', options, readOptions)
+  const counter = () => new RollingCounter(windowMs, SLICES)
+  const calls = counter()
+  const judged = counter()
+  const failures = counter()
+  const waits = counter()
+  const waitedMs = counter()
+  const latencies = new RollingHistogram(windowMs)
+  const startedMs = clock.now()
+
+  const errorRate = () => ratio(failures.total(clock.now()), judged.total(clock.now()))
+  const queueWaitMs = () => ratio(waitedMs.total(clock.now()), waits.total(clock.now()))
+  const percentile = (fraction: number) => latencies.percentile(clock.now(), fraction)
+
+  return {
+    record(durationMs, outcome) {
+      const now = clock.now()
+      calls.add(now, 1)
+      latencies.record(now, durationMs)
+      if (outcome === 'ignored' || outcome === 'throttled') return
+      judged.add(now, 1)
+      if (outcome === 'failure') failures.add(now, 1)
+    },
+    recordQueueWait(waitMs) {
+      const now = clock.now()
+      waits.add(now, 1)
+      waitedMs.add(now, waitMs)
+    },
+    errorRate,
+    queueWaitMs,
+    percentile,
+    snapshot() {
+      const now = clock.now()
+      // A pod that has just started has not had a whole window yet.
+      const seenMs = Math.min(calls.windowMs, Math.max(1_000, now - startedMs))
+      return {
+        calls: calls.total(now),
+        errorRate: errorRate(),
+        queueWaitMs: queueWaitMs(),
+        rps: (calls.total(now) * 1_000) / seenMs,
+        p50Ms: percentile(0.5),
+        p95Ms: percentile(0.95),
+        p99Ms: percentile(0.99),
+      }
+    },
+  }
+}
+
+function ratio(part: number, whole: number): number {
+  return whole === 0 ? 0 : part / whole
+}

@@ -1,0 +1,204 @@
+/**
+ * So much per time, counted in this pod alone. Smooths what this pod sends and protects it from its
+ * own bursts; a contract with a vendor needs the shared limiter, because the vendor counts all pods.
+ *
+ * Nobody overtakes: whoever waits is served in order, and only the head of the line has a timer.
+ */
+import { type Clock, systemClock, type Timer } from '../../core/clock.js'
+import { currentDeadline } from '../../core/deadline.js'
+import { closedError, refuse } from '../../core/errors.js'
+import { emit, listening } from '../../core/events.js'
+import {
+  type Duration,
+  duration,
+  having,
+  integer,
+  OptionsError,
+  object,
+  oneOf,
+  optional,
+  text,
+  validate,
+} from '../../core/options.js'
+import { Line } from '../line.js'
+import type { Algorithm } from './algorithm.js'
+import { fixedWindow } from './fixed-window.js'
+import { leakyBucket } from './leaky-bucket.js'
+import { slidingWindow } from './sliding-window.js'
+import { tokenBucket } from './token-bucket.js'
+
+export interface RateLimiterOptions {
+  /** Stands in errors and events. Default: `limiter`. */
+  name?: string
+  /** Units per window. A positive integer. */
+  limit: number
+  /** Length of the window. At least 1 ms. */
+  windowMs: Duration
+  /** What is promised; see the docs. Default: `token-bucket`. */
+  algorithm?: 'token-bucket' | 'leaky-bucket' | 'fixed-window' | 'sliding-window'
+  /** `token-bucket` only: units that may be taken at once after a quiet time. Default: `limit`. */
+  burst?: number
+  /** `sliding-window` only: how finely the window is cut, 1 to 1,000. Default: 32. */
+  slices?: number
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+export interface RateLimiter {
+  readonly name: string
+  /** Units that can be taken now. */
+  readonly remaining: number
+  /** Calls in line. */
+  readonly waiting: number
+  /** Takes `cost` (default 1) now, or takes nothing and says no. */
+  tryAcquire(cost?: number): boolean
+  /**
+   * Takes `cost` as soon as it is free, if that is within `waitMs` and before the request's
+   * deadline. Says no, having taken nothing, as soon as it is clear that it cannot be.
+   */
+  acquireWithin(
+    waitMs: Duration,
+    options?: { cost?: number; signal?: AbortSignal },
+  ): Promise<boolean>
+  /** Milliseconds until `cost` (default 1) could be taken, behind those in line. */
+  retryAfterMs(cost?: number): number
+  /** Refuses with CLOSED whoever waits or comes later. */
+  close(): void
+}
+
+const MAX_SLICES = 1_000
+
+const readOptions = object({
+  name: optional(text(), 'limiter'),
+  limit: integer({ min: 1 }),
+  windowMs: duration({ min: 1 }),
+  algorithm: optional(
+    oneOf('token-bucket', 'leaky-bucket', 'fixed-window', 'sliding-window'),
+    'token-bucket',
+  ),
+  burst: optional(integer({ min: 1 })),
+  slices: optional(integer({ min: 1, max: MAX_SLICES })),
+  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+})
+
+const YES = Promise.resolve(true)
+const NO = Promise.resolve(false)
+
+export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
+  return new LocalRateLimiter(validate('rateLimiter', options, readOptions))
+}
+
+function createAlgorithm(options: ReturnType<typeof readOptions>): Algorithm {
+  const { algorithm, limit, windowMs, burst, slices } = options
+  if (burst !== undefined && algorithm !== 'token-bucket') onlyFor('burst', 'token-bucket')
+  if (slices !== undefined && algorithm !== 'sliding-window') onlyFor('slices', 'sliding-window')
+  switch (algorithm) {
+    case 'token-bucket':
+      return tokenBucket(limit, windowMs, burst ?? limit)
+    case 'leaky-bucket':
+      return leakyBucket(limit, windowMs)
+    case 'fixed-window':
+      return fixedWindow(limit, windowMs)
+    case 'sliding-window':
+      return slidingWindow(limit, windowMs, slices ?? 32)
+  }
+}
+
+function onlyFor(option: string, algorithm: string): never {
+  const message = `only has a meaning with algorithm '${algorithm}'`
+  throw new OptionsError([{ path: `rateLimiter.${option}`, message }])
+}
+
+class LocalRateLimiter implements RateLimiter {
+  readonly name: string
+  readonly #clock: Clock
+  readonly #algorithm: Algorithm
+  readonly #line: Line
+  #timer: Timer | undefined
+  #closed = false
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    this.name = options.name
+    this.#clock = options.clock
+    this.#algorithm = createAlgorithm(options)
+    this.#line = new Line(options.clock, options.windowMs, () => this.#serve())
+  }
+
+  get remaining(): number {
+    return this.#line.length > 0 ? 0 : this.#algorithm.remaining(this.#clock.now())
+  }
+
+  get waiting(): number {
+    return this.#line.length
+  }
+
+  tryAcquire(cost = 1): boolean {
+    this.#checkCost(cost)
+    if (this.#closed) throw closedError('pace', this.name)
+    if (this.#line.length === 0 && this.#algorithm.tryTake(this.#clock.now(), cost)) return true
+    this.#noteRefusal(cost)
+    return false
+  }
+
+  acquireWithin(
+    waitMs: Duration,
+    { cost = 1, signal }: { cost?: number; signal?: AbortSignal } = {},
+  ): Promise<boolean> {
+    this.#checkCost(cost)
+    const willingMs = typeof waitMs === 'number' && waitMs >= 0 ? waitMs : readWait(waitMs)
+    if (signal?.aborted) return refuse(signal.reason)
+    if (this.#closed) return refuse(closedError('pace', this.name))
+    const now = this.#clock.now()
+    if (this.#line.length === 0 && this.#algorithm.tryTake(now, cost)) return YES
+    const patienceMs = Math.min(willingMs, currentDeadline()?.remainingMs() ?? willingMs)
+    if (this.#algorithm.waitMs(now, cost, this.#line.cost) > patienceMs) {
+      this.#noteRefusal(cost)
+      return NO
+    }
+    const admitted = this.#line.join({ patienceMs, cost, signal })
+    this.#serve()
+    return admitted
+  }
+
+  retryAfterMs(cost = 1): number {
+    this.#checkCost(cost)
+    return this.#algorithm.waitMs(this.#clock.now(), cost, this.#line.cost)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#line.close(() => closedError('pace', this.name))
+    this.#timer?.cancel()
+  }
+
+  /** Admits from the head of the line what fits, then sleeps exactly until the next one does. */
+  #serve(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    const now = this.#clock.now()
+    let head = this.#line.head
+    while (head !== undefined && this.#algorithm.tryTake(now, head.cost, head.sinceMs)) {
+      this.#line.admit(head)
+      head = this.#line.head
+    }
+    if (head === undefined) return
+    const delayMs = this.#algorithm.waitMs(now, head.cost, 0)
+    this.#timer = this.#clock.schedule(delayMs, () => this.#serve())
+  }
+
+  #noteRefusal(cost: number): void {
+    if (!listening()) return
+    const retryAfterMs = this.retryAfterMs(cost)
+    emit({ type: 'limiter.refused', name: this.name, cost, retryAfterMs })
+  }
+
+  #checkCost(cost: number): void {
+    const { capacity } = this.#algorithm
+    if (Number.isInteger(cost) && cost >= 1 && cost <= capacity) return
+    validate(`${this.name}.cost`, cost, integer({ min: 1, max: capacity }))
+  }
+}
+
+function readWait(waitMs: unknown): number {
+  return validate('waitMs', waitMs, duration({ min: 0 }))
+}

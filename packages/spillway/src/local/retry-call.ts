@@ -1,0 +1,192 @@
+/** One call under way that may be tried again: its attempts, and what becomes of it after each. */
+import type { Clock } from '../core/clock.js'
+import { currentDeadline, type Deadline } from '../core/deadline.js'
+import { refuse } from '../core/errors.js'
+import { emit, listening } from '../core/events.js'
+import { type CallEnd, judge, type OutcomeOptions, type Verdict } from '../core/outcome.js'
+import type { Random } from '../core/random.js'
+import { sleep } from '../core/sleep.js'
+import { isThenable, toPromise } from '../core/thenable.js'
+import { type Attempt, carryAttempts } from './attempts.js'
+import { type BackoffPolicy, backoffMs } from './backoff.js'
+import type { RetryBudget } from './retry-budget.js'
+import { decideRetry, type RetryDecision } from './retry-decision.js'
+
+export interface RetryContext {
+  /** 1 for the first attempt. */
+  readonly attempt: number
+  /** The caller's signal, passed on. */
+  readonly signal: AbortSignal | undefined
+}
+
+export type RetryFunction<T> = (context: RetryContext) => T | PromiseLike<T>
+
+export interface RetryRunOptions {
+  signal?: AbortSignal
+  /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
+  idempotent?: boolean
+  /** The downstream recognises a repetition by this key. */
+  idempotencyKey?: string
+}
+
+/** What all calls of one retry have in common. */
+export interface RetryPolicy extends BackoffPolicy {
+  name: string
+  attempts: number
+  budget: RetryBudget | undefined
+  maxRetryAfterMs: number
+  classify: OutcomeOptions['classify'] | undefined
+  clock: Clock
+  random: Random
+  /** What a successful attempt usually takes, learnt from calls that have a deadline. */
+  usualMs: number
+}
+
+type End<T> = { value: T } | { error: unknown }
+
+export class RetryCall<T> {
+  readonly #policy: RetryPolicy
+  readonly #fn: RetryFunction<T>
+  readonly #options: RetryRunOptions
+  readonly #deadline: Deadline | undefined
+  /** Told of every attempt, if anybody asked; without it only failures are worth a note. */
+  readonly #report: Attempt[] | undefined
+  #attempt = 1
+  #startMs = 0
+  /** The wait before this attempt. */
+  #delayMs = 0
+
+  constructor(
+    policy: RetryPolicy,
+    fn: RetryFunction<T>,
+    options: RetryRunOptions,
+    report: Attempt[] | undefined,
+  ) {
+    this.#policy = policy
+    this.#fn = fn
+    this.#options = options
+    this.#report = report
+    this.#deadline = currentDeadline()
+  }
+
+  /** Makes the first attempt. Nearly every call ends here, so it does without an async function. */
+  start(): Promise<T> {
+    const { signal } = this.#options
+    if (signal?.aborted) return refuse(signal.reason)
+    this.#policy.budget?.recordRequest()
+    let result: T | PromiseLike<T>
+    try {
+      result = this.#call()
+    } catch (error) {
+      return this.#goOn({ error })
+    }
+    if (!isThenable(result)) return Promise.resolve(this.#ended(result))
+    return toPromise(result).then(
+      (value) => this.#ended(value),
+      (error) => this.#goOn({ error }),
+    )
+  }
+
+  #call(): T | PromiseLike<T> {
+    this.#startMs = this.#policy.clock.now()
+    return this.#fn({ attempt: this.#attempt, signal: this.#options.signal })
+  }
+
+  #ended(value: T): T | Promise<T> {
+    const plain =
+      this.#report === undefined &&
+      this.#deadline === undefined &&
+      this.#policy.classify === undefined &&
+      !(value instanceof Response)
+    return plain ? value : this.#goOn({ value })
+  }
+
+  /** Judges how an attempt ended and makes further ones, until one is final. */
+  async #goOn(firstEnd: End<T>): Promise<T> {
+    const attempts = this.#report ?? []
+    const { signal } = this.#options
+    for (let end = firstEnd; ; end = await this.#again()) {
+      const durationMs = this.#policy.clock.now() - this.#startMs
+      const verdict = this.#judge({ ...end, durationMs, signal })
+      const { outcome } = verdict
+      attempts.push({ attempt: this.#attempt, delayMs: this.#delayMs, durationMs, outcome, ...end })
+      if ('value' in end && !verdict.retryable) {
+        this.#learn(durationMs)
+        return end.value
+      }
+      const decision = this.#decide(verdict)
+      this.#tell(decision, end)
+      if (!decision.retry) return conclude(end, attempts)
+      if ('value' in end) discard(end.value)
+      this.#delayMs = decision.delayMs
+      await sleep(this.#policy.clock, decision.delayMs, signal)
+    }
+  }
+
+  async #again(): Promise<End<T>> {
+    this.#attempt++
+    try {
+      return { value: await this.#call() }
+    } catch (error) {
+      return { error }
+    }
+  }
+
+  #judge(end: CallEnd): Verdict {
+    const { classify, clock } = this.#policy
+    return judge(end, { wallMs: clock.wallMs(), ...(classify && { classify }) })
+  }
+
+  #decide(verdict: Verdict): RetryDecision {
+    const { attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
+    const { idempotent, idempotencyKey } = this.#options
+    return decideRetry({
+      verdict,
+      attempt: this.#attempt,
+      attempts,
+      idempotent: idempotent !== false || idempotencyKey !== undefined,
+      delayMs: this.#nextDelayMs(verdict),
+      maxRetryAfterMs,
+      usualMs,
+      remainingMs: this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY,
+      payRetry: () => budget?.tryRetry(this.#attempt) ?? true,
+    })
+  }
+
+  #nextDelayMs({ retryAfterMs }: Verdict): number {
+    const { random, jitter, baseMs } = this.#policy
+    const ownMs = backoffMs(this.#policy, this.#attempt, this.#delayMs, random)
+    if (retryAfterMs === undefined) return ownMs
+    // Everybody was told the same moment; come a little after it, each at another time.
+    return Math.max(ownMs, retryAfterMs + (jitter === 'none' ? 0 : random() * baseMs))
+  }
+
+  /** A moving average, heavy on the recent. */
+  #learn(durationMs: number): void {
+    const { usualMs } = this.#policy
+    this.#policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8
+  }
+
+  #tell(decision: RetryDecision, end: End<T>): void {
+    if (!listening()) return
+    const { name } = this.#policy
+    const attempt = this.#attempt
+    const error = 'error' in end ? end.error : undefined
+    if (decision.retry) {
+      emit({ type: 'retry.scheduled', name, attempt, delayMs: decision.delayMs, error })
+    } else {
+      emit({ type: 'retry.stopped', name, attempt, because: decision.because, error })
+    }
+  }
+}
+
+function conclude<T>(end: End<T>, attempts: readonly Attempt[]): T {
+  if ('value' in end) return end.value
+  carryAttempts(end.error, attempts)
+  throw end.error
+}
+
+/** A response that nobody is going to read would keep its connection. */
+function discard(value: unknown): void {
+  if (value instanceof Response) value.body?.cancel().catch(() => {})
+}

@@ -1,0 +1,161 @@
+/**
+ * Time that passes only when told to, as fast as the machine can compute. Timers fire in order of
+ * their time, then of their arming; after each one every promise that can settle has settled before
+ * the next fires, as it would be in real time. Same program, same order, every run.
+ */
+import type { Clock, Timer } from '../core/clock.js'
+import { type HeapItem, TimerHeap } from './timer-heap.js'
+
+export interface VirtualClockOptions {
+  /** What `now()` says at the beginning. Default: 0. */
+  startMs?: number
+  /** Time of day at the beginning. Default: midnight, 1 January 2030 UTC. */
+  wallMs?: number
+}
+
+export interface VirtualClock extends Clock {
+  /** Timers armed that keep a process alive. Zero after everything was closed, or it leaks. */
+  readonly pending: number
+  /** Timers fired so far. */
+  readonly fired: number
+  /** Lets this much time pass, with everything that falls due in it. */
+  advance(ms: number): Promise<void>
+  /**
+   * Lets time pass, from timer to timer, until the promise is settled, and answers with what it
+   * settled with. Fails if it never will: no timer is left that could settle it.
+   */
+  until<T>(promise: PromiseLike<T>): Promise<T>
+  /** Lets time pass until no timer is armed that keeps the process alive. */
+  drain(): Promise<void>
+  /** Lets no time pass, but every promise settle that can. */
+  settle(): Promise<void>
+}
+
+/** Timers that re-arm themselves for ever must not hang a test for ever. */
+const MOST_EVENTS_IN_VAIN = 100_000
+
+/**
+ * Node comes to its immediates only when no microtask and no tick is left, whatever order they were
+ * queued in; awaiting a fixed number of microtasks would guess.
+ */
+function settle(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+class VirtualTimer implements Timer, HeapItem {
+  index = -1
+  keepsAlive = true
+
+  constructor(
+    readonly clock: VirtualClockImpl,
+    readonly dueMs: number,
+    readonly order: number,
+    readonly run: () => void,
+  ) {}
+
+  cancel(): void {
+    if (this.index !== -1) this.clock.disarm(this)
+  }
+
+  ref(): void {
+    if (this.keepsAlive) return
+    this.keepsAlive = true
+    if (this.index !== -1) this.clock.pending++
+  }
+
+  unref(): void {
+    if (!this.keepsAlive) return
+    this.keepsAlive = false
+    if (this.index !== -1) this.clock.pending--
+  }
+}
+
+class VirtualClockImpl implements VirtualClock {
+  pending = 0
+  fired = 0
+  readonly #heap = new TimerHeap<VirtualTimer>()
+  readonly #wallOffsetMs: number
+  #nowMs: number
+  #armed = 0
+
+  constructor({ startMs = 0, wallMs = Date.UTC(2030, 0, 1) }: VirtualClockOptions) {
+    this.#nowMs = startMs
+    this.#wallOffsetMs = wallMs - startMs
+  }
+
+  now(): number {
+    return this.#nowMs
+  }
+
+  wallMs(): number {
+    return this.#wallOffsetMs + this.#nowMs
+  }
+
+  schedule(delayMs: number, run: () => void): Timer {
+    const dueMs = this.#nowMs + Math.max(0, delayMs)
+    const timer = new VirtualTimer(this, dueMs, this.#armed++, run)
+    this.#heap.push(timer)
+    this.pending++
+    return timer
+  }
+
+  disarm(timer: VirtualTimer): void {
+    this.#heap.remove(timer)
+    if (timer.keepsAlive) this.pending--
+  }
+
+  settle(): Promise<void> {
+    return settle()
+  }
+
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.#nowMs + ms
+    await settle()
+    while (this.#heap.first !== undefined && this.#heap.first.dueMs <= untilMs) {
+      this.#fire(this.#heap.first)
+      await settle()
+    }
+    this.#nowMs = untilMs
+  }
+
+  async drain(): Promise<void> {
+    await settle()
+    for (let events = 0; this.pending > 0; events++) {
+      if (events > MOST_EVENTS_IN_VAIN) throw new Error('drain: the timers re-arm themselves')
+      this.#fire(this.#heap.first as VirtualTimer)
+      await settle()
+    }
+  }
+
+  async until<T>(promise: PromiseLike<T>): Promise<T> {
+    let settled = false
+    const note = () => {
+      settled = true
+    }
+    promise.then(note, note)
+    await settle()
+    let inVain = 0
+    while (!settled) {
+      // Background timers may settle it too, but not if they have had their chance.
+      inVain = this.pending > 0 ? 0 : inVain + 1
+      const next = this.#heap.first
+      if (next === undefined || inVain > MOST_EVENTS_IN_VAIN) {
+        throw new Error('until: the promise never settles, no timer is left that could settle it')
+      }
+      this.#fire(next)
+      await settle()
+    }
+    return promise
+  }
+
+  #fire(timer: VirtualTimer): void {
+    this.fired++
+    this.disarm(timer)
+    this.#nowMs = Math.max(this.#nowMs, timer.dueMs)
+    timer.run()
+  }
+}
+
+export function createVirtualClock(options: VirtualClockOptions = {}): VirtualClock {
+  return new VirtualClockImpl(options)
+}

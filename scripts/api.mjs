@@ -1,0 +1,80 @@
+// The public API as one reviewed file, packages/spillway/api.md: every export of every subpath with
+// its signature, read from the built declarations. A change to the API is then a line in a diff.
+//
+//   npm run api      writes the file
+//   --check          fails when the file is not what the code exports
+
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { root, tools } from './run-command.mjs'
+import { setupOrExit } from './setup.mjs'
+
+const PACKAGE = 'packages/spillway'
+const LISTING = `${PACKAGE}/api.md`
+
+const checking = process.argv.includes('--check')
+// `npm run check` has just built; on its own this command must not list yesterday's build.
+await setupOrExit({ build: checking ? [] : [PACKAGE] })
+const { describeExports } = await import('./api-exports.mjs')
+
+try {
+  const listing = createListing()
+  if (checking) check(listing)
+  else writeFileSync(join(root, LISTING), listing)
+} catch (error) {
+  process.stderr.write(`${error.message}\n`)
+  process.exitCode = 1
+}
+
+function createListing() {
+  const manifest = JSON.parse(readFileSync(join(root, PACKAGE, 'package.json'), 'utf8'))
+  const entries = Object.entries(manifest.exports)
+    .filter(([, target]) => typeof target === 'object')
+    .map(([subpath, { types }]) => ({
+      subpath: subpath.replace('.', manifest.name),
+      file: join(root, PACKAGE, types),
+    }))
+  for (const { subpath, file } of entries) {
+    if (!existsSync(file)) throw new Error(`${subpath}: ${relative(root, file)} is not built`)
+  }
+  const sections = describeExports(entries).map(
+    ({ subpath, declarations }) => `## ${subpath}\n\n\`\`\`ts\n${format(declarations)}\`\`\`\n`,
+  )
+  const intro = 'Everything the package exports. Written by `npm run api`; review it like code.\n'
+  return `# Public API\n\n${intro}\n${sections.join('\n')}`
+}
+
+/** In the repository's own style, so that signatures read like the sources. */
+function format(declarations) {
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [tools.biome, 'format', `--stdin-file-path=${PACKAGE}/api.d.ts`],
+    { cwd: root, input: declarations.join('\n\n'), encoding: 'utf8' },
+  )
+  if (status !== 0) throw new Error(`the listing could not be formatted:\n${stderr}`)
+  return stdout.replace(/^export (declare )?/gm, '')
+}
+
+function check(listing) {
+  const file = join(root, LISTING)
+  if (existsSync(file) && readFileSync(file, 'utf8') === listing) return
+  process.stderr.write(diffWith(file, listing))
+  process.stderr.write(`${LISTING} is not what the code exports. If the change is meant, `)
+  process.stderr.write('run npm run api and commit the file.\n')
+  process.exitCode = 1
+}
+
+function diffWith(file, listing) {
+  if (!existsSync(file)) return ''
+  const folder = mkdtempSync(join(tmpdir(), 'api-'))
+  const actual = join(folder, 'actual.md')
+  writeFileSync(actual, listing)
+  const { stdout } = spawnSync('git', ['diff', '--no-index', '-U2', '--', file, actual], {
+    encoding: 'utf8',
+  })
+  rmSync(folder, { recursive: true })
+  // The four header lines name temporary files.
+  return stdout ? `${stdout.split('\n').slice(4).join('\n')}\n` : ''
+}

@@ -1,0 +1,115 @@
+// npm run check: everything a machine can say about the repository short of running the tests. CI
+// runs the same command.
+
+import { join } from 'node:path'
+import { root, runNode, tools } from './run-command.mjs'
+import { setupOrExit } from './setup.mjs'
+
+const AT_A_TIME = 2
+const PACKAGE = 'packages/spillway'
+
+/** `after` names the step whose output this one reads. The longest come first. */
+const STEPS = [
+  { name: 'types', what: 'sources, tests, bench and examples compile', args: [tools.tsc, '-b'] },
+  {
+    name: 'lint',
+    what: 'style, formatting, injected time and chance',
+    args: [tools.biome, 'check', '--error-on-warnings', '.'],
+  },
+  {
+    name: 'imports',
+    what: 'import rules between folders, cycles',
+    args: [tools.depcruise, '--config', '.dependency-cruiser.cjs', `${PACKAGE}/src`],
+  },
+  { name: 'unused', what: 'unused files, exports and dependencies', args: [tools.knip] },
+  {
+    name: 'attw',
+    what: 'types resolve for whoever installs the package',
+    args: [tools.attw, '--pack', PACKAGE, '--profile', 'esm-only'],
+    after: 'types',
+  },
+  {
+    name: 'publint',
+    what: 'the published package is well-formed',
+    args: [tools.publint, PACKAGE, '--strict'],
+    after: 'types',
+  },
+  {
+    name: 'api',
+    what: `public API is the reviewed one (${PACKAGE}/api.md)`,
+    args: [join(root, 'scripts/api.mjs'), '--check'],
+    after: 'types',
+  },
+  {
+    name: 'docs',
+    what: 'examples in the docs are the ones we compile',
+    args: [join(root, 'scripts/sync-docs.mjs'), '--check'],
+  },
+]
+
+const names = process.argv.slice(2)
+if (names.includes('--help') || names.includes('-h')) {
+  process.stdout.write(help())
+  process.exit(0)
+}
+const unknown = names.filter((name) => !STEPS.some((step) => step.name === name))
+if (unknown.length > 0) {
+  process.stderr.write(`unknown step: ${unknown.join(', ')}\n\n${help()}`)
+  process.exit(2)
+}
+
+const chosen = names.length === 0 ? STEPS : STEPS.filter((step) => names.includes(step.name))
+const build = chosen.some((step) => step.after === 'types') && !isChosen('types') ? [PACKAGE] : []
+await setupOrExit({ build })
+
+const failed = await runAll(chosen)
+if (failed.length > 0) {
+  process.stdout.write(`\n${failed.length} of ${chosen.length} failed: ${failed.join(', ')}\n`)
+  process.exitCode = 1
+}
+
+function isChosen(name) {
+  return chosen.some((step) => step.name === name)
+}
+
+async function runAll(steps) {
+  const waiting = [...steps]
+  const finished = new Set()
+  const running = new Set()
+  const failed = []
+
+  while (waiting.length > 0 || running.size > 0) {
+    const next = waiting.findIndex(({ after }) => !after || !isChosen(after) || finished.has(after))
+    if (next !== -1 && running.size < AT_A_TIME) {
+      const [step] = waiting.splice(next, 1)
+      const job = runStep(step).then((passed) => {
+        if (!passed) failed.push(step.name)
+        finished.add(step.name)
+        running.delete(job)
+      })
+      running.add(job)
+    } else {
+      await Promise.race(running)
+    }
+  }
+  return failed
+}
+
+async function runStep({ name, what, args }) {
+  const startMs = performance.now()
+  const { code, output } = await runNode(args)
+  const seconds = ((performance.now() - startMs) / 1_000).toFixed(1)
+  const mark = code === 0 ? '✓' : '✗'
+  process.stdout.write(`${mark} ${name.padEnd(8)} ${what}  ${seconds} s\n`)
+  if (code !== 0) process.stdout.write(`${indent(output.trim() || `exit code ${code}`)}\n\n`)
+  return code === 0
+}
+
+function indent(text) {
+  return text.replace(/^(?=.)/gm, '    ')
+}
+
+function help() {
+  const list = STEPS.map(({ name, what }) => `  ${name.padEnd(8)} ${what}`).join('\n')
+  return `npm run check                 every step\nnpm run check -- lint types   only these\n\n${list}\n`
+}

@@ -1,0 +1,92 @@
+// Brings a clone to the point where everything can run: dependencies installed, code built. Needs
+// nothing but Node. Speaks on stderr only, because callers may promise a clean stdout.
+
+import { createHash } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { isMain, root, run, runNode, tools } from './run-command.mjs'
+
+const STDERR_ONLY = ['ignore', 2, 2]
+
+class SetupError extends Error {
+  code = 'SETUP_FAILED'
+}
+
+/**
+ * @param {object} options
+ * @param {boolean} [options.quiet] no progress lines; failures still speak
+ * @param {string[]} [options.build] TypeScript projects to build, all by default; `[]` builds none
+ */
+export async function setup({ quiet = false, build = ['.'] } = {}) {
+  const say = quiet ? () => {} : (line) => process.stderr.write(`${line}\n`)
+  checkNodeVersion()
+  await install(say)
+  if (build.length > 0) await compile(build, say)
+}
+
+/** For scripts: says what went wrong in one line, without a stack, and ends the process. */
+export async function setupOrExit(options) {
+  try {
+    await setup(options)
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error
+    process.stderr.write(`\n${error.message}\n`)
+    process.exit(1)
+  }
+}
+
+function checkNodeVersion() {
+  const { engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const wanted = engines.node.replace('>=', '')
+  const [major, minor] = wanted.split('.').map(Number)
+  const [ourMajor, ourMinor] = process.versions.node.split('.').map(Number)
+  if (ourMajor > major || (ourMajor === major && ourMinor >= minor)) return
+  throw new SetupError(`Spillway needs Node ${wanted} or newer; this is Node ${process.version}.`)
+}
+
+async function install(say) {
+  const stampFile = join(root, 'node_modules/.installed-from')
+  const stamp = installStamp()
+  if (existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) return
+
+  const firstRun = !existsSync(join(root, 'node_modules'))
+  say(
+    firstRun
+      ? 'installing dependencies (first run only) …'
+      : 'installing dependencies (package-lock.json is not what node_modules came from) …',
+  )
+  // An interrupted install must not look like a finished one.
+  rmSync(stampFile, { force: true })
+  const { code } = await npm(['ci', '--loglevel=error', '--include=dev', '--no-audit', '--no-fund'])
+  if (code !== 0) {
+    throw new SetupError(
+      `npm ci failed (exit code ${code}); its message is above. Is the npm registry reachable?`,
+    )
+  }
+  writeFileSync(stampFile, stamp)
+}
+
+function installStamp() {
+  const lockfile = join(root, 'package-lock.json')
+  if (!existsSync(lockfile)) throw new SetupError('package-lock.json is missing from this clone.')
+  const hash = createHash('sha256').update(readFileSync(lockfile)).digest('hex')
+  // Some packages carry native code, so a directory shared between systems has to be installed anew.
+  return `${hash} ${process.platform}-${process.arch}\n`
+}
+
+function npm(args) {
+  const cli = process.env.npm_execpath
+  if (cli && basename(cli) === 'npm-cli.js') return runNode([cli, ...args], { stdio: STDERR_ONLY })
+  // On Windows npm is a .cmd file, which only a shell can start.
+  return run('npm', args, { stdio: STDERR_ONLY, shell: process.platform === 'win32' })
+}
+
+async function compile(projects, say) {
+  // An up-to-date build takes under a second and is not worth a line.
+  const announce = setTimeout(() => say('building …'), 1_000)
+  const { code } = await runNode([tools.tsc, '-b', ...projects], { stdio: STDERR_ONLY })
+  clearTimeout(announce)
+  if (code !== 0) throw new SetupError('The build failed; the type errors are above.')
+}
+
+if (isMain(import.meta.url)) await setupOrExit()

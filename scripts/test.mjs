@@ -1,0 +1,18 @@
+// npm test: every test, then one closing line that people and machines can read. Arguments after
+// `--` go to Vitest, such as a part of a file name.
+
+import { runVitest } from './run-vitest.mjs'
+import { setupOrExit } from './setup.mjs'
+import { closingLine } from './test-tally.mjs'
+
+// Tests run the built examples; whether the tests themselves type-check is for `npm run check`.
+await setupOrExit({ build: ['bench', 'examples'] })
+
+const { count, exitCode } = await runVitest(process.argv.slice(2))
+if (count === undefined) {
+  process.stderr.write('interrupted\n')
+} else {
+  if (count.passed + count.failed === 0) process.stderr.write('no test ran, so this is a failure\n')
+  process.stdout.write(`${closingLine(count)}\n`)
+}
+process.exitCode = exitCode

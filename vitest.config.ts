@@ -1,0 +1,28 @@
+import { fileURLToPath } from 'node:url'
+import { defineConfig } from 'vitest/config'
+
+const src = fileURLToPath(new URL('./packages/spillway/src', import.meta.url))
+
+export default defineConfig({
+  resolve: {
+    // Tests see the sources, so a test run never depends on what happens to be built.
+    alias: [
+      { find: /^spillway$/, replacement: `${src}/index.ts` },
+      { find: /^spillway\/(local|testing)$/, replacement: `${src}/$1/index.ts` },
+    ],
+  },
+  test: {
+    include: [
+      'packages/*/src/**/*.test.ts',
+      'packages/*/test/**/*.test.ts',
+      'examples/**/*.test.ts',
+      'scripts/**/*.test.mjs',
+    ],
+    exclude: ['**/node_modules/**', '**/dist/**'],
+    // Threads start faster than forks. Signals do not reach them: a test about SIGTERM or about what
+    // keeps a process alive starts a process of its own.
+    pool: 'threads',
+    maxWorkers: '100%',
+    testTimeout: 20_000,
+  },
+})
