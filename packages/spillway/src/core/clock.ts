@@ -3,7 +3,7 @@
  * `Clock`: the real one below, or the virtual one in `spillway/testing`.
  */
 export interface Clock {
-  /** Milliseconds that never run backwards, with fractions. Only differences mean anything. */
+  /** Milliseconds from zero up, never backwards, with fractions. Only differences mean anything. */
   now(): number
   /** Milliseconds since the Unix epoch, for dates that come from outside. */
   wallMs(): number

@@ -4,13 +4,20 @@ export function suggest(word: string, known: readonly string[]): string | undefi
   // A third of the letters may be wrong; a very short word may differ in one.
   let bestDistance = Math.max(1, Math.floor(word.length / 3)) + 1
   for (const candidate of known) {
-    const distance = editDistance(word.toLowerCase(), candidate.toLowerCase())
+    const distance = distanceBetween(word.toLowerCase(), candidate.toLowerCase())
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
     }
   }
   return best
+}
+
+/** `window` for `windowMs` and `que` for `queue` are one slip, not as many as letters are missing. */
+function distanceBetween(word: string, candidate: string): number {
+  const [shorter, longer] = word.length < candidate.length ? [word, candidate] : [candidate, word]
+  if (shorter.length >= 3 && longer.startsWith(shorter)) return 1
+  return editDistance(word, candidate)
 }
 
 /** Letters to add, drop, replace or swap with their neighbour to get from one word to the other. */

@@ -3,11 +3,18 @@
  * that is left when it starts, so an early step cannot eat what later ones need, and what it leaves
  * unused flows on to them.
  */
-import type { Clock } from './clock.js'
-import { systemClock } from './clock.js'
+import { type Clock, systemClock } from './clock.js'
 import { currentDeadline, Deadline, earlierOf, runWithDeadline } from './deadline.js'
-import type { Check } from './options.js'
-import { type Duration, duration, having, number, object, optional, validate } from './options.js'
+import {
+  type Check,
+  type Duration,
+  duration,
+  having,
+  number,
+  object,
+  optional,
+  validate,
+} from './options.js'
 
 export interface TimeBudgetOptions {
   /** Time for all steps together; an earlier deadline of the request wins. */

@@ -78,7 +78,7 @@ const readOptions = object({
   clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
 })
 
-export type RetryRules = Pick<
+type RetryRules = Pick<
   ReturnType<typeof readOptions>,
   'maxQueueWaitMs' | 'maxSlotsInUse' | 'steps' | 'retries'
 >
@@ -124,7 +124,7 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
 }
 
 /** How many retries a call may make in this condition. */
-export function retriesUnder(known: RetryConditions, rules: RetryRules): number {
+function retriesUnder(known: RetryConditions, rules: RetryRules): number {
   if (known.breakerOpen) return 0
   if ((known.queueWaitMs ?? 0) > rules.maxQueueWaitMs) return 0
   if ((known.slotsInUse ?? 0) > rules.maxSlotsInUse) return 0

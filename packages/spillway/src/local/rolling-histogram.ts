@@ -55,7 +55,7 @@ export class RollingHistogram {
   #advance(nowMs: number): void {
     const slice = Math.floor(nowMs / this.#sliceMs)
     if (slice <= this.#newest) return
-    const from = Math.max(this.#newest + 1, slice - SLICES + 1)
+    const from = Math.max(0, this.#newest + 1, slice - SLICES + 1)
     for (let passed = from; passed <= slice; passed++) this.#slice(passed).reset()
     this.#newest = slice
     this.#fresh = false

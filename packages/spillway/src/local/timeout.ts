@@ -54,7 +54,7 @@ export interface TimeoutContext {
   /** The moment all must be over, if there is one. */
   readonly deadline: Deadline | undefined
   /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
-  progress(): void
+  readonly progress: () => void
 }
 
 export interface Timeout {
@@ -184,6 +184,7 @@ class TimedCall<T> implements TimeoutContext {
   #work: Promise<T> | undefined
   #reject: ((error: unknown) => void) | undefined
   #over = false
+  #givenUp: { error: unknown } | undefined
 
   constructor(
     timeout: LocalTimeout,
@@ -201,13 +202,19 @@ class TimedCall<T> implements TimeoutContext {
   }
 
   get signal(): AbortSignal {
-    this.#controller ??= new AbortController()
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#givenUp !== undefined) this.#controller.abort(this.#givenUp.error)
+    }
     return this.#controller.signal
   }
 
-  progress(): void {
-    this.#silenceTimer?.cancel()
-    this.#expectLife('idle', this.#timeout.idleMs)
+  /** Bound when looked at, because a context is taken apart: `({ signal, progress }) => …`. */
+  get progress(): () => void {
+    return () => {
+      this.#silenceTimer?.cancel()
+      this.#expectLife('idle', this.#timeout.idleMs)
+    }
   }
 
   watch(work: Promise<T>): Promise<T> {
@@ -216,8 +223,9 @@ class TimedCall<T> implements TimeoutContext {
       this.#reject = reject
       this.#limit()
       const signal = this.#callerSignal
-      if (signal !== undefined)
+      if (signal !== undefined) {
         this.#forgetSignal = onAbort(signal, () => this.#giveUp(signal.reason))
+      }
       work.then(
         (value) => {
           if (this.#over) return
@@ -243,12 +251,12 @@ class TimedCall<T> implements TimeoutContext {
 
   /** Arms the call's own limit, or the deadline where that is earlier. */
   #limit(): void {
-    const { timers } = this.#timeout
-    const leftMs = this.deadline === undefined ? undefined : this.deadline.atMs - this.#startMs
-    if (leftMs !== undefined && (this.#limitMs === undefined || leftMs < this.#limitMs)) {
+    const { timers, clock } = this.#timeout
+    const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
+    if (this.deadline !== undefined && this.deadline.atMs - this.#startMs < limitMs) {
+      const leftMs = this.deadline.atMs - clock.now()
       this.#timer = timers.schedule(leftMs, () => this.#timeUp('deadline', leftMs))
     } else if (this.#limitMs !== undefined) {
-      const limitMs = this.#limitMs
       this.#timer = timers.schedule(limitMs, () => this.#timeUp('call', limitMs))
     }
   }
@@ -268,6 +276,7 @@ class TimedCall<T> implements TimeoutContext {
 
   #giveUp(error: unknown): void {
     this.end()
+    this.#givenUp = { error }
     if (this.#work !== undefined) markUnfinished(error, this.#work)
     this.#controller?.abort(error)
     this.#reject?.(error)

@@ -38,7 +38,7 @@ export interface RateLimiterOptions {
   algorithm?: 'token-bucket' | 'leaky-bucket' | 'fixed-window' | 'sliding-window'
   /** `token-bucket` only: units that may be taken at once after a quiet time. Default: `limit`. */
   burst?: number
-  /** `sliding-window` only: how finely the window is cut, 1 to 1,000. Default: 32. */
+  /** `sliding-window` only: how finely the window is cut, 1 to 1,000. Default: 50. */
   slices?: number
   /** Default: the system's clock. */
   clock?: Clock
@@ -100,7 +100,7 @@ function createAlgorithm(options: ReturnType<typeof readOptions>): Algorithm {
     case 'fixed-window':
       return fixedWindow(limit, windowMs)
     case 'sliding-window':
-      return slidingWindow(limit, windowMs, slices ?? 32)
+      return slidingWindow(limit, windowMs, slices ?? 50)
   }
 }
 

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from './clock.js'
+
+describe('the system clock', () => {
+  beforeEach(() => {
+    vi.useFakeTimers()
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it('rounds a fraction of a millisecond up, so that it is never early', () => {
+    const run = vi.fn()
+    systemClock.schedule(1.7, run)
+    vi.advanceTimersByTime(1)
+    expect(run).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(run).toHaveBeenCalledOnce()
+  })
+
+  it('waits again when Node fires a timer before its time', () => {
+    const run = vi.fn()
+    const now = vi.spyOn(performance, 'now').mockReturnValue(1_000)
+    systemClock.schedule(10, run)
+    now.mockReturnValue(1_009.2)
+    vi.advanceTimersByTime(10)
+    expect(run).not.toHaveBeenCalled()
+    now.mockReturnValue(1_010.2)
+    vi.advanceTimersByTime(1)
+    expect(run).toHaveBeenCalledOnce()
+    now.mockRestore()
+  })
+
+  it('waits longer than setTimeout can', () => {
+    const run = vi.fn()
+    const days = 40 * 86_400_000
+    systemClock.schedule(days, run)
+    vi.advanceTimersByTime(days - 1)
+    expect(run).not.toHaveBeenCalled()
+    vi.advanceTimersByTime(1)
+    expect(run).toHaveBeenCalledOnce()
+  })
+
+  it('does not fire once cancelled', () => {
+    const run = vi.fn()
+    systemClock.schedule(10, run).cancel()
+    vi.advanceTimersByTime(100)
+    expect(run).not.toHaveBeenCalled()
+  })
+})

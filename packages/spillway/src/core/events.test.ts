@@ -1,0 +1,41 @@
+import diagnostics from 'node:diagnostics_channel'
+import { describe, expect, it } from 'vitest'
+import { EVENT_CHANNEL, emit, listening, onEvent, type SpillwayEvent } from './events.js'
+
+const event: SpillwayEvent = { type: 'timeout.fired', name: 'x', kind: 'call', limitMs: 5 }
+
+describe('the event stream', () => {
+  it('reaches every listener until it stops listening', () => {
+    const seen: SpillwayEvent[] = []
+    expect(listening()).toBe(false)
+    const stop = onEvent((each) => seen.push(each))
+    expect(listening()).toBe(true)
+    emit(event)
+    stop()
+    emit(event)
+    expect(seen).toEqual([event])
+    expect(listening()).toBe(false)
+  })
+
+  it('survives a listener that throws, and so do the other listeners', () => {
+    const seen: SpillwayEvent[] = []
+    const stops = [
+      onEvent(() => {
+        throw new Error('bad listener')
+      }),
+      onEvent((each) => seen.push(each)),
+    ]
+    emit(event)
+    for (const stop of stops) stop()
+    expect(seen).toEqual([event])
+  })
+
+  it('is an ordinary diagnostics channel', () => {
+    const seen: unknown[] = []
+    const listener = (message: unknown) => seen.push(message)
+    diagnostics.subscribe(EVENT_CHANNEL, listener)
+    emit(event)
+    diagnostics.unsubscribe(EVENT_CHANNEL, listener)
+    expect(seen).toEqual([event])
+  })
+})

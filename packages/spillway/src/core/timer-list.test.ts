@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { TimerList } from './timer-list.js'
+
+describe('a timer list', () => {
+  it('fires each entry at its own time, in order', async () => {
+    const clock = createVirtualClock()
+    const list = new TimerList(clock, 100)
+    const fired: string[] = []
+    list.schedule(100, () => fired.push(`a@${clock.now()}`))
+    await clock.advance(30)
+    list.schedule(100, () => fired.push(`b@${clock.now()}`))
+    list.schedule(10, () => fired.push(`other delay@${clock.now()}`))
+    await clock.advance(200)
+    expect(fired).toEqual(['other delay@40', 'a@100', 'b@130'])
+  })
+
+  it('keeps one clock timer however many entries there are', () => {
+    const clock = createVirtualClock()
+    const schedule = vi.spyOn(clock, 'schedule')
+    const list = new TimerList(clock, 100)
+    for (let i = 0; i < 1_000; i++) list.schedule(100, () => {})
+    expect(schedule).toHaveBeenCalledOnce()
+  })
+
+  it('does not keep the process alive once it is empty', () => {
+    const clock = createVirtualClock()
+    const list = new TimerList(clock, 100)
+    const entry = list.schedule(100, () => {})
+    expect(clock.pending).toBe(1)
+    entry.cancel()
+    expect(clock.pending).toBe(0)
+    list.schedule(100, () => {})
+    expect(clock.pending).toBe(1)
+    list.close()
+    expect(clock.pending).toBe(0)
+  })
+
+  it('may be added to from what it fires', async () => {
+    const clock = createVirtualClock()
+    const list = new TimerList(clock, 100)
+    const fired: number[] = []
+    list.schedule(100, () => {
+      fired.push(clock.now())
+      list.schedule(100, () => fired.push(clock.now()))
+    })
+    await clock.drain()
+    expect(fired).toEqual([100, 200])
+  })
+
+  it('behaves like as many single timers, for any mix of adding, cancelling and waiting', async () => {
+    const step = fc.oneof(
+      fc.constant({ kind: 'add' as const }),
+      fc.record({ kind: fc.constant('cancel' as const), which: fc.nat(20) }),
+      fc.record({ kind: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 70 }) }),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+        const clock = createVirtualClock()
+        const list = new TimerList(clock, 50)
+        const fired: string[] = []
+        const expected: string[] = []
+        const entries: { cancel(): void }[] = []
+        for (const each of steps) {
+          if (each.kind === 'wait') await clock.advance(each.ms)
+          else if (each.kind === 'cancel') entries[each.which]?.cancel()
+          else {
+            const id = entries.length
+            const listed = list.schedule(50, () => fired.push(`${id}@${clock.now()}`))
+            const single = clock.schedule(50, () => expected.push(`${id}@${clock.now()}`))
+            entries.push({
+              cancel: () => {
+                listed.cancel()
+                single.cancel()
+              },
+            })
+          }
+        }
+        await clock.drain()
+        expect(fired).toEqual(expected)
+        expect(clock.pending).toBe(0)
+      }),
+      { numRuns: 100 },
+    )
+  })
+})

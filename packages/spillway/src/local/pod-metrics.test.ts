@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { createPodMetrics } from './pod-metrics.js'
+import { RollingHistogram } from './rolling-histogram.js'
+
+describe('a rolling histogram', () => {
+  it('gives percentiles within one per cent, of a million values', () => {
+    const histogram = new RollingHistogram(10_000)
+    for (let i = 1; i <= 1_000_000; i++) histogram.record(0, i / 1_000)
+    expect(histogram.count(0)).toBe(1_000_000)
+    for (const fraction of [0.5, 0.95, 0.99]) {
+      const exact = 1_000 * fraction
+      expect(Math.abs(histogram.percentile(0, fraction) - exact) / exact).toBeLessThan(0.011)
+    }
+  })
+
+  it('forgets what is older than its window, slice by slice', () => {
+    const histogram = new RollingHistogram(6_000)
+    histogram.record(500, 1_000)
+    histogram.record(3_500, 10)
+    expect(histogram.count(5_999)).toBe(2)
+    expect(histogram.count(6_000)).toBe(1)
+    expect(histogram.percentile(6_000, 1)).toBeCloseTo(10, 0)
+    expect(histogram.count(9_000)).toBe(0)
+    expect(histogram.percentile(9_000, 0.99)).toBe(0)
+  })
+
+  it('takes any duration: none, tiny, absurdly long', () => {
+    const histogram = new RollingHistogram(1_000)
+    for (const ms of [0, -5, 0.0001, 1e9]) histogram.record(0, ms)
+    expect(histogram.count(0)).toBe(4)
+  })
+})
+
+describe('pod metrics', () => {
+  it('tell error rate, wait, rate and percentiles of the recent past', async () => {
+    const clock = createVirtualClock()
+    const metrics = createPodMetrics({ windowMs: '10s', clock })
+    for (let i = 1; i <= 100; i++) {
+      metrics.record(i, i <= 25 ? 'failure' : 'success')
+      metrics.recordQueueWait(i <= 50 ? 10 : 30)
+      await clock.advance(50)
+    }
+    const snapshot = metrics.snapshot()
+    expect(snapshot).toMatchObject({ calls: 100, errorRate: 0.25, queueWaitMs: 20, rps: 20 })
+    expect(snapshot.p50Ms).toBeCloseTo(50, -0.5)
+    expect(snapshot.p95Ms).toBeCloseTo(95, -0.5)
+    expect(snapshot.p99Ms).toBeCloseTo(99, -0.5)
+    await clock.advance(11_000)
+    expect(metrics.snapshot()).toEqual({
+      calls: 0,
+      errorRate: 0,
+      queueWaitMs: 0,
+      rps: 0,
+      p50Ms: 0,
+      p95Ms: 0,
+      p99Ms: 0,
+    })
+  })
+
+  it('leave out of the error rate what says nothing about the downstream', () => {
+    const metrics = createPodMetrics({ clock: createVirtualClock() })
+    metrics.record(10, 'failure')
+    metrics.record(10, 'slow')
+    metrics.record(10, 'ignored')
+    metrics.record(10, 'throttled')
+    expect(metrics.errorRate()).toBe(0.5)
+    expect(metrics.snapshot().calls).toBe(4)
+  })
+
+  it('refuse bad options by name', () => {
+    expect(() => createPodMetrics({ windowMs: 5 })).toThrow('podMetrics.windowMs')
+  })
+})

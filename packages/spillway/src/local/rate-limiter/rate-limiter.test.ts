@@ -1,0 +1,240 @@
+import { describe, expect, it } from 'vitest'
+import { createDeadline, runWithDeadline } from '../../core/deadline.js'
+import { onEvent, type SpillwayEvent } from '../../core/events.js'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
+
+function setup(options: Partial<RateLimiterOptions> = {}) {
+  const clock = createVirtualClock()
+  const limiter = createRateLimiter({ limit: 10, windowMs: 1_000, clock, ...options })
+  const take = (times: number) =>
+    Array.from({ length: times }, () => limiter.tryAcquire()).filter(Boolean).length
+  return { clock, limiter, take }
+}
+
+const ALGORITHMS = ['token-bucket', 'leaky-bucket', 'fixed-window', 'sliding-window'] as const
+
+describe('a token bucket', () => {
+  it('gives a burst, then a steady rate, to the fraction of a token', async () => {
+    const { clock, limiter, take } = setup({ limit: 3, windowMs: 1_000 })
+    expect(take(5)).toBe(3)
+    // Asking in vain, very often, must neither cost anything nor lose fractions of a refill.
+    for (let i = 0; i < 333; i++) {
+      await clock.advance(1)
+      expect(limiter.tryAcquire()).toBe(false)
+    }
+    await clock.advance(0.34)
+    expect(limiter.tryAcquire()).toBe(true)
+    expect(limiter.tryAcquire()).toBe(false)
+  })
+
+  it('has a burst of its own if told so', async () => {
+    const { clock, take } = setup({ limit: 10, burst: 2 })
+    expect(take(5)).toBe(2)
+    await clock.advance(10_000)
+    expect(take(5)).toBe(2)
+  })
+})
+
+describe('a leaky bucket', () => {
+  it('never lets two through together, however long nobody came', async () => {
+    const { clock, take } = setup({ algorithm: 'leaky-bucket' })
+    await clock.advance(60_000)
+    expect(take(5)).toBe(1)
+    await clock.advance(99)
+    expect(take(5)).toBe(0)
+    await clock.advance(1)
+    expect(take(5)).toBe(1)
+  })
+
+  it('hands out time slots, one beat apart, to those who wait', async () => {
+    const { clock, limiter } = setup({ algorithm: 'leaky-bucket' })
+    const atMs: number[] = []
+    const all = Array.from({ length: 4 }, () =>
+      limiter.acquireWithin(1_000).then(() => atMs.push(clock.now())),
+    )
+    await clock.until(Promise.all(all))
+    expect(atMs).toEqual([0, 100, 200, 300])
+  })
+
+  it('keeps its beat although timers are late', async () => {
+    const clock = createVirtualClock()
+    const late = { ...clock, now: () => clock.now(), wallMs: () => clock.wallMs() }
+    const schedule = (ms: number, run: () => void) => clock.schedule(ms + 0.9, run)
+    const limiter = createRateLimiter({
+      algorithm: 'leaky-bucket',
+      limit: 1_000,
+      windowMs: 1_000,
+      clock: { ...late, schedule },
+    })
+    const all = Promise.all(Array.from({ length: 500 }, () => limiter.acquireWithin('1s')))
+    await clock.until(all)
+    expect(clock.now()).toBeLessThan(510)
+  })
+})
+
+describe('a fixed window', () => {
+  it('counts from zero in every window, which doubles at the edge, as documented', async () => {
+    const { clock, take } = setup({ algorithm: 'fixed-window' })
+    await clock.advance(999)
+    expect(take(15)).toBe(10)
+    await clock.advance(1)
+    expect(take(15)).toBe(10)
+  })
+})
+
+describe('a sliding window', () => {
+  it('does not double at any edge', async () => {
+    const { clock, take } = setup({ algorithm: 'sliding-window' })
+    await clock.advance(999)
+    expect(take(15)).toBe(10)
+    await clock.advance(999)
+    expect(take(15)).toBe(0)
+    await clock.advance(40)
+    expect(take(15)).toBe(10)
+  })
+
+  it('counts two calls in the same instant as two', () => {
+    const { limiter } = setup({ algorithm: 'sliding-window', limit: 2 })
+    expect([limiter.tryAcquire(), limiter.tryAcquire(), limiter.tryAcquire()]).toEqual([
+      true,
+      true,
+      false,
+    ])
+  })
+})
+
+describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
+  const exhaust = (limiter: ReturnType<typeof setup>['limiter']) => {
+    while (limiter.tryAcquire());
+  }
+
+  it('charges nothing for a refusal', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    exhaust(limiter)
+    const waitMs = limiter.retryAfterMs()
+    for (let i = 0; i < 1_000; i++) limiter.tryAcquire()
+    expect(limiter.retryAfterMs()).toBe(waitMs)
+    await clock.advance(waitMs)
+    expect(limiter.tryAcquire()).toBe(true)
+  })
+
+  it('says exactly when the next one fits', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    expect(limiter.retryAfterMs()).toBe(0)
+    exhaust(limiter)
+    expect(limiter.remaining).toBe(0)
+    const waitMs = limiter.retryAfterMs()
+    await clock.advance(waitMs - 0.01)
+    expect(limiter.tryAcquire()).toBe(false)
+    await clock.advance(0.01)
+    expect(limiter.remaining).toBeGreaterThanOrEqual(1)
+    expect(limiter.tryAcquire()).toBe(true)
+  })
+
+  it('lets a call wait and pass, exactly in time, even at the very end of its patience', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    exhaust(limiter)
+    const waitMs = limiter.retryAfterMs()
+    await expect(clock.until(limiter.acquireWithin(waitMs))).resolves.toBe(true)
+    expect(clock.now()).toBeCloseTo(waitMs)
+    expect(clock.pending).toBe(0)
+  })
+
+  it('says no at once if the wait would be too long', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    exhaust(limiter)
+    await expect(limiter.acquireWithin(limiter.retryAfterMs() - 0.5)).resolves.toBe(false)
+    expect(clock.now()).toBe(0)
+    expect(clock.pending).toBe(0)
+  })
+
+  it('does not wait past the deadline of the request', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    exhaust(limiter)
+    const hurried = runWithDeadline(createDeadline(10, clock), () => limiter.acquireWithin('1h'))
+    await expect(hurried).resolves.toBe(false)
+  })
+
+  it('serves in order; a small wish does not overtake a large one', async () => {
+    const { clock, limiter } = setup({ algorithm, limit: 10 })
+    exhaust(limiter)
+    const order: string[] = []
+    const large = limiter.acquireWithin('1m', { cost: 8 }).then(() => order.push('large'))
+    const small = limiter.acquireWithin('1m').then(() => order.push('small'))
+    expect(limiter.tryAcquire()).toBe(false)
+    expect(limiter.waiting).toBe(2)
+    await clock.until(Promise.all([large, small]))
+    expect(order).toEqual(['large', 'small'])
+  })
+
+  it('keeps one timer for the whole line', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    exhaust(limiter)
+    const fired = clock.fired
+    const line = Promise.all(Array.from({ length: 30 }, () => limiter.acquireWithin('1h')))
+    await clock.until(line)
+    expect(clock.fired - fired).toBeLessThanOrEqual(30)
+  })
+
+  it('forgets a caller that aborts, and serves the next in its place', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    exhaust(limiter)
+    const abort = new AbortController()
+    const reason = new Error('left')
+    const leaving = limiter.acquireWithin('1m', { cost: 8, signal: abort.signal })
+    const outcome = leaving.catch((error) => error)
+    const next = limiter.acquireWithin('1m')
+    abort.abort(reason)
+    await expect(outcome).resolves.toBe(reason)
+    const waitMs = limiter.retryAfterMs()
+    await expect(clock.until(next)).resolves.toBe(true)
+    expect(clock.now()).toBeLessThanOrEqual(waitMs)
+    await expect(limiter.acquireWithin(1, { signal: AbortSignal.abort(reason) })).rejects.toBe(
+      reason,
+    )
+  })
+
+  it('closes without leaving a timer or a waiter', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    exhaust(limiter)
+    const waiting = limiter.acquireWithin('1m')
+    limiter.close()
+    await expect(waiting).rejects.toMatchObject({ code: 'CLOSED' })
+    await expect(limiter.acquireWithin(1)).rejects.toMatchObject({ code: 'CLOSED' })
+    expect(() => limiter.tryAcquire()).toThrow('limiter is closed')
+    expect(clock.pending).toBe(0)
+  })
+
+  it('refuses a cost that could never be granted instead of waiting for ever', async () => {
+    const { limiter } = setup({ algorithm })
+    expect(() => limiter.tryAcquire(11)).toThrow('cost: must be an integer from 1 to 10, got 11')
+    expect(() => limiter.tryAcquire(0)).toThrow('got 0')
+    expect(() => limiter.acquireWithin(-1)).toThrow('waitMs: must be')
+  })
+})
+
+describe('limiter options', () => {
+  it('are refused by name', () => {
+    const wrong = (options: object) => () =>
+      createRateLimiter({ limit: 1, windowMs: 1, ...options } as RateLimiterOptions)
+    expect(wrong({ limit: -1 })).toThrow('rateLimiter.limit: must be a positive integer, got -1')
+    expect(wrong({ windowMs: 'soon' })).toThrow('rateLimiter.windowMs')
+    expect(wrong({ algorithm: 'sliding' })).toThrow("did you mean 'sliding-window'?")
+    expect(wrong({ algorithm: 'leaky-bucket', burst: 2 })).toThrow('rateLimiter.burst: only')
+    expect(wrong({ slices: 2 })).toThrow("only has a meaning with algorithm 'sliding-window'")
+  })
+})
+
+describe('limiter events', () => {
+  it('tell of refusals with the time of the next chance', () => {
+    const { limiter, take } = setup({ limit: 2 })
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    take(3)
+    stop()
+    expect(events).toEqual([
+      { type: 'limiter.refused', name: 'limiter', cost: 1, retryAfterMs: limiter.retryAfterMs() },
+    ])
+  })
+})

@@ -1,0 +1,104 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { createRetryBudget, type RetryConditions } from './retry-budget.js'
+
+describe('retries of one call', () => {
+  it.each<[RetryConditions, number]>([
+    [{}, 3],
+    [{ breakerOpen: true }, 0],
+    [{ queueWaitMs: 2_000 }, 3],
+    [{ queueWaitMs: 2_001 }, 0],
+    [{ slotsInUse: 0.9 }, 3],
+    [{ slotsInUse: 0.91 }, 0],
+    [{ errorRate: 0.2 }, 3],
+    [{ errorRate: 0.21 }, 2],
+    [{ errorRate: 0.5 }, 2],
+    [{ errorRate: 0.51 }, 1],
+    [{ errorRate: 0.51, breakerOpen: true }, 0],
+  ])('%j allows %d', (known, allowed) => {
+    const budget = createRetryBudget({ conditions: () => known, minimum: 100 })
+    expect(budget.allowedRetries()).toBe(allowed)
+    for (let retry = 1; retry <= 5; retry++) {
+      expect(budget.tryRetry(retry)).toBe(retry <= allowed)
+    }
+  })
+
+  it('are configurable throughout', () => {
+    const budget = createRetryBudget({
+      conditions: () => ({ errorRate: 0.9, slotsInUse: 0.95, queueWaitMs: 3_000 }),
+      maxSlotsInUse: 1,
+      maxQueueWaitMs: '5s',
+      steps: [{ errorRate: 0.8, retries: 4 }],
+      retries: 9,
+    })
+    expect(budget.allowedRetries()).toBe(4)
+  })
+
+  it('go on as if all were well when the conditions cannot be had', () => {
+    const conditions = () => {
+      throw new Error('metrics are down')
+    }
+    expect(createRetryBudget({ conditions }).allowedRetries()).toBe(3)
+  })
+})
+
+describe('retries of all calls together', () => {
+  it('stay below a fifth of the requests, with a small floor for idle services', () => {
+    const clock = createVirtualClock()
+    const budget = createRetryBudget({ clock })
+    let retries = 0
+    for (let i = 0; i < 1_000; i++) {
+      budget.recordRequest()
+      for (let retry = 1; retry <= 3; retry++) if (budget.tryRetry(retry)) retries++
+    }
+    expect(retries).toBe(200)
+    expect(budget.snapshot()).toEqual({ requests: 1_000, retries: 200, allowedRetries: 3 })
+
+    const idle = createRetryBudget({ clock })
+    idle.recordRequest()
+    expect([1, 2, 3, 1].map((retry) => idle.tryRetry(retry))).toEqual([true, true, true, false])
+  })
+
+  it('are forgotten with the requests they belong to', async () => {
+    const clock = createVirtualClock()
+    const budget = createRetryBudget({ clock, windowMs: 1_000 })
+    for (let i = 0; i < 3; i++) budget.tryRetry(1)
+    expect(budget.tryRetry(1)).toBe(false)
+    await clock.advance(1_100)
+    expect(budget.tryRetry(1)).toBe(true)
+  })
+
+  it('never exceed the ratio or the floor in a window, under any traffic', async () => {
+    const step = fc.record({ pauseMs: fc.nat(200), requests: fc.nat(20), retries: fc.nat(20) })
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 60 }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        async (steps, ratio) => {
+          const clock = createVirtualClock()
+          const budget = createRetryBudget({ clock, ratio, minimum: 2, windowMs: 1_000 })
+          for (const { pauseMs, requests, retries } of steps) {
+            await clock.advance(pauseMs)
+            for (let i = 0; i < requests; i++) budget.recordRequest()
+            for (let i = 0; i < retries; i++) {
+              if (!budget.tryRetry(1)) continue
+              const seen = budget.snapshot()
+              expect(seen.retries).toBeLessThanOrEqual(Math.max(2, ratio * seen.requests))
+            }
+          }
+        },
+      ),
+      { numRuns: 50 },
+    )
+  })
+
+  it('refuse bad options by name', () => {
+    expect(() => createRetryBudget({ ratio: 20 })).toThrow(
+      'retryBudget.ratio: must be a number from 0 to 1',
+    )
+    expect(() => createRetryBudget({ steps: [{ errorRate: 2, retries: 1 }] })).toThrow(
+      'retryBudget.steps[0].errorRate',
+    )
+  })
+})

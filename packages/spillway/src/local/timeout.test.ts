@@ -1,0 +1,265 @@
+import { describe, expect, it } from 'vitest'
+import { createDeadline, currentDeadline, runWithDeadline } from '../core/deadline.js'
+import { onEvent, type SpillwayEvent } from '../core/events.js'
+import { sleep } from '../core/sleep.js'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { createTimeout, type TimeoutContext, type TimeoutOptions } from './timeout.js'
+
+function setup(options: TimeoutOptions = { callMs: 100 }) {
+  const clock = createVirtualClock()
+  const timeout = createTimeout({ name: 'openai', clock, ...options })
+  return { clock, timeout }
+}
+
+const never = () => new Promise<never>(() => {})
+
+describe('a call timeout', () => {
+  it('ends the wait in time, with the numbers', async () => {
+    const { clock, timeout } = setup()
+    const call = timeout.run(never)
+    await expect(clock.until(call)).rejects.toMatchObject({
+      code: 'CALL_TIMEOUT',
+      stage: 'timeout',
+      scope: 'local',
+      status: 504,
+      details: { kind: 'call', limitMs: 100, elapsedMs: 100 },
+      message: 'openai: no answer within 100 ms',
+    })
+    expect(clock.now()).toBe(100)
+    expect(clock.pending).toBe(0)
+  })
+
+  it('leaves values and errors alone, and leaves no timer behind', async () => {
+    const { clock, timeout } = setup()
+    const boom = new Error('boom')
+    await expect(clock.until(timeout.run(() => sleep(clock, 99).then(() => 'ok')))).resolves.toBe(
+      'ok',
+    )
+    await expect(timeout.run(() => Promise.reject(boom))).rejects.toBe(boom)
+    await expect(timeout.run(() => 'at once')).resolves.toBe('at once')
+    const throwing = () => {
+      throw boom
+    }
+    await expect(timeout.run(throwing)).rejects.toBe(boom)
+    expect(clock.pending).toBe(0)
+  })
+
+  it('aborts its own call and no other', async () => {
+    const { clock, timeout } = setup()
+    const signals: AbortSignal[] = []
+    const call = (ms: number) =>
+      timeout.run(({ signal }) => {
+        signals.push(signal)
+        return sleep(clock, ms)
+      })
+    const slow = call(1_000).catch((error) => error)
+    await clock.advance(50)
+    const quick = call(90)
+    await clock.advance(50)
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false])
+    expect(signals[0]?.reason).toBe(await slow)
+    await expect(clock.until(quick)).resolves.toBeUndefined()
+    expect(signals[1]?.aborted).toBe(false)
+  })
+
+  it('makes an AbortController only for those who look at the signal', async () => {
+    const { timeout } = setup()
+    const { AbortController } = globalThis
+    let made = 0
+    globalThis.AbortController = class extends AbortController {
+      constructor() {
+        super()
+        made++
+      }
+    }
+    try {
+      await timeout.run(() => Promise.resolve())
+      expect(made).toBe(0)
+      await timeout.run(async ({ signal }) => signal.aborted)
+      expect(made).toBe(1)
+    } finally {
+      globalThis.AbortController = AbortController
+    }
+  })
+
+  it('shows an aborted signal to those who look only after the time is up', async () => {
+    const { clock, timeout } = setup()
+    let context: TimeoutContext | undefined
+    const call = timeout.run((each) => {
+      context = each
+      return never()
+    })
+    await expect(clock.until(call)).rejects.toThrow()
+    expect(context?.signal.aborted).toBe(true)
+    expect(context?.signal.reason).toMatchObject({ code: 'CALL_TIMEOUT' })
+  })
+
+  it('swallows the late end of a call it gave up', async () => {
+    const { clock, timeout } = setup()
+    const call = timeout.run(() => sleep(clock, 500).then(() => Promise.reject(new Error('late'))))
+    await expect(clock.until(call)).rejects.toMatchObject({ code: 'CALL_TIMEOUT' })
+    await clock.drain()
+  })
+
+  it('passes the caller’s abort on, at once and with its reason', async () => {
+    const { clock, timeout } = setup()
+    const abort = new AbortController()
+    const reason = new Error('hung up')
+    let seen: AbortSignal | undefined
+    const call = timeout.run(
+      ({ signal }) => {
+        seen = signal
+        return never()
+      },
+      { signal: abort.signal },
+    )
+    abort.abort(reason)
+    await expect(call).rejects.toBe(reason)
+    expect(seen?.reason).toBe(reason)
+    expect(clock.pending).toBe(0)
+    let called = false
+    const refused = timeout.run(
+      () => {
+        called = true
+      },
+      { signal: abort.signal },
+    )
+    await expect(refused).rejects.toBe(reason)
+    expect(called).toBe(false)
+  })
+
+  it('notices an abort that the function itself causes', async () => {
+    const { timeout } = setup()
+    const abort = new AbortController()
+    const call = timeout.run(
+      () => {
+        abort.abort(new Error('from inside'))
+        return never()
+      },
+      { signal: abort.signal },
+    )
+    await expect(call).rejects.toThrow('from inside')
+  })
+})
+
+describe('a deadline', () => {
+  it('is never passed, whatever the timeout says', async () => {
+    const { clock, timeout } = setup({ callMs: 10_000 })
+    const call = runWithDeadline(createDeadline(40, clock), () => timeout.run(never))
+    await expect(clock.until(call)).rejects.toMatchObject({
+      code: 'DEADLINE_EXCEEDED',
+      details: { kind: 'deadline', called: true },
+    })
+    expect(clock.now()).toBe(40)
+  })
+
+  it('that has passed keeps the function from being called', async () => {
+    const { clock, timeout } = setup()
+    let called = false
+    const call = runWithDeadline(createDeadline(0, clock), () =>
+      timeout.run(() => {
+        called = true
+      }),
+    )
+    await expect(call).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(called).toBe(false)
+  })
+
+  it('is set for everything inside by totalMs', async () => {
+    const { clock, timeout } = setup({ totalMs: '2s' })
+    const inner = createTimeout({ callMs: '1h', clock })
+    const call = timeout.run(async ({ deadline }) => {
+      expect(deadline?.remainingMs()).toBe(2_000)
+      await sleep(clock, 500)
+      expect(currentDeadline()?.remainingMs()).toBe(1_500)
+      return inner.run(never)
+    })
+    await expect(clock.until(call)).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
+    expect(clock.now()).toBe(2_000)
+  })
+})
+
+describe('first byte and idle', () => {
+  const streaming =
+    (clock: ReturnType<typeof createVirtualClock>, pauses: number[]) =>
+    async ({ progress }: TimeoutContext) => {
+      for (const ms of pauses) {
+        await sleep(clock, ms)
+        progress()
+      }
+      return 'complete'
+    }
+
+  it('lets a stream run as long as it keeps talking', async () => {
+    const { clock, timeout } = setup({ firstByteMs: 100, idleMs: 50 })
+    const call = timeout.run(streaming(clock, [99, 49, 49, 49, 49, 49, 49, 49]))
+    await expect(clock.until(call)).resolves.toBe('complete')
+    expect(clock.pending).toBe(0)
+  })
+
+  it.each([
+    { pauses: [101], kind: 'firstByte', message: 'openai: no first byte within 100 ms', atMs: 100 },
+    { pauses: [10, 51], kind: 'idle', message: 'openai: nothing more for 50 ms', atMs: 60 },
+  ])('cuts off silence: $kind', async ({ pauses, kind, message, atMs }) => {
+    const { clock, timeout } = setup({ firstByteMs: 100, idleMs: 50 })
+    const call = timeout.run(streaming(clock, pauses))
+    await expect(clock.until(call)).rejects.toMatchObject({ message, details: { kind } })
+    expect(clock.now()).toBe(atMs)
+    await clock.drain()
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('an adaptive timeout', () => {
+  const adaptive = { margin: 0.5, minMs: 20, minimumCalls: 10 }
+
+  it('follows the p99 of recent calls, within its bounds', async () => {
+    const { clock, timeout } = setup({ callMs: 10_000, adaptive })
+    const call = (ms: number) => clock.until(timeout.run(() => sleep(clock, ms)))
+    expect(timeout.callMs).toBe(10_000)
+    for (let i = 0; i < 200; i++) await call(100)
+    expect(timeout.callMs).toBeGreaterThan(140)
+    expect(timeout.callMs).toBeLessThan(160)
+    for (let i = 0; i < 200; i++) await call(1)
+    await clock.advance(60_000)
+    for (let i = 0; i < 500; i++) await call(1)
+    expect(timeout.callMs).toBe(20)
+  })
+
+  it('opens up again when the downstream gets slower, instead of cutting off everything', async () => {
+    const { clock, timeout } = setup({ callMs: 5_000, adaptive })
+    const call = (ms: number) => clock.until(timeout.run(() => sleep(clock, ms))).catch(() => {})
+    for (let i = 0; i < 100; i++) await call(100)
+    let failures = 0
+    for (let i = 0; i < 100; i++) {
+      await clock.until(timeout.run(() => sleep(clock, 400))).catch(() => failures++)
+    }
+    expect(failures).toBeLessThan(15)
+    expect(timeout.callMs).toBeGreaterThan(400)
+    for (let i = 0; i < 100; i++) await call(4_900)
+    expect(timeout.callMs).toBe(5_000)
+  })
+})
+
+describe('timeout options', () => {
+  it('are refused by name', () => {
+    expect(() => createTimeout({})).toThrow('timeout: needs one of callMs')
+    expect(() => createTimeout({ callMs: 0 })).toThrow('timeout.callMs: must be')
+    expect(() => createTimeout({ totalMs: 5, adaptive: {} })).toThrow('timeout.adaptive: needs')
+    const typo = { calMs: 5 } as TimeoutOptions
+    expect(() => createTimeout(typo)).toThrow(
+      "timeout.calMs: unknown option; did you mean 'callMs'?",
+    )
+  })
+})
+
+describe('timeout events', () => {
+  it('tell which limit was hit', async () => {
+    const { clock, timeout } = setup()
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    await expect(clock.until(timeout.run(never))).rejects.toThrow()
+    stop()
+    expect(events).toEqual([{ type: 'timeout.fired', name: 'openai', kind: 'call', limitMs: 100 }])
+  })
+})

@@ -1,0 +1,126 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { sleep } from '../core/sleep.js'
+import { createRandom } from './index.js'
+import { createVirtualClock } from './virtual-clock.js'
+
+describe('the virtual clock', () => {
+  it('fires timers in order of their time, then of their arming', async () => {
+    const clock = createVirtualClock()
+    const fired: string[] = []
+    clock.schedule(20, () => fired.push('c'))
+    clock.schedule(10, () => fired.push('a'))
+    clock.schedule(10, () => fired.push('b'))
+    await clock.advance(20)
+    expect(fired).toEqual(['a', 'b', 'c'])
+    expect(clock.now()).toBe(20)
+  })
+
+  it('lets every promise settle before the next timer fires, however long the chain', async () => {
+    const clock = createVirtualClock()
+    const log: string[] = []
+    const chain = async (name: string) => {
+      await sleep(clock, 10)
+      for (let i = 0; i < 50; i++) await Promise.resolve()
+      await new Promise<void>((resolve) => process.nextTick(resolve))
+      log.push(name)
+    }
+    void chain('first')
+    void sleep(clock, 10).then(() => log.push('second'))
+    await clock.advance(10)
+    expect(log).toEqual(['first', 'second'])
+  })
+
+  it('fires nothing that is cancelled, and nothing early', async () => {
+    const clock = createVirtualClock()
+    const fired: string[] = []
+    const gone = clock.schedule(5, () => fired.push('cancelled'))
+    clock.schedule(11, () => fired.push('late'))
+    gone.cancel()
+    gone.cancel()
+    await clock.advance(10)
+    expect(fired).toEqual([])
+    expect(clock.pending).toBe(1)
+  })
+
+  it('advances as far as a promise needs, and answers with its value or its error', async () => {
+    const clock = createVirtualClock()
+    await expect(clock.until(sleep(clock, 3_600_000).then(() => 'done'))).resolves.toBe('done')
+    expect(clock.now()).toBe(3_600_000)
+    const failing = sleep(clock, 1).then(() => Promise.reject(new Error('no')))
+    await expect(clock.until(failing)).rejects.toThrow('no')
+  })
+
+  it('says so when a promise can never settle', async () => {
+    const clock = createVirtualClock()
+    await expect(clock.until(new Promise(() => {}))).rejects.toThrow('never settles')
+    const tick = () => clock.schedule(10, tick).unref()
+    tick()
+    await expect(clock.until(new Promise(() => {}))).rejects.toThrow('never settles')
+  })
+
+  it('counts what would keep a process alive', () => {
+    const clock = createVirtualClock()
+    const timer = clock.schedule(10, () => {})
+    expect(clock.pending).toBe(1)
+    timer.unref()
+    timer.unref()
+    expect(clock.pending).toBe(0)
+    timer.ref()
+    expect(clock.pending).toBe(1)
+    timer.cancel()
+    timer.ref()
+    expect(clock.pending).toBe(0)
+  })
+
+  it('has a time of day that moves along', async () => {
+    const clock = createVirtualClock({ startMs: 500, wallMs: Date.UTC(2031, 5, 1) })
+    await clock.advance(1_000)
+    expect(new Date(clock.wallMs()).toISOString()).toBe('2031-06-01T00:00:01.000Z')
+  })
+
+  it('gives the same history every time', async () => {
+    const history = async () => {
+      const clock = createVirtualClock()
+      const random = createRandom(42)
+      const log: string[] = []
+      const walker = async (name: number) => {
+        for (let i = 0; i < 20; i++) {
+          await sleep(clock, random() * 100)
+          log.push(`${name}@${clock.now()}`)
+        }
+      }
+      await clock.until(Promise.all(Array.from({ length: 10 }, (_, name) => walker(name))))
+      return log
+    }
+    expect(await history()).toEqual(await history())
+  })
+
+  it('keeps the order of a sorted list under any mix of arming and cancelling', async () => {
+    const timers = fc.array(fc.record({ delayMs: fc.nat(50), cancel: fc.boolean() }))
+    await fc.assert(
+      fc.asyncProperty(timers, async (plan) => {
+        const clock = createVirtualClock()
+        const fired: number[] = []
+        const armed = plan.map(({ delayMs }, id) => clock.schedule(delayMs, () => fired.push(id)))
+        for (const [id, { cancel }] of plan.entries()) if (cancel) armed[id]?.cancel()
+        await clock.drain()
+        const kept = plan.map((each, id) => ({ ...each, id })).filter(({ cancel }) => !cancel)
+        kept.sort((one, other) => one.delayMs - other.delayMs || one.id - other.id)
+        expect(fired).toEqual(kept.map(({ id }) => id))
+      }),
+    )
+  })
+})
+
+describe('seeded chance', () => {
+  it('repeats with the seed, differs between seeds and is spread evenly', () => {
+    const numbers = (seed: number) => Array.from({ length: 10_000 }, createRandom(seed))
+    expect(numbers(1)).toEqual(numbers(1))
+    expect(numbers(1)).not.toEqual(numbers(2))
+    const mean = numbers(7).reduce((sum, each) => sum + each, 0) / 10_000
+    expect(mean).toBeCloseTo(0.5, 1)
+    expect(Math.min(...numbers(7))).toBeGreaterThanOrEqual(0)
+    expect(Math.max(...numbers(7))).toBeLessThan(1)
+  })
+})

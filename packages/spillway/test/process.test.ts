@@ -1,0 +1,56 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+
+const packageRoot = fileURLToPath(new URL('..', import.meta.url))
+
+/** Runs a program that uses the built package, and says what it printed when it ended by itself. */
+async function runProgram(body: string): Promise<string> {
+  const program = `
+    import { createBulkhead, createRateLimiter, createRetry, createTimeout } from 'spillway/local'
+    const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+    ${body}`
+  const args = ['--input-type=module', '--eval', program]
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: packageRoot,
+    timeout: 10_000,
+  })
+  return stdout.trim()
+}
+
+describe('a process that uses Spillway', () => {
+  it('ends when its work is done, although timeouts of an hour were armed', async () => {
+    const printed = await runProgram(`
+      const timeout = createTimeout({ callMs: '1h', firstByteMs: '1h', totalMs: '1h' })
+      const bulkhead = createBulkhead({ limit: 1, queue: { size: 9, timeoutMs: '1h' } })
+      const limiter = createRateLimiter({ limit: 1, windowMs: '1h' })
+      limiter.tryAcquire()
+      const calls = [1, 2, 3].map(() => bulkhead.run(() => timeout.run(() => sleep(5))))
+      await Promise.all(calls)
+      console.log(await limiter.acquireWithin('1m'))`)
+    expect(printed).toBe('false')
+  })
+
+  it('stays alive while a call waits for a timer of ours', async () => {
+    const printed = await runProgram(`
+      const timeout = createTimeout({ callMs: 30 })
+      const retry = createRetry({ attempts: 2, baseMs: 10 })
+      let attempts = 0
+      const hang = () => { attempts++; return new Promise(() => {}) }
+      await retry.run(() => timeout.run(hang)).catch((error) => console.log(error.code, attempts))
+      const limiter = createRateLimiter({ algorithm: 'leaky-bucket', limit: 100, windowMs: 1000 })
+      limiter.tryAcquire()
+      console.log(await limiter.acquireWithin(100))`)
+    expect(printed).toBe('CALL_TIMEOUT 2\ntrue')
+  })
+
+  it('is not kept alive by work that hangs after its call timed out', async () => {
+    const printed = await runProgram(`
+      const timeout = createTimeout({ callMs: 10 })
+      const bulkhead = createBulkhead({ limit: 1, graceMs: '1h' })
+      const hang = () => bulkhead.run(() => timeout.run(() => new Promise(() => {})))
+      await hang().catch((error) => console.log(error.code, bulkhead.active))`)
+    expect(printed).toBe('CALL_TIMEOUT 1')
+  })
+})

@@ -1,0 +1,99 @@
+import {
+  createWorkerBulkhead,
+  createWorkerBulkheadRegistry,
+  type WorkerBulkhead,
+  type WorkerBulkheadOptions,
+} from 'spillway/local'
+import { afterEach, describe, expect, it } from 'vitest'
+
+const file = new URL('./fixtures/crunch.mjs', import.meta.url)
+const open: WorkerBulkhead[] = []
+
+function createCruncher(options: Partial<WorkerBulkheadOptions> = {}): WorkerBulkhead {
+  const cruncher = createWorkerBulkhead({ name: 'crunch', limit: 1, file, ...options })
+  open.push(cruncher)
+  return cruncher
+}
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((each) => each.close()))
+})
+
+describe('a worker bulkhead', () => {
+  it('keeps the event loop free while a thread is busy', async () => {
+    const cruncher = createCruncher()
+    let turns = 0
+    const counter = setInterval(() => turns++, 1)
+    await expect(cruncher.run({ ms: 100 })).resolves.toBe('crunched 100')
+    clearInterval(counter)
+    expect(turns).toBeGreaterThan(20)
+  })
+
+  it('has the surface of any bulkhead: slots, a line, typed refusals', async () => {
+    const cruncher = createCruncher({ queue: { size: 1 } })
+    const running = cruncher.run({ ms: 50 })
+    const waiting = cruncher.run(4, { task: 'double' })
+    expect(cruncher.snapshot()).toEqual({
+      name: 'crunch',
+      limit: 1,
+      active: 1,
+      waiting: 1,
+      available: 0,
+    })
+    await expect(cruncher.run({ ms: 1 })).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+    await expect(running).resolves.toBe('crunched 50')
+    await expect(waiting).resolves.toBe(8)
+    expect(cruncher.active).toBe(0)
+  })
+
+  it('hands over what the work throws', async () => {
+    const cruncher = createCruncher()
+    await expect(cruncher.run('no such page', { task: 'fail' })).rejects.toThrow('no such page')
+    expect(cruncher.available).toBe(1)
+  })
+
+  it('really stops work that takes too long, and goes on with the next', async () => {
+    const cruncher = createCruncher({ callMs: 100, queue: { size: 1 } })
+    const endless = cruncher.run({ ms: 60_000 })
+    const next = cruncher.run(2, { task: 'double' })
+    await expect(endless).rejects.toMatchObject({ code: 'CALL_TIMEOUT', details: { limitMs: 100 } })
+    await expect(next).resolves.toBe(4)
+  })
+
+  it('stops work whose caller aborts, with the caller’s reason', async () => {
+    const cruncher = createCruncher()
+    const abort = new AbortController()
+    const endless = cruncher.run({ ms: 60_000 }, { signal: abort.signal })
+    const reason = new Error('never mind')
+    abort.abort(reason)
+    await expect(endless).rejects.toBe(reason)
+    await expect(cruncher.run(2, { task: 'double' })).resolves.toBe(4)
+  })
+
+  it('refuses everything once closed', async () => {
+    const cruncher = createCruncher()
+    await cruncher.run(1, { task: 'double' })
+    await cruncher.close()
+    await expect(cruncher.run(1)).rejects.toMatchObject({ code: 'CLOSED' })
+  })
+
+  it('refuses bad options by name', () => {
+    expect(() => createCruncher({ file: '' })).toThrow('workerBulkhead.file: must be a file URL')
+    expect(() => createCruncher({ limit: 0 })).toThrow('bulkhead.limit')
+    expect(() => createCruncher({ callMs: 0 })).toThrow('workerBulkhead.callMs')
+  })
+})
+
+describe('a worker bulkhead registry', () => {
+  it('gives each dependency a pool of its own', async () => {
+    const pools = createWorkerBulkheadRegistry({ limit: 1, file })
+    const busy = pools.get('thumbnails').run({ ms: 60 })
+    await expect(pools.get('reports').run(3, { task: 'double' })).resolves.toBe(6)
+    expect(pools.snapshot().map(({ name, active }) => [name, active])).toEqual([
+      ['thumbnails', 1],
+      ['reports', 0],
+    ])
+    await busy
+    await pools.close()
+  })
+})
