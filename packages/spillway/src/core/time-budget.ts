@@ -3,18 +3,11 @@
  * that is left when it starts, so an early step cannot eat what later ones need, and what it leaves
  * unused flows on to them.
  */
-import { type Clock, systemClock } from './clock.js'
+
+import type { Clock } from './clock.js'
 import { currentDeadline, Deadline, earlierOf, runWithDeadline } from './deadline.js'
-import {
-  type Check,
-  type Duration,
-  duration,
-  having,
-  number,
-  object,
-  optional,
-  validate,
-} from './options.js'
+import { clockOption } from './injected.js'
+import { type Check, type Duration, duration, number, object, validate } from './options.js'
 
 export interface TimeBudgetOptions {
   /** Time for all steps together; an earlier deadline of the request wins. */
@@ -36,7 +29,7 @@ export interface TimeBudget {
 const readOptions = object({
   totalMs: duration({ min: 0 }),
   steps: weights,
-  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+  clock: clockOption,
 })
 
 function weights(value: unknown, path: string, problems: Parameters<Check<unknown>>[2]) {

@@ -6,14 +6,15 @@
  * A slot is given back when the work behind it has ended. A call that timed out or was aborted keeps
  * its slot while its work goes on, for at most `graceMs`: the socket is still open, after all.
  */
-import { type Clock, systemClock } from '../core/clock.js'
+
+import type { Clock } from '../core/clock.js'
 import { currentDeadline, deadlineError } from '../core/deadline.js'
 import { closedError, type Details, refuse, SpillwayError } from '../core/errors.js'
 import { emit, listening } from '../core/events.js'
+import { clockOption } from '../core/injected.js'
 import {
   type Duration,
   duration,
-  having,
   integer,
   object,
   optional,
@@ -77,7 +78,7 @@ const readOptions = object({
     { size: 0, timeoutMs: 0 },
   ),
   graceMs: optional(duration({ min: 0 }), 30_000),
-  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+  clock: clockOption,
 })
 
 export function createBulkhead(options: BulkheadOptions): Bulkhead {

@@ -28,12 +28,8 @@ export {
   type RetryConditions,
 } from './retry-budget.js'
 export type { RetryContext, RetryFunction, RetryRunOptions } from './retry-call.js'
-export {
-  createTimeout,
-  type Timeout,
-  type TimeoutContext,
-  type TimeoutOptions,
-} from './timeout.js'
+export type { TimeoutContext } from './timed-call.js'
+export { createTimeout, type Timeout, type TimeoutOptions } from './timeout.js'
 export {
   createWorkerBulkhead,
   createWorkerBulkheadRegistry,

@@ -3,8 +3,10 @@
  * percentiles. What local decisions (retry budget, load shedding, adaptive timeouts) are made from;
  * not a replacement for your monitoring. Recording is O(1) and allocates nothing.
  */
-import { type Clock, systemClock } from '../core/clock.js'
-import { type Duration, duration, having, object, optional, validate } from '../core/options.js'
+
+import type { Clock } from '../core/clock.js'
+import { clockOption } from '../core/injected.js'
+import { type Duration, duration, object, optional, validate } from '../core/options.js'
 import type { Outcome } from '../core/outcome.js'
 import { RollingCounter } from './rolling-counter.js'
 import { RollingHistogram } from './rolling-histogram.js'
@@ -44,7 +46,7 @@ const SLICES = 20
 
 const readOptions = object({
   windowMs: optional(duration({ min: 100 }), 10_000),
-  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+  clock: clockOption,
 })
 
 export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {

@@ -3,14 +3,15 @@
  * when everybody tries three times, a downstream that is struggling gets three times the load. So
  * they are a fraction of the requests, and none at all while something is known to be full.
  */
-import { type Clock, systemClock } from '../core/clock.js'
+
+import type { Clock } from '../core/clock.js'
 import { callSafely } from '../core/events.js'
+import { clockOption } from '../core/injected.js'
 import {
   arrayOf,
   type Duration,
   duration,
   func,
-  having,
   integer,
   number,
   object,
@@ -75,7 +76,7 @@ const readOptions = object({
     { errorRate: 0.2, retries: 2 },
   ]),
   retries: optional(integer({ min: 0 }), 3),
-  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+  clock: clockOption,
 })
 
 type RetryRules = Pick<

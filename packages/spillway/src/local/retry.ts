@@ -3,7 +3,9 @@
  * outage, which is why it needs a reason, time, and a budget. Put it outside of bulkhead and
  * timeout, so that nothing is held while it waits.
  */
-import { type Clock, systemClock } from '../core/clock.js'
+
+import type { Clock } from '../core/clock.js'
+import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
   duration,
@@ -18,7 +20,7 @@ import {
   validate,
 } from '../core/options.js'
 import type { OutcomeOptions } from '../core/outcome.js'
-import { type Random, systemRandom } from '../core/random.js'
+import type { Random } from '../core/random.js'
 import type { Attempt } from './attempts.js'
 import { type BackoffOptions, backoffFields } from './backoff.js'
 import { createRetryBudget, type RetryBudget } from './retry-budget.js'
@@ -70,8 +72,8 @@ const readOptions = object({
   ),
   maxRetryAfterMs: optional(duration({ min: 0 }), 60_000),
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
-  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
-  random: optional(func<Random>(), systemRandom),
+  clock: clockOption,
+  random: randomOption,
 })
 
 const NO_OPTIONS: RetryRunOptions = {}

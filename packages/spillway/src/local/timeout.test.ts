@@ -3,7 +3,8 @@ import { createDeadline, currentDeadline, runWithDeadline } from '../core/deadli
 import { onEvent, type SpillwayEvent } from '../core/events.js'
 import { sleep } from '../core/sleep.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
-import { createTimeout, type TimeoutContext, type TimeoutOptions } from './timeout.js'
+import type { TimeoutContext } from './timed-call.js'
+import { createTimeout, type TimeoutOptions } from './timeout.js'
 
 function setup(options: TimeoutOptions = { callMs: 100 }) {
   const clock = createVirtualClock()

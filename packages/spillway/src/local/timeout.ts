@@ -4,8 +4,8 @@
  * deadline of the request. The caller is told at once; the call is asked to stop through its signal
  * and cannot be forced: what holds a slot for it keeps holding (see bulkhead).
  */
-import { onAbort } from '../core/abort.js'
-import { type Clock, systemClock, type Timer } from '../core/clock.js'
+
+import type { Clock } from '../core/clock.js'
 import {
   currentDeadline,
   Deadline,
@@ -13,12 +13,11 @@ import {
   earlierOf,
   runWithDeadline,
 } from '../core/deadline.js'
-import { type Details, refuse, SpillwayError } from '../core/errors.js'
-import { emit, listening } from '../core/events.js'
+import { refuse } from '../core/errors.js'
+import { clockOption } from '../core/injected.js'
 import {
   type Duration,
   duration,
-  having,
   OptionsError,
   object,
   optional,
@@ -27,8 +26,8 @@ import {
 } from '../core/options.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import { TimerList } from '../core/timer-list.js'
-import { markUnfinished } from '../core/unfinished.js'
 import { AdaptiveLimit, type AdaptiveOptions, readAdaptive } from './adaptive-limit.js'
+import { type CallLimits, TimedCall, type TimeoutContext } from './timed-call.js'
 
 export interface TimeoutOptions {
   /** Stands in errors and events. Default: `timeout`. */
@@ -45,16 +44,6 @@ export interface TimeoutOptions {
   adaptive?: AdaptiveOptions
   /** Default: the system's clock. */
   clock?: Clock
-}
-
-/** What the function is given. */
-export interface TimeoutContext {
-  /** Aborted when the time is up or the caller aborts. Made when first looked at. */
-  readonly signal: AbortSignal
-  /** The moment all must be over, if there is one. */
-  readonly deadline: Deadline | undefined
-  /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
-  readonly progress: () => void
 }
 
 export interface Timeout {
@@ -77,7 +66,7 @@ const readOptions = object({
   firstByteMs: limit(),
   idleMs: limit(),
   adaptive: optional(readAdaptive),
-  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+  clock: clockOption,
 })
 
 type Options = ReturnType<typeof readOptions>
@@ -101,7 +90,7 @@ function complain(path: string, message: string): never {
   throw new OptionsError([{ path, message }])
 }
 
-class LocalTimeout implements Timeout {
+class LocalTimeout implements Timeout, CallLimits {
   readonly name: string
   readonly clock: Clock
   readonly firstByteMs: number | undefined
@@ -152,7 +141,6 @@ class LocalTimeout implements Timeout {
     return Promise.resolve(result)
   }
 
-  /** The call that began at `startMs` succeeded or was cut off. */
   record(startMs: number): void {
     if (this.#adaptive === undefined) return
     const nowMs = this.clock.now()
@@ -164,135 +152,4 @@ class LocalTimeout implements Timeout {
     if (this.#totalMs === undefined) return current
     return earlierOf(current, new Deadline(nowMs + this.#totalMs, this.clock))
   }
-}
-
-type Kind = 'call' | 'firstByte' | 'idle' | 'deadline'
-
-/** One call under way: its timers, and its signal if anybody looks at it. */
-class TimedCall<T> implements TimeoutContext {
-  readonly deadline: Deadline | undefined
-  readonly #timeout: LocalTimeout
-  readonly #startMs: number
-  readonly #limitMs: number | undefined
-  readonly #callerSignal: AbortSignal | undefined
-  #controller: AbortController | undefined
-  #forgetSignal: (() => void) | undefined
-  /** For the call as a whole. */
-  #timer: Pick<Timer, 'cancel'> | undefined
-  /** For the next sign of life. */
-  #silenceTimer: Pick<Timer, 'cancel'> | undefined
-  #work: Promise<T> | undefined
-  #reject: ((error: unknown) => void) | undefined
-  #over = false
-  #givenUp: { error: unknown } | undefined
-
-  constructor(
-    timeout: LocalTimeout,
-    startMs: number,
-    limitMs: number | undefined,
-    deadline: Deadline | undefined,
-    signal: AbortSignal | undefined,
-  ) {
-    this.#timeout = timeout
-    this.#startMs = startMs
-    this.#limitMs = limitMs
-    this.deadline = deadline
-    this.#callerSignal = signal
-    this.#expectLife('firstByte', timeout.firstByteMs)
-  }
-
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      this.#controller = new AbortController()
-      if (this.#givenUp !== undefined) this.#controller.abort(this.#givenUp.error)
-    }
-    return this.#controller.signal
-  }
-
-  /** Bound when looked at, because a context is taken apart: `({ signal, progress }) => …`. */
-  get progress(): () => void {
-    return () => {
-      this.#silenceTimer?.cancel()
-      this.#expectLife('idle', this.#timeout.idleMs)
-    }
-  }
-
-  watch(work: Promise<T>): Promise<T> {
-    this.#work = work
-    return new Promise((resolve, reject) => {
-      this.#reject = reject
-      this.#limit()
-      const signal = this.#callerSignal
-      if (signal !== undefined) {
-        this.#forgetSignal = onAbort(signal, () => this.#giveUp(signal.reason))
-      }
-      work.then(
-        (value) => {
-          if (this.#over) return
-          this.end()
-          this.#timeout.record(this.#startMs)
-          resolve(value)
-        },
-        (error) => {
-          if (this.#over) return
-          this.end()
-          reject(error)
-        },
-      )
-    })
-  }
-
-  end(): void {
-    this.#over = true
-    this.#timer?.cancel()
-    this.#silenceTimer?.cancel()
-    this.#forgetSignal?.()
-  }
-
-  /** Arms the call's own limit, or the deadline where that is earlier. */
-  #limit(): void {
-    const { timers, clock } = this.#timeout
-    const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
-    if (this.deadline !== undefined && this.deadline.atMs - this.#startMs < limitMs) {
-      const leftMs = this.deadline.atMs - clock.now()
-      this.#timer = timers.schedule(leftMs, () => this.#timeUp('deadline', leftMs))
-    } else if (this.#limitMs !== undefined) {
-      this.#timer = timers.schedule(limitMs, () => this.#timeUp('call', limitMs))
-    }
-  }
-
-  #expectLife(kind: Kind, limitMs: number | undefined): void {
-    if (limitMs === undefined || this.#over) return
-    this.#silenceTimer = this.#timeout.timers.schedule(limitMs, () => this.#timeUp(kind, limitMs))
-  }
-
-  #timeUp(kind: Kind, limitMs: number): void {
-    const { name } = this.#timeout
-    if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
-    this.#timeout.record(this.#startMs)
-    const elapsedMs = this.#timeout.clock.now() - this.#startMs
-    this.#giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
-  }
-
-  #giveUp(error: unknown): void {
-    this.end()
-    this.#givenUp = { error }
-    if (this.#work !== undefined) markUnfinished(error, this.#work)
-    this.#controller?.abort(error)
-    this.#reject?.(error)
-  }
-}
-
-const EXPLAIN: Record<Kind, (details: Details) => string> = {
-  call: ({ name, limitMs }) => `${name}: no answer within ${limitMs} ms`,
-  firstByte: ({ name, limitMs }) => `${name}: no first byte within ${limitMs} ms`,
-  idle: ({ name, limitMs }) => `${name}: nothing more for ${limitMs} ms`,
-  deadline: ({ name, limitMs }) =>
-    `${name}: no answer in the ${limitMs} ms that were left of the deadline`,
-}
-
-function timeoutError(details: Details & { kind: Kind }): SpillwayError {
-  const code = details.kind === 'deadline' ? 'DEADLINE_EXCEEDED' : 'CALL_TIMEOUT'
-  const explain = EXPLAIN[details.kind]
-  return new SpillwayError({ code, stage: 'timeout', scope: 'local', details, explain })
 }

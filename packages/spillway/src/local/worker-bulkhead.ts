@@ -7,16 +7,8 @@
  * really ends.
  */
 import type { Piscina } from 'piscina'
-import type { Clock } from '../core/clock.js'
-import {
-  type Check,
-  type Duration,
-  duration,
-  having,
-  object,
-  optional,
-  validate,
-} from '../core/options.js'
+import { clockOption } from '../core/injected.js'
+import { type Check, type Duration, duration, object, optional, validate } from '../core/options.js'
 import { type BulkheadOptions, type BulkheadSnapshot, createBulkhead } from './bulkhead.js'
 import { createRegistry, type Registry } from './registry.js'
 import { createTimeout } from './timeout.js'
@@ -49,7 +41,7 @@ const readFile: Check<string> = (value, path, problems) => {
 const readOwn = object({
   file: readFile,
   callMs: optional(duration({ min: 1 })),
-  clock: optional(having<Clock>('a clock', 'now', 'schedule')),
+  clock: clockOption,
 })
 
 /** Long enough to outlast a pause between requests, short enough to give memory back. */
@@ -59,11 +51,10 @@ export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulk
   const { file, callMs, ...admission } = options
   const own = validate('workerBulkhead', { file, callMs, clock: admission.clock }, readOwn)
   const slots = createBulkhead(admission)
-  const clock = own.clock && { clock: own.clock }
   const timeout =
     own.callMs === undefined
       ? undefined
-      : createTimeout({ name: slots.name, callMs: own.callMs, ...clock })
+      : createTimeout({ name: slots.name, callMs: own.callMs, clock: own.clock })
   let pool: Promise<Piscina> | undefined
 
   function openPool(): Promise<Piscina> {

@@ -4,14 +4,15 @@
  *
  * Nobody overtakes: whoever waits is served in order, and only the head of the line has a timer.
  */
-import { type Clock, systemClock, type Timer } from '../../core/clock.js'
+
+import type { Clock, Timer } from '../../core/clock.js'
 import { currentDeadline } from '../../core/deadline.js'
 import { closedError, refuse } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
+import { clockOption } from '../../core/injected.js'
 import {
   type Duration,
   duration,
-  having,
   integer,
   OptionsError,
   object,
@@ -78,7 +79,7 @@ const readOptions = object({
   ),
   burst: optional(integer({ min: 1 })),
   slices: optional(integer({ min: 1, max: MAX_SLICES })),
-  clock: optional(having<Clock>('a clock', 'now', 'schedule'), systemClock),
+  clock: clockOption,
 })
 
 const YES = Promise.resolve(true)

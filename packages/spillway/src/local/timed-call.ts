@@ -1,0 +1,159 @@
+/** One call under way with its timers, and with a signal if anybody looks at it. */
+import { onAbort } from '../core/abort.js'
+import type { Clock, Timer } from '../core/clock.js'
+import type { Deadline } from '../core/deadline.js'
+import { type Details, SpillwayError } from '../core/errors.js'
+import { emit, listening } from '../core/events.js'
+import type { TimerList } from '../core/timer-list.js'
+import { markUnfinished } from '../core/unfinished.js'
+
+/** What the function is given. */
+export interface TimeoutContext {
+  /** Aborted when the time is up or the caller aborts. Made when first looked at. */
+  readonly signal: AbortSignal
+  /** The moment all must be over, if there is one. */
+  readonly deadline: Deadline | undefined
+  /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
+  readonly progress: () => void
+}
+
+/** What all calls of one timeout have in common. */
+export interface CallLimits {
+  readonly name: string
+  readonly clock: Clock
+  readonly timers: TimerList
+  readonly firstByteMs: number | undefined
+  readonly idleMs: number | undefined
+  /** The call that began at `startMs` succeeded or was cut off. */
+  record(startMs: number): void
+}
+
+type Kind = 'call' | 'firstByte' | 'idle' | 'deadline'
+
+export class TimedCall<T> implements TimeoutContext {
+  readonly deadline: Deadline | undefined
+  readonly #limits: CallLimits
+  readonly #startMs: number
+  readonly #limitMs: number | undefined
+  readonly #callerSignal: AbortSignal | undefined
+  #controller: AbortController | undefined
+  #forgetSignal: (() => void) | undefined
+  /** For the call as a whole. */
+  #timer: Pick<Timer, 'cancel'> | undefined
+  /** For the next sign of life. */
+  #silenceTimer: Pick<Timer, 'cancel'> | undefined
+  #work: Promise<T> | undefined
+  #reject: ((error: unknown) => void) | undefined
+  #over = false
+  #givenUp: { error: unknown } | undefined
+
+  constructor(
+    limits: CallLimits,
+    startMs: number,
+    limitMs: number | undefined,
+    deadline: Deadline | undefined,
+    signal: AbortSignal | undefined,
+  ) {
+    this.#limits = limits
+    this.#startMs = startMs
+    this.#limitMs = limitMs
+    this.deadline = deadline
+    this.#callerSignal = signal
+    this.#expectLife('firstByte', limits.firstByteMs)
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#givenUp !== undefined) this.#controller.abort(this.#givenUp.error)
+    }
+    return this.#controller.signal
+  }
+
+  /** Bound when looked at, because a context is taken apart: `({ signal, progress }) => …`. */
+  get progress(): () => void {
+    return () => {
+      this.#silenceTimer?.cancel()
+      this.#expectLife('idle', this.#limits.idleMs)
+    }
+  }
+
+  watch(work: Promise<T>): Promise<T> {
+    this.#work = work
+    return new Promise((resolve, reject) => {
+      this.#reject = reject
+      this.#limit()
+      const signal = this.#callerSignal
+      if (signal !== undefined) {
+        this.#forgetSignal = onAbort(signal, () => this.#giveUp(signal.reason))
+      }
+      work.then(
+        (value) => {
+          if (this.#over) return
+          this.end()
+          this.#limits.record(this.#startMs)
+          resolve(value)
+        },
+        (error) => {
+          if (this.#over) return
+          this.end()
+          reject(error)
+        },
+      )
+    })
+  }
+
+  end(): void {
+    this.#over = true
+    this.#timer?.cancel()
+    this.#silenceTimer?.cancel()
+    this.#forgetSignal?.()
+  }
+
+  /** Arms the call's own limit, or the deadline where that is earlier. */
+  #limit(): void {
+    const { timers, clock } = this.#limits
+    const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
+    if (this.deadline !== undefined && this.deadline.atMs - this.#startMs < limitMs) {
+      const leftMs = this.deadline.atMs - clock.now()
+      this.#timer = timers.schedule(leftMs, () => this.#timeUp('deadline', leftMs))
+    } else if (this.#limitMs !== undefined) {
+      this.#timer = timers.schedule(limitMs, () => this.#timeUp('call', limitMs))
+    }
+  }
+
+  #expectLife(kind: Kind, limitMs: number | undefined): void {
+    if (limitMs === undefined || this.#over) return
+    this.#silenceTimer = this.#limits.timers.schedule(limitMs, () => this.#timeUp(kind, limitMs))
+  }
+
+  #timeUp(kind: Kind, limitMs: number): void {
+    const { name } = this.#limits
+    if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
+    this.#limits.record(this.#startMs)
+    const elapsedMs = this.#limits.clock.now() - this.#startMs
+    this.#giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
+  }
+
+  #giveUp(error: unknown): void {
+    this.end()
+    this.#givenUp = { error }
+    if (this.#work !== undefined) markUnfinished(error, this.#work)
+    this.#controller?.abort(error)
+    this.#reject?.(error)
+  }
+}
+
+const EXPLAIN: Record<Kind, (details: Details) => string> = {
+  call: ({ name, limitMs }) => `${name}: no answer within ${limitMs} ms`,
+  firstByte: ({ name, limitMs }) => `${name}: no first byte within ${limitMs} ms`,
+  idle: ({ name, limitMs }) => `${name}: nothing more for ${limitMs} ms`,
+  deadline: ({ name, limitMs }) =>
+    `${name}: no answer in the ${limitMs} ms that were left of the deadline`,
+}
+
+function timeoutError(details: Details & { kind: Kind }): SpillwayError {
+  const code = details.kind === 'deadline' ? 'DEADLINE_EXCEEDED' : 'CALL_TIMEOUT'
+  const explain = EXPLAIN[details.kind]
+  return new SpillwayError({ code, stage: 'timeout', scope: 'local', details, explain })
+}
