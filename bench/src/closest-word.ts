@@ -1,0 +1,24 @@
+/** The known word that was probably meant: one that begins like this one, or a misspelt one. */
+export function closestWord(word: string, known: readonly string[]): string | undefined {
+  const completed = known.find((candidate) => word !== '' && candidate.startsWith(word))
+  if (completed !== undefined) return completed
+  const mistakes = (candidate: string) => editDistance(word, candidate)
+  const best = known.toSorted((a, b) => mistakes(a) - mistakes(b))[0]
+  // A third of the letters may be wrong; of a short word, two, which is what a swap counts for.
+  const acceptable = Math.max(2, word.length / 3)
+  return best !== undefined && mistakes(best) <= acceptable ? best : undefined
+}
+
+/** Letters to add, drop or replace to get from one word to the other. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column)
+  for (const letter of from) {
+    const above = row
+    row = [above[0]! + 1]
+    for (let column = 1; column <= to.length; column++) {
+      const replaced = above[column - 1]! + (letter === to[column - 1] ? 0 : 1)
+      row.push(Math.min(replaced, above[column]! + 1, row[column - 1]! + 1))
+    }
+  }
+  return row[to.length]!
+}

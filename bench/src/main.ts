@@ -1,0 +1,66 @@
+/** npm run bench: runs the benches of a suite one after the other and reports each. */
+import { constants } from 'node:os'
+import { helpText, listText, type RunCommand, readCommand, UsageError } from './command-line.js'
+import { type Bench, type Measured, measure, type Suite } from './measure.js'
+import { createJsonReport, createTableReport, showProgress } from './report.js'
+import { runApart } from './run-apart.js'
+import { local } from './suites/local.js'
+
+/** A new suite is a file in suites/ and a word here. */
+const SUITES: readonly Suite[] = [local]
+
+class Interrupted extends Error {
+  readonly code = 'INTERRUPTED'
+  readonly exitCode: number
+
+  constructor(signal: 'SIGINT' | 'SIGTERM' | 'SIGPIPE') {
+    super(`stopped by ${signal}`)
+    this.exitCode = 128 + constants.signals[signal]
+  }
+}
+
+try {
+  await main()
+} catch (error) {
+  if (error instanceof UsageError) {
+    process.stderr.write(`${error.message}\nnpm run bench -- --help explains.\n`)
+    process.exitCode = 1
+  } else if (error instanceof Interrupted) {
+    process.exitCode = error.exitCode
+  } else {
+    throw error
+  }
+}
+
+async function main(): Promise<void> {
+  const command = readCommand(process.argv.slice(2), SUITES)
+  if (command.kind === 'help') {
+    process.stdout.write(helpText(SUITES))
+  } else if (command.kind === 'list') {
+    process.stdout.write(`${listText(SUITES)}\nnpm run bench -- SUITE runs one.\n`)
+  } else {
+    await run(command)
+  }
+}
+
+async function run({ suite, benches, json }: RunCommand): Promise<void> {
+  const report = json ? createJsonReport() : createTableReport(benches)
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(signal, () => stop.abort(new Interrupted(signal)))
+  }
+  // Whoever read the results has gone, as in `| head -1`.
+  process.stdout.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
+  for (const bench of benches) {
+    const measured =
+      benches.length === 1
+        ? await runHere(bench, stop.signal)
+        : await runApart(suite, bench.name, stop.signal)
+    report(bench, measured)
+  }
+}
+
+function runHere(bench: Bench, signal: AbortSignal): Promise<Measured> {
+  const hideProgress = showProgress(`measuring ${bench.name} …`)
+  return measure(bench, signal).finally(hideProgress)
+}

@@ -1,0 +1,248 @@
+/**
+ * What the local mechanisms cost a call. Both sides of a comparison get the same function and the
+ * same settings, are called in the same way and are awaited in the same loop.
+ */
+import {
+  bulkhead as cockatielBulkhead,
+  retry as cockatielRetry,
+  timeout as cockatielTimeout,
+  ExponentialBackoff,
+  fullJitterGenerator,
+  handleAll,
+  TimeoutStrategy,
+} from 'cockatiel'
+import CircuitBreaker from 'opossum'
+import { type Clock, systemClock } from 'spillway'
+import {
+  createBulkhead,
+  createPodMetrics,
+  createRateLimiter,
+  createRetry,
+  createTimeout,
+} from 'spillway/local'
+import { createRandom, createVirtualClock } from 'spillway/testing'
+import {
+  awaitEach,
+  type Bench,
+  type Comparison,
+  callEach,
+  catchEach,
+  type Suite,
+} from '../measure.js'
+import { peerName } from '../peer-name.js'
+
+const TIMEOUT_MS = 1_000
+const LIMIT = 10
+const QUEUE = 10
+const ATTEMPTS = 3
+const FIRST_DELAY_MS = 100
+const LONGEST_DELAY_MS = 10_000
+
+/** What every contender calls. */
+const work = async () => 1
+
+const ours = {
+  timeout: () => createTimeout({ callMs: TIMEOUT_MS }),
+  bulkhead: () => createBulkhead({ limit: LIMIT, queue: { size: QUEUE } }),
+  retry: () =>
+    createRetry({
+      attempts: ATTEMPTS,
+      backoff: 'exponential',
+      jitter: 'full',
+      baseMs: FIRST_DELAY_MS,
+      maxMs: LONGEST_DELAY_MS,
+    }),
+}
+
+const cockatiel = {
+  timeout: () => cockatielTimeout(TIMEOUT_MS, TimeoutStrategy.Aggressive),
+  bulkhead: () => cockatielBulkhead(LIMIT, QUEUE),
+  retry: () =>
+    cockatielRetry(handleAll, {
+      // Cockatiel does not count the first attempt.
+      maxAttempts: ATTEMPTS - 1,
+      backoff: new ExponentialBackoff({
+        generator: fullJitterGenerator,
+        initialDelay: FIRST_DELAY_MS,
+        maxDelay: LONGEST_DELAY_MS,
+      }),
+    }),
+}
+
+const timeoutVsCockatiel: Comparison = {
+  name: 'timeout-vs-cockatiel',
+  what: 'a call that ends in time',
+  target: 10,
+  peerName: peerName('cockatiel'),
+  times: 10_000,
+  prepare() {
+    const our = ours.timeout()
+    const their = cockatiel.timeout()
+    return { ours: awaitEach(() => our.run(work)), peer: awaitEach(() => their.execute(work)) }
+  },
+}
+
+const bulkheadVsCockatiel: Comparison = {
+  name: 'bulkhead-vs-cockatiel',
+  what: 'a call that finds a free slot',
+  target: 1,
+  peerName: peerName('cockatiel'),
+  times: 50_000,
+  prepare() {
+    const our = ours.bulkhead()
+    const their = cockatiel.bulkhead()
+    return { ours: awaitEach(() => our.run(work)), peer: awaitEach(() => their.execute(work)) }
+  },
+}
+
+const retryVsCockatiel: Comparison = {
+  name: 'retry-vs-cockatiel',
+  what: 'a call whose first attempt succeeds',
+  target: 1,
+  peerName: peerName('cockatiel'),
+  times: 50_000,
+  prepare() {
+    const our = ours.retry()
+    const their = cockatiel.retry()
+    return { ours: awaitEach(() => our.run(work)), peer: awaitEach(() => their.execute(work)) }
+  },
+}
+
+const stackVsCockatiel: Comparison = {
+  name: 'stack-vs-cockatiel',
+  what: 'the three of them around one call: retry, bulkhead, timeout',
+  target: 8,
+  peerName: peerName('cockatiel'),
+  times: 10_000,
+  prepare() {
+    const our = { retry: ours.retry(), bulkhead: ours.bulkhead(), timeout: ours.timeout() }
+    const their = {
+      retry: cockatiel.retry(),
+      bulkhead: cockatiel.bulkhead(),
+      timeout: cockatiel.timeout(),
+    }
+    // Both nested by hand: Cockatiel's own `wrap` is the slower way, and we have none to match it.
+    return {
+      ours: awaitEach(() => our.retry.run(() => our.bulkhead.run(() => our.timeout.run(work)))),
+      peer: awaitEach(() =>
+        their.retry.execute(() => their.bulkhead.execute(() => their.timeout.execute(work))),
+      ),
+    }
+  },
+}
+
+const refusalVsOpossum: Comparison = {
+  name: 'refusal-vs-opossum',
+  what: 'a call refused: our full bulkhead, their open circuit',
+  target: 5,
+  peerName: peerName('opossum'),
+  times: 10_000,
+  prepare() {
+    const our = createBulkhead({ limit: 1 })
+    let leave = () => {}
+    our.run(() => new Promise<void>((resolve) => (leave = resolve)))
+    const their = new CircuitBreaker(work, { resetTimeout: 3_600_000 })
+    their.open()
+    return {
+      ours: catchEach(() => our.run(work), 'QUEUE_FULL'),
+      peer: catchEach(() => their.fire(), 'EOPENBREAKER'),
+      close() {
+        leave()
+        their.shutdown()
+      },
+    }
+  },
+}
+
+const WINDOW_MS = 10_000
+const RECORDS = 1_000_000
+/** On this clock, ten snapshots a second. */
+const RECORDS_PER_SNAPSHOT = 10_000
+
+/** Moves on a little with every look at it: the records of one window fill it evenly. */
+function createBusyClock(): Clock {
+  // A property, which V8 changes in place. A variable it would box anew at each change, and a box
+  // costs an old clock more than a young one.
+  const time = { nowMs: WINDOW_MS }
+  const stepMs = WINDOW_MS / RECORDS
+  return {
+    ...systemClock,
+    now() {
+      time.nowMs += stepMs
+      return time.nowMs
+    },
+  }
+}
+
+/** What remembers everything gets slower with all it remembers; ours must not. */
+function growth(name: string, what: string, create: () => () => number): Comparison {
+  return {
+    name,
+    what: `${what}, with ${RECORDS.toLocaleString('en-US')} records and with none`,
+    target: 0.8,
+    peerName: 'spillway when fresh',
+    times: 20_000,
+    prepare() {
+      const old = create()
+      for (let i = 0; i < RECORDS; i++) old()
+      return { ours: callEach(old), peer: (times) => callEach(create())(times) }
+    },
+  }
+}
+
+const growthMetrics = growth('growth-metrics', 'recording a call in the metrics', () => {
+  const metrics = createPodMetrics({ windowMs: WINDOW_MS, clock: createBusyClock() })
+  let calls = 0
+  return () => {
+    calls++
+    metrics.record(calls % 500, calls % 20 === 0 ? 'failure' : 'success')
+    return calls % RECORDS_PER_SNAPSHOT === 0 ? Math.sign(metrics.snapshot().calls) : 1
+  }
+})
+
+const growthLimiter = growth('growth-limiter', 'a grant of the sliding-window limiter', () => {
+  const limiter = createRateLimiter({
+    algorithm: 'sliding-window',
+    limit: 2 * RECORDS,
+    windowMs: WINDOW_MS,
+    clock: createBusyClock(),
+  })
+  return () => (limiter.tryAcquire() ? 1 : 0)
+})
+
+const SLEEPERS = 1_000
+const SLEEPS = 50
+
+const virtualEventsPerSecond: Bench = {
+  name: 'virtual-events-per-second',
+  what: `timers of the virtual clock, with ${SLEEPERS.toLocaleString('en-US')} sleepers at once`,
+  target: 100_000,
+  unit: 'events/s',
+  async round() {
+    const clock = createVirtualClock()
+    const random = createRandom(1)
+    const sleeper = async () => {
+      for (let i = 0; i < SLEEPS; i++) {
+        await new Promise<void>((resolve) => clock.schedule(random() * 1_000, resolve))
+      }
+    }
+    const startMs = performance.now()
+    await clock.until(Promise.all(Array.from({ length: SLEEPERS }, sleeper)))
+    return (clock.fired * 1_000) / (performance.now() - startMs)
+  },
+}
+
+export const local: Suite = {
+  name: 'local',
+  what: 'what the local mechanisms cost a call, beside libraries that do the same',
+  benches: [
+    timeoutVsCockatiel,
+    bulkheadVsCockatiel,
+    retryVsCockatiel,
+    stackVsCockatiel,
+    refusalVsOpossum,
+    growthMetrics,
+    growthLimiter,
+    virtualEventsPerSecond,
+  ],
+}

@@ -1,0 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createBulkheadRegistry } from 'spillway/local'
+
+// What holds for every dependency that is not given options of its own.
+const bulkheads = createBulkheadRegistry({ limit: 10, queue: { size: 20 } })
+
+const payments = bulkheads.get('payments', { limit: 2 })
+const search = bulkheads.get('search')
+
+// A slow dependency fills its own bulkhead and nobody else's.
+const slow = Array.from({ length: 5 }, () => payments.run(() => sleep(50)))
+console.log(await search.run(() => 'search is not affected'))
+
+for (const { name, active, limit, waiting } of bulkheads.snapshot()) {
+  console.log(`${name}: ${active} of ${limit} slots in use, ${waiting} waiting`)
+}
+console.log(`one instance per name: ${bulkheads.get('payments') === payments}`)
+
+await Promise.all(slow)
+await bulkheads.close()

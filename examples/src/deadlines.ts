@@ -1,0 +1,31 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createDeadline, currentDeadline, runWithDeadline, SpillwayError } from 'spillway'
+import { createTimeout } from 'spillway/local'
+
+const database = createTimeout({ name: 'database', callMs: '10s' })
+
+/** Knows nothing of deadlines, and keeps to them. */
+async function loadUser(id: string, tookMs: number) {
+  await sleep(10)
+  return database.run(({ signal }) => sleep(tookMs, `user ${id}`, { signal }))
+}
+
+/** One request with this much time, of which 20 ms are for rendering the answer. */
+function handle(id: string, timeoutMs: number, tookMs: number) {
+  const deadline = createDeadline(timeoutMs)
+  return runWithDeadline(deadline.withReserve(20), () => loadUser(id, tookMs)).catch((error) => {
+    if (error instanceof SpillwayError) return `${id}: ${error.code}`
+    throw error
+  })
+}
+
+// Both are under way at once; neither sees the other's deadline.
+console.log(await Promise.all([handle('anna', 5_000, 150), handle('ben', 100, 150)]))
+
+// Of two deadlines the earlier wins: code further in cannot give itself more time.
+runWithDeadline(createDeadline(100), () => {
+  runWithDeadline(createDeadline(60_000), () => {
+    console.log(`100 ms at most: ${(currentDeadline()?.remainingMs() ?? 0) <= 100}`)
+  })
+})
+console.log(`outside of a request: ${currentDeadline()}`)

@@ -1,0 +1,166 @@
+/**
+ * The vendor, in this process. Up to `servers` calls run side by side at full speed. Beyond that
+ * they share the servers, so that everybody gets slower; and juggling them costs, so that the whole
+ * gets slower, too. Far beyond, it turns callers away, and it cuts off what takes too long.
+ */
+import type { Clock, Random, Timer } from 'spillway/testing'
+
+export interface VendorOptions {
+  /** Calls it works on side by side at full speed. */
+  servers: number
+  /** Work in one call, on average: it takes this long while there is a server for each. */
+  workMs: number
+  clock: Clock
+  random: Random
+}
+
+export interface Vendor {
+  /** Calls it is working on. */
+  readonly inFlight: number
+  readonly peakInFlight: number
+  /** Calls ever made. */
+  readonly calls: number
+  /** Whoever aborts hangs up: the work is dropped. */
+  call(signal?: AbortSignal): Promise<string>
+  /** Drops everything; later calls fail. */
+  close(): void
+}
+
+export class VendorError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message)
+  }
+}
+
+/** Work lost to juggling, for each time its servers' number that it has in flight. */
+const JUGGLING = 0.05
+/** It begins to turn callers away at this many times its servers' number... */
+const TURNS_AWAY_FROM = 5
+/** ...and never turns away more than this part of them. */
+const TURNS_AWAY_AT_MOST = 0.5
+/** What has not been answered by then never will be. */
+const CUT_OFF_MS = 3_000
+/** Even on a good day a call fails now and then. */
+const BLIPS = 0.005
+
+/** How much work gets done in a call, for each millisecond, while `load` calls share each server. */
+function speedAt(load: number): number {
+  return load <= 1 ? 1 : 1 / (load * (1 + JUGGLING * (load - 1)))
+}
+
+function partTurnedAwayAt(load: number): number {
+  return Math.min(Math.max(0, (load - TURNS_AWAY_FROM) / 50), TURNS_AWAY_AT_MOST)
+}
+
+interface Job {
+  /** It is done when every job since the beginning would have got this much work. */
+  doneAt: number
+  cutOff: Timer
+  succeed(): void
+  fail(error: unknown): void
+}
+
+/** Where a job belongs among these, which are in order. There may be thousands: halve, not walk. */
+function placeFor(doneAt: number, jobs: readonly Job[]): number {
+  let from = 0
+  let to = jobs.length
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((jobs[middle] as Job).doneAt <= doneAt) from = middle + 1
+    else to = middle
+  }
+  return from
+}
+
+/** Less work than this is rounding. */
+const NOTHING_MS = 1e-6
+
+export function createVendor({ servers, workMs, clock, random }: VendorOptions): Vendor {
+  /** In the order in which they will be done, which is not that of their arrival. */
+  const jobs: Job[] = []
+  /** Work that a job present from the beginning would have got, and when that was reckoned. */
+  let worked = 0
+  let reckonedMs = clock.now()
+  let next: Timer | undefined
+  let peakInFlight = 0
+  let calls = 0
+  let closed = false
+
+  const load = () => jobs.length / servers
+
+  function reckon(): void {
+    const nowMs = clock.now()
+    worked += (nowMs - reckonedMs) * speedAt(load())
+    reckonedMs = nowMs
+  }
+
+  function armNext(): void {
+    next?.cancel()
+    const first = jobs[0]
+    next = first && clock.schedule((first.doneAt - worked) / speedAt(load()), finishDone)
+  }
+
+  function finishDone(): void {
+    reckon()
+    while (jobs[0] !== undefined && jobs[0].doneAt <= worked + NOTHING_MS) {
+      const job = jobs.shift() as Job
+      job.cutOff.cancel()
+      if (random() < BLIPS) job.fail(new VendorError(500, 'something went wrong'))
+      else job.succeed()
+    }
+    armNext()
+  }
+
+  function add(job: Job): void {
+    reckon()
+    job.doneAt += worked
+    jobs.splice(placeFor(job.doneAt, jobs), 0, job)
+    peakInFlight = Math.max(peakInFlight, jobs.length)
+    armNext()
+  }
+
+  function drop(job: Job, error: unknown): void {
+    const place = jobs.indexOf(job)
+    if (place === -1) return
+    reckon()
+    jobs.splice(place, 1)
+    job.cutOff.cancel()
+    job.fail(error)
+    armNext()
+  }
+
+  return {
+    get inFlight() {
+      return jobs.length
+    },
+    get peakInFlight() {
+      return peakInFlight
+    },
+    get calls() {
+      return calls
+    },
+    async call(signal) {
+      calls++
+      if (closed || random() < partTurnedAwayAt(load())) throw new VendorError(503, 'too busy')
+      return new Promise((resolve, reject) => {
+        const job: Job = {
+          doneAt: workMs * (0.7 + 0.6 * random()),
+          cutOff: clock.schedule(CUT_OFF_MS, () =>
+            drop(job, new VendorError(504, 'took too long')),
+          ),
+          succeed: () => resolve('answer'),
+          fail: reject,
+        }
+        signal?.addEventListener('abort', () => drop(job, signal.reason), { once: true })
+        add(job)
+      })
+    },
+    close() {
+      closed = true
+      for (const job of [...jobs]) drop(job, new VendorError(503, 'closed'))
+    },
+  }
+}

@@ -1,0 +1,66 @@
+/** What became of each client, and the figures that follow from it. */
+
+export type Outcome =
+  /** Within the client's patience. */
+  | 'answered'
+  /** Told at once that there is no room. */
+  | 'refused'
+  /** Told of an error. */
+  | 'failed'
+  /** Left, or was told after a wait that it took too long. */
+  | 'timed out'
+
+export const OUTCOMES: readonly Outcome[] = ['answered', 'refused', 'failed', 'timed out']
+
+/** One client. Times are milliseconds from the start of the act. */
+export interface Visit {
+  arrivedMs: number
+  end: { atMs: number; outcome: Outcome } | undefined
+}
+
+export interface Span {
+  startMs: number
+  endMs: number
+}
+
+export function arrivedIn(visits: readonly Visit[], { startMs, endMs }: Span): Visit[] {
+  return visits.filter(({ arrivedMs }) => arrivedMs >= startMs && arrivedMs < endMs)
+}
+
+export function countOf(visits: readonly Visit[], outcome: Outcome): number {
+  return visits.filter(({ end }) => end?.outcome === outcome).length
+}
+
+export function partOf(visits: readonly Visit[], outcome: Outcome): number {
+  return visits.length === 0 ? 0 : countOf(visits, outcome) / visits.length
+}
+
+/** Clients who came, per second. */
+export function offeredIn(visits: readonly Visit[], span: Span): number {
+  return perSecond(arrivedIn(visits, span).length, span)
+}
+
+/** Answers given within the client's patience, per second. */
+export function goodputIn(visits: readonly Visit[], span: Span): number {
+  const answers = visits.filter(
+    ({ end }) => end?.outcome === 'answered' && end.atMs >= span.startMs && end.atMs < span.endMs,
+  )
+  return perSecond(answers.length, span)
+}
+
+/** Milliseconds in which this fraction of those who ended so had their answer; none, if nobody did. */
+export function percentile(
+  visits: readonly Visit[],
+  outcome: Outcome,
+  fraction: number,
+): number | undefined {
+  const timesMs = visits.flatMap(({ arrivedMs, end }) =>
+    end?.outcome === outcome ? [end.atMs - arrivedMs] : [],
+  )
+  timesMs.sort((one, other) => one - other)
+  return timesMs[Math.ceil(timesMs.length * fraction) - 1]
+}
+
+function perSecond(count: number, { startMs, endMs }: Span): number {
+  return (count * 1_000) / (endMs - startMs)
+}
