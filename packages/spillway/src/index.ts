@@ -15,7 +15,13 @@ export {
   type SpillwayErrorInit,
   type Stage,
 } from './core/errors.js'
-export { EVENT_CHANNEL, onEvent, type SpillwayEvent } from './core/events.js'
+export {
+  EVENT_CHANNEL,
+  onEvent,
+  type SpillwayEvent,
+  type StopReason,
+  type TimeoutKind,
+} from './core/events.js'
 export { type OptionProblem, OptionsError } from './core/options.js'
 export {
   type CallEnd,

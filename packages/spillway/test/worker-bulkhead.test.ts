@@ -1,3 +1,4 @@
+import { createDeadline, runWithDeadline } from 'spillway'
 import {
   createWorkerBulkhead,
   createWorkerBulkheadRegistry,
@@ -61,13 +62,29 @@ describe('a worker bulkhead', () => {
   })
 
   it('stops work whose caller aborts, with the caller’s reason', async () => {
-    const cruncher = createCruncher()
+    const cruncher = createCruncher({ queue: { size: 1 } })
     const abort = new AbortController()
     const endless = cruncher.run({ ms: 60_000 }, { signal: abort.signal })
     const reason = new Error('never mind')
     abort.abort(reason)
     await expect(endless).rejects.toBe(reason)
     await expect(cruncher.run(2, { task: 'double' })).resolves.toBe(4)
+  })
+
+  it.each([
+    ['is missing', './fixtures/missing.mjs'],
+    ['throws while it loads', './fixtures/broken.mjs'],
+  ])('fails the call, not the process, when the file %s', async (_, path) => {
+    const cruncher = createCruncher({ file: new URL(path, import.meta.url) })
+    await expect(cruncher.run(1)).rejects.toThrow(/missing|broken on purpose/)
+    await expect(cruncher.run(1)).rejects.toThrow(/missing|broken on purpose/)
+    expect(cruncher.available).toBe(1)
+  })
+
+  it('stops work at the deadline of the request', async () => {
+    const cruncher = createCruncher()
+    const call = runWithDeadline(createDeadline(50), () => cruncher.run({ ms: 60_000 }))
+    await expect(call).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
   })
 
   it('refuses everything once closed', async () => {
@@ -78,8 +95,14 @@ describe('a worker bulkhead', () => {
   })
 
   it('refuses bad options by name', () => {
-    expect(() => createCruncher({ file: '' })).toThrow('workerBulkhead.file: must be a file URL')
-    expect(() => createCruncher({ limit: 0 })).toThrow('bulkhead.limit')
+    for (const file of ['', './crunch.mjs', new URL('http://localhost/crunch.mjs')]) {
+      expect(() => createCruncher({ file })).toThrow('workerBulkhead.file: must be a file URL')
+    }
+    expect(() => createCruncher({ limit: 0 })).toThrow('workerBulkhead.limit')
+    const typo = { callMS: 5 } as Partial<WorkerBulkheadOptions>
+    expect(() => createCruncher(typo)).toThrow(
+      "workerBulkhead.callMS: unknown option; did you mean 'callMs'?",
+    )
     expect(() => createCruncher({ callMs: 0 })).toThrow('workerBulkhead.callMs')
   })
 })

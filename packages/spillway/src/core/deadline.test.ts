@@ -34,8 +34,14 @@ describe('a deadline', () => {
   })
 
   it('refuses a timeout that is none', () => {
-    expect(() => createDeadline(Number.NaN)).toThrow('timeoutMs: must be a number of at least 0')
-    expect(() => createDeadline(-1)).toThrow('got -1')
+    expect(() => createDeadline(Number.NaN)).toThrow('timeoutMs: must be a duration')
+    expect(() => createDeadline(100).withReserve(-1)).toThrow('reserveMs: must be')
+  })
+
+  it('may have passed on its way here, and may be written as a person would', () => {
+    const clock = createVirtualClock()
+    expect(createDeadline(-20, clock).expired).toBe(true)
+    expect(createDeadline('5s', clock).withReserve('1s').remainingMs()).toBe(4_000)
   })
 })
 
@@ -101,9 +107,9 @@ describe('a time budget', () => {
 
   it('refuses unknown steps, steps started twice and weights that are none', () => {
     const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1 } })
-    expect(() => budget.step('two')).toThrow("'two' is unknown")
+    expect(() => budget.step('onee')).toThrow("timeBudget.onee: unknown step; did you mean 'one'?")
     budget.step('one')
-    expect(() => budget.step('one')).toThrow("'one' is unknown or was started before")
+    expect(() => budget.step('one')).toThrow('timeBudget.one: was started before')
     expect(() => createTimeBudget({ totalMs: 1, steps: { one: 0 } })).toThrow(
       'timeBudget.steps.one',
     )

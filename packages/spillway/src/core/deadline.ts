@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { type Clock, systemClock } from './clock.js'
 import { SpillwayError, type Stage } from './errors.js'
-import { duration, validate } from './options.js'
+import { type Duration, duration, validate } from './options.js'
 
 export class Deadline {
   /** In milliseconds of the clock it was made with. */
@@ -28,15 +28,18 @@ export class Deadline {
   }
 
   /** An earlier deadline for what is called from here, so that time is left for work done here. */
-  withReserve(reserveMs: number): Deadline {
+  withReserve(reserveMs: Duration): Deadline {
     const ms = validate('reserveMs', reserveMs, duration({ min: 0 }))
     return new Deadline(this.atMs - ms, this.#clock)
   }
 }
 
-/** A deadline `timeoutMs` from now. */
-export function createDeadline(timeoutMs: number, clock: Clock = systemClock): Deadline {
-  const ms = validate('timeoutMs', timeoutMs, duration({ min: 0 }))
+/**
+ * A deadline `timeoutMs` from now. What is left of somebody else's may have run out on its way here:
+ * a negative time is a deadline that has passed, not a mistake.
+ */
+export function createDeadline(timeoutMs: Duration, clock: Clock = systemClock): Deadline {
+  const ms = validate('timeoutMs', timeoutMs, duration({ min: -Number.MAX_VALUE }))
   return new Deadline(clock.now() + ms, clock)
 }
 

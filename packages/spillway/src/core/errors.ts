@@ -106,6 +106,11 @@ Object.defineProperty(SpillwayError.prototype, 'name', {
   configurable: true,
 })
 
+/** Milliseconds as a person wants to read them. */
+export function inMs(value: unknown): string {
+  return `${Math.round(Number(value) * 10) / 10} ms`
+}
+
 /** Shut mechanisms answer everything with this. */
 export function closedError(stage: Stage, name: string): SpillwayError {
   return new SpillwayError({

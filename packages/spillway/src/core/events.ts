@@ -17,11 +17,31 @@ export type SpillwayEvent =
   /** Work went on past its grace after a timeout: its slot is given away although it still runs. */
   | { type: 'bulkhead.overdue'; name: string; graceMs: number }
   | { type: 'limiter.refused'; name: string; cost: number; retryAfterMs: number }
-  | { type: 'timeout.fired'; name: string; kind: string; limitMs: number }
+  | { type: 'timeout.fired'; name: string; kind: TimeoutKind; limitMs: number }
   | { type: 'retry.scheduled'; name: string; attempt: number; delayMs: number; error: unknown }
-  | { type: 'retry.stopped'; name: string; attempt: number; because: string; error: unknown }
+  | { type: 'retry.stopped'; name: string; attempt: number; because: StopReason; error: unknown }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
+
+/** Which of its limits a call ran into. */
+export type TimeoutKind = 'call' | 'firstByte' | 'idle' | 'deadline'
+
+/** Why a call is not tried again. */
+export type StopReason =
+  /** This was the last attempt. */
+  | 'attempts'
+  /** It would end the same way again. */
+  | 'permanent'
+  /** Doing it twice might do harm, and it carries no idempotency key. */
+  | 'not-idempotent'
+  /** The downstream asks for a longer wait than we are prepared for. */
+  | 'retry-after'
+  /** Another attempt at the usual latency would not be done by the deadline. */
+  | 'deadline'
+  /** Too many retries already, or this pod is in no condition to make any. */
+  | 'budget'
+  /** The caller left while it waited for the next attempt. */
+  | 'aborted'
 
 export const EVENT_CHANNEL = 'spillway'
 

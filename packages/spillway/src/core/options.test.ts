@@ -72,14 +72,17 @@ describe('options', () => {
     [{ limit: 1, steps: {} }, 'bulkhead.steps: must be an array, got an object'],
     [{ limit: 1, onEvent: 'log' }, 'bulkhead.onEvent: must be a function, got "log"'],
     [{ limit: 1, name: '' }, 'bulkhead.name: must be a non-empty string, got ""'],
-    [{ limit: 1, clock: Date }, 'bulkhead.clock: must be a clock, got a function'],
+    [
+      { limit: 1, clock: Date },
+      'bulkhead.clock: must be a clock with the methods now, got a function',
+    ],
     [
       { limit: 1, algorithm: 'token-buckets' },
       "bulkhead.algorithm: must be one of 'token-bucket', 'sliding-window', got \"token-buckets\"; did you mean 'token-bucket'?",
     ],
     [
       { limit: 1, jitter: 'ful' },
-      "bulkhead.jitter: must be one of 'none', 'full', got \"ful\"; did you mean 'full'?",
+      "bulkhead.jitter: must be a number from 0 to 1, or one of 'none', 'full', got \"ful\"; did you mean 'full'?",
     ],
     [{ limti: 1, limit: 1 }, "bulkhead.limti: unknown option; did you mean 'limit'?"],
     [{ limit: 1, que: { size: 1 } }, "bulkhead.que: unknown option; did you mean 'queue'?"],

@@ -58,9 +58,19 @@ export function number(range: Range): Check<number> {
   )
 }
 
+export function positive(): Check<number> {
+  return expecting(
+    (value): value is number => typeof value === 'number' && value > 0 && value < Infinity,
+    'a positive number',
+  )
+}
+
 /** Milliseconds as a number, or a written duration. */
 export function duration(range: Range): Check<number> {
-  const expected = `${describeRange('number', range)} of milliseconds, or a duration such as '5s'`
+  const { min, max } = range
+  const least = min > -Number.MAX_VALUE ? ` of at least ${min} ms` : ''
+  const bounds = max === undefined ? least : ` from ${min} to ${max} ms`
+  const expected = `a duration${bounds}, such as 250 or '5s'`
   return (value, path, problems) => {
     const ms = parseDuration(value)
     if (ms !== undefined && within(ms, range)) return ms
@@ -82,12 +92,13 @@ export function func<F extends (...args: any[]) => unknown>(): Check<F> {
 
 /** An object that has the methods named, such as a clock. */
 export function having<T>(what: string, ...methods: (keyof T & string)[]): Check<T> {
+  const expected = `${what} with the methods ${methods.join(', ')}`
   return expecting(
     (value): value is T =>
       typeof value === 'object' &&
       value !== null &&
       methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
-    what,
+    expected,
   )
 }
 
@@ -100,12 +111,21 @@ export function oneOf<const T extends string>(...words: T[]): Check<T> {
   }
 }
 
-/** Either of two forms; the second one's complaint is the one the user reads. */
+/** Either of two forms. */
 export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
   return (value, path, problems) => {
-    const trial: OptionProblem[] = []
-    const result = first(value, path, trial)
-    return trial.length === 0 ? result : second(value, path, problems)
+    const complaints: OptionProblem[] = []
+    const one = first(value, path, complaints)
+    const [firstComplaint] = complaints.splice(0)
+    if (firstComplaint === undefined) return one
+    const other = second(value, path, complaints)
+    const [secondComplaint] = complaints
+    if (secondComplaint === undefined) return other
+    // "must be X, got V" and "must be Y, got V", said in one sentence.
+    const expected = firstComplaint.message.replace(/, got .*$/s, '')
+    const rest = secondComplaint.message.replace(/^must be /, '')
+    problems.push({ path, message: `${expected}, or ${rest}` })
+    return other
   }
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { SpillwayError } from './errors.js'
 import { onEvent, type SpillwayEvent } from './events.js'
+import { OptionsError } from './options.js'
 import { judge, judgeStatus, type Outcome } from './outcome.js'
 
 const outcomeOf = (error: unknown) => judge({ error }).outcome
@@ -66,6 +67,19 @@ describe('the outcome of an error', () => {
     }
   })
 
+  it('knows a wrong address from a broken network, which fetch calls by the same name', async () => {
+    const error = await fetch('not a url').catch((each) => each)
+    expect(judge({ error }).retryable).toBe(false)
+  })
+
+  it('is ignored when it is about wrong options', () => {
+    expect(outcomeOf(new OptionsError([]))).toBe('ignored')
+  })
+
+  it('is a failure although its status is good: the answer was not what it should be', () => {
+    expect(judge({ error: { status: 200 } })).toEqual({ outcome: 'failure', retryable: true })
+  })
+
   it('is a failure when time ran out while the downstream had the call, and nothing before', () => {
     expect(outcomeOf(own('CALL_TIMEOUT'))).toBe('failure')
     expect(retryable(own('CALL_TIMEOUT'))).toBe(true)
@@ -116,6 +130,17 @@ describe('classify', () => {
     })
     expect(judge({ error }, { classify: () => undefined }).outcome).toBe('ignored')
   })
+
+  it.each(['fail', 7, Promise.resolve('failure'), null])(
+    'is replaced by the default when it returns %j, which is no verdict',
+    (own) => {
+      const classify = (() => own) as () => Outcome
+      expect(judge({ error: { status: 404 } }, { classify })).toEqual({
+        outcome: 'ignored',
+        retryable: false,
+      })
+    },
+  )
 
   it('is replaced by the default when it throws, and the stream says so', () => {
     const events: SpillwayEvent[] = []

@@ -4,7 +4,9 @@
  */
 import { type ErrorCode, SpillwayError } from './errors.js'
 import { callSafely } from './events.js'
+import { OptionsError } from './options.js'
 import { retryAfterFromHeaders } from './retry-after.js'
+import { isThenable } from './thenable.js'
 
 export type Outcome =
   /** The downstream did its work. */
@@ -43,16 +45,37 @@ export interface OutcomeOptions {
   classify?: (end: CallEnd) => Partial<Verdict> | Outcome | undefined
   /** Time of day, for Retry-After dates. */
   wallMs?: number
+  /** Who is asking; stands in the event about a `classify` that throws. Default: `outcome`. */
+  name?: string
 }
+
+const OUTCOMES: readonly unknown[] = [
+  'success',
+  'failure',
+  'slow',
+  'throttled',
+  'ignored',
+] satisfies Outcome[]
 
 export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
   const standard = 'error' in end ? judgeError(end.error, end, options) : judgeValue(end, options)
   const { classify } = options
   if (classify === undefined) return standard
-  const own = callSafely('outcome', 'classify', () => classify(end), undefined)
+  const name = options.name ?? 'outcome'
+  return callSafely(name, 'classify', () => applyOwn(standard, classify(end)), standard)
+}
+
+function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined): Verdict {
   if (own === undefined) return standard
-  if (typeof own !== 'string') return { ...standard, ...own }
-  return { ...standard, outcome: own, retryable: own === 'failure' || own === 'throttled' }
+  const verdict: Partial<Verdict> = typeof own === 'string' ? { outcome: own } : own
+  const outcome = verdict.outcome ?? standard.outcome
+  if (isThenable(verdict) || !OUTCOMES.includes(outcome)) {
+    throw new TypeError(`classify must return an outcome, a verdict or nothing, not ${String(own)}`)
+  }
+  const worthRetrying = outcome === 'failure' || outcome === 'throttled'
+  const { retryable = typeof own === 'string' ? worthRetrying : standard.retryable } = verdict
+  const { retryAfterMs = standard.retryAfterMs } = verdict
+  return { outcome, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
 /** Of Spillway's own decisions, only these were taken after the downstream had been called. */
@@ -63,11 +86,14 @@ function judgeError(error: unknown, end: CallEnd, options: OutcomeOptions): Verd
   const facts = asRecord(error)
   // An error may know better than its kind.
   if (typeof facts.retryable === 'boolean') verdict.retryable = facts.retryable
+  const { retryAfterMs } = facts
+  if (typeof retryAfterMs === 'number' && retryAfterMs >= 0) verdict.retryAfterMs = retryAfterMs
   return verdict
 }
 
 function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
   if (error instanceof SpillwayError) return judgeOwnError(error)
+  if (error instanceof OptionsError) return { outcome: 'ignored', retryable: false }
   const facts = asRecord(error)
   if (end.signal?.aborted && (error === end.signal.reason || facts.name === 'AbortError')) {
     return hungUp(end, options)
@@ -75,8 +101,9 @@ function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): 
   // Nobody who was waiting hung up, yet the call was aborted: someone gave up on it.
   if (facts.name === 'AbortError') return { outcome: 'ignored', retryable: false }
   if (facts.name === 'TimeoutError') return { outcome: 'failure', retryable: true }
+  // An error with a good status: the answer came, and was not what it should be.
   const status = statusOf(facts)
-  if (status !== undefined) {
+  if (status !== undefined && status >= 400) {
     return judgeStatus(status, facts.headers ?? asRecord(facts.response).headers, options)
   }
   return { outcome: 'failure', retryable: !isBug(error) }
@@ -140,7 +167,7 @@ function statusOf(error: Record<string, unknown>): number | undefined {
 
 /**
  * The caller's own mistakes (a typo, a wrong argument) look the same the second time. `fetch` says
- * TypeError when the network fails, but then names a cause.
+ * TypeError when the network fails, but then names the cause, which is none.
  */
 function isBug(error: unknown): boolean {
   const bug =
@@ -148,7 +175,7 @@ function isBug(error: unknown): boolean {
     error instanceof ReferenceError ||
     error instanceof RangeError ||
     error instanceof SyntaxError
-  return bug && error.cause === undefined
+  return bug && (error.cause === undefined || isBug(error.cause))
 }
 
 function asRecord(value: unknown): Record<string, unknown> {

@@ -7,7 +7,16 @@
 import type { Clock } from './clock.js'
 import { currentDeadline, Deadline, earlierOf, runWithDeadline } from './deadline.js'
 import { clockOption } from './injected.js'
-import { type Check, type Duration, duration, number, object, validate } from './options.js'
+import {
+  type Check,
+  type Duration,
+  duration,
+  OptionsError,
+  object,
+  positive,
+  validate,
+} from './options.js'
+import { suggest } from './suggest.js'
 
 export interface TimeBudgetOptions {
   /** Time for all steps together; an earlier deadline of the request wins. */
@@ -26,21 +35,20 @@ export interface TimeBudget {
   remainingMs(): number
 }
 
+const readSteps: Check<Record<string, number>> = (value, path, problems) => {
+  if (typeof value === 'object' && value !== null && Object.keys(value).length > 0) {
+    const fields = Object.fromEntries(Object.keys(value).map((name) => [name, positive()]))
+    return object(fields)(value, path, problems)
+  }
+  problems.push({ path, message: 'must be an object of step names and weights' })
+  return {}
+}
+
 const readOptions = object({
   totalMs: duration({ min: 0 }),
-  steps: weights,
+  steps: readSteps,
   clock: clockOption,
 })
-
-function weights(value: unknown, path: string, problems: Parameters<Check<unknown>>[2]) {
-  const names = typeof value === 'object' && value !== null ? Object.keys(value) : []
-  if (names.length === 0) {
-    problems.push({ path, message: 'must be an object of step names and weights' })
-  }
-  const weight = number({ min: Number.MIN_VALUE })
-  const fields = Object.fromEntries(names.map((name) => [name, weight]))
-  return object(fields)(value ?? {}, path, problems)
-}
 
 export function createTimeBudget(options: TimeBudgetOptions): TimeBudget {
   const { totalMs, steps, clock } = validate('timeBudget', options, readOptions)
@@ -50,10 +58,7 @@ export function createTimeBudget(options: TimeBudgetOptions): TimeBudget {
 
   function step(name: string): Deadline {
     const weight = waiting.get(name)
-    if (weight === undefined) {
-      const known = Object.keys(steps).join(', ')
-      throw new RangeError(`timeBudget.step: '${name}' is unknown or was started before (${known})`)
-    }
+    if (weight === undefined) throw noSuchStep(name, Object.keys(steps))
     let weightLeft = 0
     for (const each of waiting.values()) weightLeft += each
     waiting.delete(name)
@@ -65,4 +70,11 @@ export function createTimeBudget(options: TimeBudgetOptions): TimeBudget {
     run: (name, fn) => runWithDeadline(step(name), fn),
     remainingMs: () => whole.remainingMs(),
   }
+}
+
+function noSuchStep(name: string, known: readonly string[]): OptionsError {
+  const close = suggest(name, known)
+  const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
+  const message = known.includes(name) ? 'was started before' : `unknown step; ${hint}`
+  return new OptionsError([{ path: `timeBudget.${name}`, message }])
 }

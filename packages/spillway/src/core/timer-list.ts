@@ -40,11 +40,19 @@ export class TimerList {
     this.#delayMs = delayMs
   }
 
-  /** Like `clock.schedule`; cheap when `delayMs` is the list's own. */
-  schedule(delayMs: number, run: () => void): Pick<Timer, 'cancel'> {
-    if (delayMs !== this.#delayMs) return this.#clock.schedule(delayMs, run)
-    const entry = new Entry(this, this.#clock.now() + delayMs, run)
-    if (this.#timer === undefined) this.#arm(delayMs)
+  /**
+   * Like `clock.schedule`, counted from `fromMs` if given, a moment ago; cheap when `delayMs` is the
+   * list's own.
+   */
+  schedule(
+    delayMs: number,
+    run: () => void,
+    fromMs: number = this.#clock.now(),
+  ): Pick<Timer, 'cancel'> {
+    const dueMs = fromMs + delayMs
+    if (delayMs !== this.#delayMs) return this.#clock.schedule(dueMs - this.#clock.now(), run)
+    const entry = new Entry(this, dueMs, run)
+    if (this.#timer === undefined) this.#arm(dueMs - this.#clock.now())
     else if (this.#entries.length === 0) this.#timer.ref()
     this.#entries.push(entry)
     return entry

@@ -6,6 +6,9 @@
  * Kept outside the error because an abort's reason is the caller's own object, and may be shared by
  * many calls: then the holder waits for all of them, which errs on the safe side.
  */
+/** Whoever catches an error may wrap it in another; a chain of causes could also be a circle. */
+const MOST_CAUSES = 5
+
 const works = new WeakMap<object, Promise<unknown>>()
 
 export function markUnfinished(error: unknown, work: Promise<unknown>): void {
@@ -15,5 +18,11 @@ export function markUnfinished(error: unknown, work: Promise<unknown>): void {
 }
 
 export function unfinishedWork(error: unknown): Promise<unknown> | undefined {
-  return typeof error === 'object' && error !== null ? works.get(error) : undefined
+  let each = error
+  for (let depth = 0; depth < MOST_CAUSES && typeof each === 'object' && each !== null; depth++) {
+    const work = works.get(each)
+    if (work !== undefined) return work
+    each = (each as { cause?: unknown }).cause
+  }
+  return undefined
 }

@@ -11,7 +11,7 @@ export interface AdaptiveOptions {
   percentile?: number
   /** How much longer than that, as a fraction. Default: 0.5. */
   margin?: number
-  /** Never shorter than this. Default: 100 ms. */
+  /** Never shorter than this. Default: 100 ms, or `maxMs` if that is less. */
   minMs?: Duration
   /** Never longer than this. Default: `callMs`. */
   maxMs?: Duration
@@ -24,7 +24,7 @@ export interface AdaptiveOptions {
 export const readAdaptive = object({
   percentile: optional(number({ min: 0.5, max: 1 }), 0.99),
   margin: optional(number({ min: 0 }), 0.5),
-  minMs: optional(duration({ min: 1 }), 100),
+  minMs: optional(duration({ min: 1 })),
   maxMs: optional(duration({ min: 1 })),
   minimumCalls: optional(integer({ min: 1 }), 20),
   windowMs: optional(duration({ min: 100 }), 60_000),
@@ -64,9 +64,9 @@ export class AdaptiveLimit {
   }
 
   #compute(nowMs: number): number {
-    const { percentile, margin, minMs, maxMs, minimumCalls } = this.#options
+    const { percentile, margin, minMs = 100, maxMs = this.#initialMs, minimumCalls } = this.#options
     if (this.#histogram.count(nowMs) < minimumCalls) return this.#initialMs
     const usualMs = this.#histogram.percentile(nowMs, percentile)
-    return Math.min(Math.max(usualMs * (1 + margin), minMs), maxMs ?? this.#initialMs)
+    return Math.min(Math.max(usualMs * (1 + margin), minMs), maxMs)
   }
 }

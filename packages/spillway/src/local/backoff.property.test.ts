@@ -67,9 +67,13 @@ describe('backoff', () => {
         const policy: BackoffPolicy = { ...plain, backoff: 'decorrelated' }
         const delayMs = backoffMs(policy, 2, previousMs, createRandom(seed))
         expect(delayMs).toBeGreaterThanOrEqual(100)
-        expect(delayMs).toBeLessThanOrEqual(Math.max(100, previousMs * 3))
+        expect(delayMs).toBeLessThanOrEqual(Math.max(100, previousMs) * 3)
       }),
     )
+  })
+
+  it('scatters the first decorrelated wait too', () => {
+    expect(backoffMs({ ...plain, backoff: 'decorrelated' }, 1, 0, () => 0.5)).toBe(200)
   })
 
   it('grows as its name says', () => {

@@ -52,7 +52,7 @@ export function backoffMs(
 ): number {
   const { backoff, baseMs, maxMs } = policy
   if (backoff === 'decorrelated') {
-    const upTo = Math.max(baseMs, previousMs * 3)
+    const upTo = Math.max(baseMs, previousMs) * 3
     return clamp(baseMs + random() * (upTo - baseMs), maxMs)
   }
   const grown = { constant: 1, linear: retry, exponential: 2 ** (retry - 1) }[backoff]

@@ -5,6 +5,7 @@ import { sleep } from '../core/sleep.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { type BulkheadOptions, createBulkhead } from './bulkhead.js'
 import { createBulkheadRegistry } from './bulkhead-registry.js'
+import { createPodMetrics } from './pod-metrics.js'
 import { createTimeout } from './timeout.js'
 
 function setup(options: Partial<BulkheadOptions> = {}) {
@@ -191,6 +192,15 @@ describe('a bulkhead', () => {
     ])
   })
 
+  it('tells the pod’s metrics how long calls waited', async () => {
+    const clock = createVirtualClock()
+    const metrics = createPodMetrics({ clock })
+    const bulkhead = createBulkhead({ limit: 1, queue: { size: 1 }, metrics, clock })
+    const call = () => bulkhead.run(() => sleep(clock, 100))
+    await clock.until(Promise.all([call(), call()]))
+    expect(metrics.queueWaitMs()).toBe(50)
+  })
+
   it('refuses bad options by name', () => {
     expect(() => createBulkhead({ limit: 0 })).toThrow('bulkhead.limit: must be a positive integer')
     expect(() => createBulkhead({ limit: 1, queue: { size: 1.5 } })).toThrow('bulkhead.queue.size')
@@ -234,6 +244,20 @@ describe('a call that timed out', () => {
     await expect(call).rejects.toThrow('hung up')
     expect(bulkhead.active).toBe(1)
     await clock.advance(500)
+    expect(bulkhead.active).toBe(0)
+  })
+
+  it('keeps its slot when somebody in between wraps the error', async () => {
+    const { clock, bulkhead } = setup({ limit: 1 })
+    const timeout = createTimeout({ callMs: 10, clock })
+    const call = bulkhead.run(() =>
+      timeout
+        .run(() => sleep(clock, 500))
+        .catch((cause) => Promise.reject(new Error('no quote', { cause }))),
+    )
+    await expect(clock.until(call)).rejects.toThrow('no quote')
+    expect(bulkhead.active).toBe(1)
+    await clock.advance(490)
     expect(bulkhead.active).toBe(0)
   })
 
@@ -300,7 +324,14 @@ describe('a bulkhead registry', () => {
     expect(() => createBulkheadRegistry({ limit: 0 })).toThrow('bulkhead.limit')
     const bulkheads = createBulkheadRegistry({ limit: 1 })
     bulkheads.get('users', { limit: 5 })
-    expect(() => bulkheads.get('users', { limit: 6 })).toThrow('users: exists already')
+    expect(() => bulkheads.get('users', { limit: 6 })).toThrow('users.limit: exists already')
     expect(bulkheads.get('users', { limit: 5 }).limit).toBe(5)
+    expect(bulkheads.get('plain')).toBe(bulkheads.get('plain', { limit: 1 }))
+  })
+
+  it('stays closed for names it has not heard before', async () => {
+    const bulkheads = createBulkheadRegistry({ limit: 1 })
+    await bulkheads.close()
+    await expect(bulkheads.get('late').run(() => 1)).rejects.toMatchObject({ code: 'CLOSED' })
   })
 })

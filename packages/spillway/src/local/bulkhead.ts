@@ -9,12 +9,20 @@
 
 import type { Clock } from '../core/clock.js'
 import { currentDeadline, deadlineError } from '../core/deadline.js'
-import { closedError, type Details, refuse, SpillwayError } from '../core/errors.js'
+import {
+  closedError,
+  type Details,
+  type ErrorCode,
+  inMs,
+  refuse,
+  SpillwayError,
+} from '../core/errors.js'
 import { emit, listening } from '../core/events.js'
 import { clockOption } from '../core/injected.js'
 import {
   type Duration,
   duration,
+  having,
   integer,
   object,
   optional,
@@ -24,6 +32,7 @@ import {
 import { isThenable, toPromise } from '../core/thenable.js'
 import { unfinishedWork } from '../core/unfinished.js'
 import { Line } from './line.js'
+import type { PodMetrics } from './pod-metrics.js'
 
 export interface BulkheadOptions {
   /** Who is protected from whom: stands in errors, events and snapshots. Default: `bulkhead`. */
@@ -39,6 +48,8 @@ export interface BulkheadOptions {
   }
   /** How long work may go on after its call timed out before its slot is reused. Default: 30 s. */
   graceMs?: Duration
+  /** Told how long each call that got a slot had waited for it. */
+  metrics?: Pick<PodMetrics, 'recordQueueWait'>
   /** Default: the system's clock. */
   clock?: Clock
 }
@@ -70,7 +81,7 @@ export interface Bulkhead {
   close(): Promise<void>
 }
 
-const readOptions = object({
+export const bulkheadFields = {
   name: optional(text(), 'bulkhead'),
   limit: integer({ min: 1 }),
   queue: optional(
@@ -78,8 +89,11 @@ const readOptions = object({
     { size: 0, timeoutMs: 0 },
   ),
   graceMs: optional(duration({ min: 0 }), 30_000),
+  metrics: optional(having<Pick<PodMetrics, 'recordQueueWait'>>('pod metrics', 'recordQueueWait')),
   clock: clockOption,
-})
+}
+
+const readOptions = object(bulkheadFields)
 
 export function createBulkhead(options: BulkheadOptions): Bulkhead {
   return new SlotBulkhead(validate('bulkhead', options, readOptions))
@@ -93,6 +107,7 @@ class SlotBulkhead implements Bulkhead {
   readonly #timeoutMs: number
   readonly #graceMs: number
   readonly #clock: Clock
+  readonly #metrics: Pick<PodMetrics, 'recordQueueWait'> | undefined
   readonly #line: Line
   /** Gives back, before its time, each slot whose work has outlived its call. */
   readonly #overdue = new Set<() => void>()
@@ -106,6 +121,7 @@ class SlotBulkhead implements Bulkhead {
     this.#timeoutMs = options.queue.timeoutMs
     this.#graceMs = options.graceMs
     this.#clock = options.clock
+    this.#metrics = options.metrics
     this.#line = new Line(options.clock, this.#timeoutMs)
   }
 
@@ -122,22 +138,25 @@ class SlotBulkhead implements Bulkhead {
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#closed) return refuse(closedError('concurrency', this.name))
     const deadline = currentDeadline()
-    if (deadline?.expired) return refuse(deadlineError('concurrency', this.name))
+    if (deadline?.expired) return refuse(this.#tooLate())
     if (this.active < this.limit) {
       this.active++
+      this.#metrics?.recordQueueWait(0)
       return this.#start(fn)
     }
     if (this.#line.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
+    const sinceMs = this.#clock.now()
     const patienceMs = Math.min(this.#timeoutMs, deadline?.remainingMs() ?? this.#timeoutMs)
     // Goes on in a continuation of the caller's, so that `fn` sees the caller's async context and
     // not that of whoever gave back the slot.
     return this.#line.join({ patienceMs, signal }).then((admitted) => {
-      if (admitted && !signal?.aborted) return this.#start(fn)
+      if (admitted && !signal?.aborted) {
+        this.#metrics?.recordQueueWait(this.#clock.now() - sinceMs)
+        return this.#start(fn)
+      }
       if (admitted) this.#release()
       signal?.throwIfAborted()
-      throw deadline?.expired
-        ? deadlineError('concurrency', this.name)
-        : this.#refusal('QUEUE_TIMEOUT')
+      throw deadline?.expired ? this.#tooLate() : this.#refusal('QUEUE_TIMEOUT')
     })
   }
 
@@ -210,9 +229,20 @@ class SlotBulkhead implements Bulkhead {
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 
+  #tooLate(): SpillwayError {
+    this.#noteRefusal('DEADLINE_EXCEEDED')
+    return deadlineError('concurrency', this.name)
+  }
+
+  #noteRefusal(code: ErrorCode): void {
+    if (!listening()) return
+    const { name, active, limit, waiting } = this
+    emit({ type: 'bulkhead.refused', name, code, active, waiting, limit })
+  }
+
   #refusal(code: 'QUEUE_FULL' | 'QUEUE_TIMEOUT'): SpillwayError {
     const { name, active, limit, waiting } = this
-    if (listening()) emit({ type: 'bulkhead.refused', name, code, active, waiting, limit })
+    this.#noteRefusal(code)
     const explain = code === 'QUEUE_FULL' ? explainFull : explainTimeout
     // Written out, not spread from the snapshot: that alone would double the cost of a refusal.
     const details = { name, active, limit, waiting, size: this.#size, timeoutMs: this.#timeoutMs }
@@ -225,5 +255,5 @@ function explainFull({ name, active, limit, waiting, size }: Details): string {
 }
 
 function explainTimeout({ name, timeoutMs, limit }: Details): string {
-  return `${name}: none of ${limit} slots came free within ${timeoutMs} ms`
+  return `${name}: none of ${limit} slots came free within ${inMs(timeoutMs)}`
 }

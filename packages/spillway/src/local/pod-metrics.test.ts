@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { sleep } from '../core/sleep.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createPodMetrics } from './pod-metrics.js'
 import { RollingHistogram } from './rolling-histogram.js'
@@ -23,6 +24,13 @@ describe('a rolling histogram', () => {
     expect(histogram.percentile(6_000, 1)).toBeCloseTo(10, 0)
     expect(histogram.count(9_000)).toBe(0)
     expect(histogram.percentile(9_000, 0.99)).toBe(0)
+  })
+
+  it('works from the first moment of its clock', () => {
+    const histogram = new RollingHistogram(60_000)
+    expect(histogram.count(0)).toBe(0)
+    histogram.record(0, 5)
+    expect(histogram.count(1)).toBe(1)
   })
 
   it('takes any duration: none, tiny, absurdly long', () => {
@@ -66,6 +74,31 @@ describe('pod metrics', () => {
     metrics.record(10, 'throttled')
     expect(metrics.errorRate()).toBe(0.5)
     expect(metrics.snapshot().calls).toBe(4)
+  })
+
+  it('measure a call, and hand on what it gives or throws', async () => {
+    const clock = createVirtualClock()
+    const metrics = createPodMetrics({ clock })
+    const boom = new Error('boom')
+    const ok = metrics.measure(() => sleep(clock, 40).then(() => 'ok'))
+    await expect(clock.until(ok)).resolves.toBe('ok')
+    await expect(metrics.measure(() => Promise.reject(boom))).rejects.toBe(boom)
+    const throwing = () => {
+      throw boom
+    }
+    await expect(metrics.measure(throwing)).rejects.toBe(boom)
+    await expect(metrics.measure(() => Promise.reject({ status: 404 }))).rejects.toBeDefined()
+    expect(metrics.snapshot()).toMatchObject({ calls: 4, errorRate: 2 / 3 })
+    expect(metrics.percentile(1)).toBeCloseTo(40, 0)
+    expect(metrics.percentile(0)).toBeLessThan(1)
+  })
+
+  it('refuse what is no figure, before it can spoil the sums', () => {
+    const metrics = createPodMetrics()
+    expect(() => metrics.record(Number.NaN, 'success')).toThrow('podMetrics.durationMs: must be')
+    expect(() => metrics.recordQueueWait(-1)).toThrow('podMetrics.waitMs: must be')
+    expect(() => metrics.percentile(99)).toThrow('podMetrics.fraction: must be')
+    expect(metrics.snapshot().calls).toBe(0)
   })
 
   it('refuse bad options by name', () => {

@@ -6,8 +6,15 @@
 
 import type { Clock } from '../core/clock.js'
 import { clockOption } from '../core/injected.js'
-import { type Duration, duration, object, optional, validate } from '../core/options.js'
-import type { Outcome } from '../core/outcome.js'
+import {
+  type Duration,
+  duration,
+  OptionsError,
+  object,
+  optional,
+  validate,
+} from '../core/options.js'
+import { type CallEnd, judge, type Outcome, type OutcomeOptions } from '../core/outcome.js'
 import { RollingCounter } from './rolling-counter.js'
 import { RollingHistogram } from './rolling-histogram.js'
 
@@ -32,7 +39,14 @@ export interface PodMetricsSnapshot {
   p99Ms: number
 }
 
+export interface MeasureOptions extends Pick<OutcomeOptions, 'classify' | 'slowMs'> {
+  /** The caller's signal: if it aborts the call, that is no failure of the downstream. */
+  signal?: AbortSignal
+}
+
 export interface PodMetrics {
+  /** Runs a call and records how long it took and how it ended; what it gives or throws comes out. */
+  measure<T>(fn: () => T | PromiseLike<T>, options?: MeasureOptions): Promise<T>
   record(durationMs: number, outcome: Outcome): void
   recordQueueWait(waitMs: number): void
   errorRate(): number
@@ -62,18 +76,45 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
 
   const errorRate = () => ratio(failures.total(clock.now()), judged.total(clock.now()))
   const queueWaitMs = () => ratio(waitedMs.total(clock.now()), waits.total(clock.now()))
-  const percentile = (fraction: number) => latencies.percentile(clock.now(), fraction)
+  const percentile = (fraction: number) => {
+    if (!(fraction >= 0 && fraction <= 1)) complain('fraction', 'from 0 to 1', fraction)
+    return latencies.percentile(clock.now(), fraction)
+  }
+
+  function record(durationMs: number, outcome: Outcome): void {
+    if (!(durationMs >= 0)) complain('durationMs', 'of at least 0', durationMs)
+    const now = clock.now()
+    calls.add(now, 1)
+    latencies.record(now, durationMs)
+    if (outcome === 'ignored' || outcome === 'throttled') return
+    judged.add(now, 1)
+    if (outcome === 'failure') failures.add(now, 1)
+  }
+
+  async function measure<T>(
+    fn: () => T | PromiseLike<T>,
+    options: MeasureOptions = {},
+  ): Promise<T> {
+    const startMs = clock.now()
+    const note = (end: CallEnd) => {
+      const durationMs = clock.now() - startMs
+      record(durationMs, judge({ ...end, durationMs, signal: options.signal }, options).outcome)
+    }
+    try {
+      const value = await fn()
+      note({ value })
+      return value
+    } catch (error) {
+      note({ error })
+      throw error
+    }
+  }
 
   return {
-    record(durationMs, outcome) {
-      const now = clock.now()
-      calls.add(now, 1)
-      latencies.record(now, durationMs)
-      if (outcome === 'ignored' || outcome === 'throttled') return
-      judged.add(now, 1)
-      if (outcome === 'failure') failures.add(now, 1)
-    },
+    measure,
+    record,
     recordQueueWait(waitMs) {
+      if (!(waitMs >= 0)) complain('waitMs', 'of at least 0', waitMs)
       const now = clock.now()
       waits.add(now, 1)
       waitedMs.add(now, waitMs)
@@ -96,6 +137,12 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
       }
     },
   }
+}
+
+/** A figure that is no number would stay in the sums for a whole window. */
+function complain(what: string, range: string, value: number): never {
+  const message = `must be a number ${range}, got ${value}`
+  throw new OptionsError([{ path: `podMetrics.${what}`, message }])
 }
 
 function ratio(part: number, whole: number): number {

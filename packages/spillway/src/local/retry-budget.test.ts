@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { onEvent, type SpillwayEvent } from '../core/events.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createRetryBudget, type RetryConditions } from './retry-budget.js'
 
@@ -40,6 +41,12 @@ describe('retries of one call', () => {
       throw new Error('metrics are down')
     }
     expect(createRetryBudget({ conditions }).allowedRetries()).toBe(3)
+    const late = (async () => ({ breakerOpen: true })) as unknown as () => RetryConditions
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    expect(createRetryBudget({ conditions: late }).allowedRetries()).toBe(3)
+    stop()
+    expect(events).toMatchObject([{ type: 'callback.failed', callback: 'conditions' }])
   })
 })
 

@@ -18,6 +18,7 @@ import {
   optional,
   validate,
 } from '../core/options.js'
+import { isThenable } from '../core/thenable.js'
 import { RollingCounter } from './rolling-counter.js'
 
 /** What this pod knows about its own state; what is left out counts as healthy. */
@@ -34,7 +35,10 @@ export interface RetryConditions {
 export interface RetryBudgetOptions {
   /** Most retries, as a fraction of the requests in the window. 0 to 1. Default: 0.2. */
   ratio?: number
-  /** Retries in a window that are allowed however few requests there were. Default: 3. */
+  /**
+   * Retries in a window that are allowed however few requests there were. Default: 3, or none if
+   * the ratio is 0.
+   */
   minimum?: number
   /** Default: 10 seconds. */
   windowMs?: Duration
@@ -66,7 +70,7 @@ const fraction = () => number({ min: 0, max: 1 })
 
 const readOptions = object({
   ratio: optional(fraction(), 0.2),
-  minimum: optional(integer({ min: 0 }), 3),
+  minimum: optional(integer({ min: 0 })),
   windowMs: optional(duration({ min: 100 }), 10_000),
   conditions: optional(func<() => RetryConditions>()),
   maxQueueWaitMs: optional(duration({ min: 0 }), 2_000),
@@ -85,21 +89,27 @@ type RetryRules = Pick<
 >
 
 const SLICES = 20
-const NOTHING_KNOWN: RetryConditions = {}
 
 export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget {
-  const { ratio, minimum, windowMs, conditions, clock, ...rules } = validate(
-    'retryBudget',
-    options,
-    readOptions,
-  )
+  const {
+    ratio,
+    minimum = ratio === 0 ? 0 : 3,
+    windowMs,
+    conditions,
+    clock,
+    ...rules
+  } = validate('retryBudget', options, readOptions)
   const requests = new RollingCounter(windowMs, SLICES)
   const retries = new RollingCounter(windowMs, SLICES)
 
   function allowedRetries(): number {
     if (conditions === undefined) return rules.retries
-    const known = callSafely('retryBudget', 'conditions', conditions, NOTHING_KNOWN)
-    return retriesUnder(known ?? NOTHING_KNOWN, rules)
+    return callSafely(
+      'retryBudget',
+      'conditions',
+      () => retriesUnder(conditions(), rules),
+      rules.retries,
+    )
   }
 
   return {
@@ -126,6 +136,7 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
 
 /** How many retries a call may make in this condition. */
 function retriesUnder(known: RetryConditions, rules: RetryRules): number {
+  if (isThenable(known)) throw new TypeError('conditions must not return a promise')
   if (known.breakerOpen) return 0
   if ((known.queueWaitMs ?? 0) > rules.maxQueueWaitMs) return 0
   if ((known.slotsInUse ?? 0) > rules.maxSlotsInUse) return 0

@@ -108,8 +108,7 @@ export class RetryCall<T> {
     for (let end = firstEnd; ; end = await this.#again()) {
       const durationMs = this.#policy.clock.now() - this.#startMs
       const verdict = this.#judge({ ...end, durationMs, signal })
-      const { outcome } = verdict
-      attempts.push({ attempt: this.#attempt, delayMs: this.#delayMs, durationMs, outcome, ...end })
+      attempts.push(this.#describe(end, durationMs, verdict))
       if ('value' in end && !verdict.retryable) {
         this.#learn(durationMs)
         return end.value
@@ -118,9 +117,24 @@ export class RetryCall<T> {
       this.#tell(decision, end)
       if (!decision.retry) return conclude(end, attempts)
       if ('value' in end) discard(end.value)
-      this.#delayMs = decision.delayMs
-      await sleep(this.#policy.clock, decision.delayMs, signal)
+      await this.#pause(decision.delayMs)
     }
+  }
+
+  async #pause(delayMs: number): Promise<void> {
+    const { signal } = this.#options
+    this.#delayMs = delayMs
+    try {
+      await sleep(this.#policy.clock, delayMs, signal)
+    } catch (error) {
+      this.#tell({ retry: false, because: 'aborted' }, { error })
+      throw error
+    }
+  }
+
+  #describe(end: End<T>, durationMs: number, { outcome }: Verdict): Attempt {
+    const attempt = { attempt: this.#attempt, delayMs: this.#delayMs, durationMs, outcome }
+    return 'error' in end ? { ...attempt, error: end.error } : attempt
   }
 
   async #again(): Promise<End<T>> {
@@ -133,8 +147,8 @@ export class RetryCall<T> {
   }
 
   #judge(end: CallEnd): Verdict {
-    const { classify, clock } = this.#policy
-    return judge(end, { wallMs: clock.wallMs(), ...(classify && { classify }) })
+    const { classify, clock, name } = this.#policy
+    return judge(end, { name, wallMs: clock.wallMs(), ...(classify && { classify }) })
   }
 
   #decide(verdict: Verdict): RetryDecision {

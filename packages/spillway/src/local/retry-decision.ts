@@ -2,21 +2,8 @@
  * Whether to try again, as a list of questions, each of which can say no. The budget is asked last,
  * because asking it spends.
  */
+import type { StopReason } from '../core/events.js'
 import type { Verdict } from '../core/outcome.js'
-
-export type StopReason =
-  /** This was the last attempt. */
-  | 'attempts'
-  /** It would end the same way again. */
-  | 'permanent'
-  /** Doing it twice might do harm, and it carries no idempotency key. */
-  | 'not-idempotent'
-  /** The downstream asks for a longer wait than we are prepared for. */
-  | 'retry-after'
-  /** Another attempt at the usual latency would not be done by the deadline. */
-  | 'deadline'
-  /** Too many retries already, or this pod is in no condition to make any. */
-  | 'budget'
 
 export type RetryDecision = { retry: true; delayMs: number } | { retry: false; because: StopReason }
 

@@ -67,6 +67,8 @@ describe('retry', () => {
       value: 'answer 2',
       attempts: [{ outcome: 'failure' }, { outcome: 'success', delayMs: 100 }],
     })
+    const { attempts } = await clock.until(retry.tryRun(() => 'a large answer'))
+    expect(attempts).toEqual([{ attempt: 1, delayMs: 0, durationMs: 0, outcome: 'success' }])
     const failed = await clock.until(retry.tryRun(flaky(9)))
     expect(failed).toMatchObject({ ok: false, attempts: [{}, {}, {}] })
   })
@@ -130,6 +132,16 @@ describe('the decision to retry', () => {
     expect(calls).toBeGreaterThan(1_100)
   })
 
+  it('is no at all with a budget of zero, and free to use all attempts with a rich one', async () => {
+    const { clock, retry } = setup({ budget: 0 })
+    const fn = flaky(1)
+    await expect(clock.until(retry.run(fn))).rejects.toThrow('blip')
+    expect(fn).toHaveBeenCalledOnce()
+    const rich = setup({ budget: 1, attempts: 8 })
+    for (let i = 0; i < 50; i++) await rich.retry.run(() => 'ok')
+    await expect(rich.clock.until(rich.retry.run(flaky(7)))).resolves.toBe('answer 8')
+  })
+
   it('is no while the pod is in trouble', async () => {
     const { clock, retry } = setup({
       budget: createRetryBudget({ conditions: () => ({ breakerOpen: true }) }),
@@ -164,6 +176,13 @@ describe('Retry-After', () => {
     const error = { status: 429, headers: { 'retry-after': '7' } }
     await clock.until(retry.run(flaky(1, error)))
     expect(clock.now()).toBe(7_000)
+  })
+
+  it('may be told by the error itself', async () => {
+    const { clock, retry } = setup()
+    const error = Object.assign(new Error('busy'), { retryAfterMs: 1_234 })
+    await clock.until(retry.run(flaky(1, error)))
+    expect(clock.now()).toBe(1_234)
   })
 
   it('may be a date', async () => {
@@ -228,6 +247,19 @@ describe('abort', () => {
     expect(fn).toHaveBeenCalledOnce()
   })
 
+  it('during the wait is told on the event stream', async () => {
+    const { clock, retry } = setup()
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    const abort = new AbortController()
+    const call = retry.tryRun(flaky(1), { signal: abort.signal })
+    await clock.settle()
+    abort.abort()
+    await expect(call).resolves.toMatchObject({ ok: false, attempts: [{ outcome: 'failure' }] })
+    stop()
+    expect(events.at(-1)).toMatchObject({ type: 'retry.stopped', because: 'aborted' })
+  })
+
   it('during an attempt is not retried', async () => {
     const { clock, retry } = setup()
     const abort = new AbortController()
@@ -266,7 +298,7 @@ describe('retry options', () => {
     expect(() => createRetry({ attempts: 0 })).toThrow('retry.attempts: must be a positive integer')
     expect(() => createRetry({ baseMs: 0 })).toThrow('retry.baseMs')
     expect(() => createRetry({ jitter: 2 })).toThrow('retry.jitter')
-    expect(() => createRetry({ budget: 20 })).toThrow('retry.budget: must be a number from 0 to 1')
+    expect(() => createRetry({ budget: 20 })).toThrow('or a number from 0 to 1, got 20')
     const typo = { attemps: 3 } as RetryOptions
     expect(() => createRetry(typo)).toThrow("did you mean 'attempts'?")
   })

@@ -91,7 +91,11 @@ class LocalRetry implements Retry {
     this.name = options.name
     this.#policy = {
       ...options,
-      budget: typeof budget === 'number' ? createRetryBudget({ ratio: budget, clock }) : budget,
+      budget:
+        typeof budget === 'number'
+          ? // A bare ratio says nothing about how often one call may try: `attempts` does.
+            createRetryBudget({ ratio: budget, retries: options.attempts - 1, clock })
+          : budget,
       usualMs: 0,
     }
   }

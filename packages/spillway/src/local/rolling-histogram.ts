@@ -9,6 +9,9 @@ const SLICES = 6
 /** One hour in microseconds; longer is recorded as this. */
 const HIGHEST = 3_600_000_000
 
+/** Node's histograms have no zeroth percentile. */
+const LOWEST_PERCENTILE = 1e-6
+
 function emptyHistogram(): RecordableHistogram {
   return createHistogram({ lowest: 1, highest: HIGHEST, figures: 2 })
 }
@@ -36,7 +39,9 @@ export class RollingHistogram {
   /** Milliseconds that this fraction (0 to 1) of the values do not exceed; zero without values. */
   percentile(nowMs: number, fraction: number): number {
     const merged = this.#merge(nowMs)
-    return merged.count === 0 ? 0 : merged.percentile(fraction * 100) / 1_000
+    return merged.count === 0
+      ? 0
+      : merged.percentile(Math.max(fraction * 100, LOWEST_PERCENTILE)) / 1_000
   }
 
   count(nowMs: number): number {

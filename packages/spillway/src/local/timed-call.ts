@@ -2,8 +2,8 @@
 import { onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
-import { type Details, SpillwayError } from '../core/errors.js'
-import { emit, listening } from '../core/events.js'
+import { type Details, inMs, SpillwayError } from '../core/errors.js'
+import { emit, listening, type TimeoutKind } from '../core/events.js'
 import type { TimerList } from '../core/timer-list.js'
 import { markUnfinished } from '../core/unfinished.js'
 
@@ -28,14 +28,14 @@ export interface CallLimits {
   record(startMs: number): void
 }
 
-type Kind = 'call' | 'firstByte' | 'idle' | 'deadline'
-
 export class TimedCall<T> implements TimeoutContext {
   readonly deadline: Deadline | undefined
   readonly #limits: CallLimits
   readonly #startMs: number
   readonly #limitMs: number | undefined
   readonly #callerSignal: AbortSignal | undefined
+  /** Left of the deadline when the call began. */
+  readonly #leftMs: number
   #controller: AbortController | undefined
   #forgetSignal: (() => void) | undefined
   /** For the call as a whole. */
@@ -59,6 +59,7 @@ export class TimedCall<T> implements TimeoutContext {
     this.#limitMs = limitMs
     this.deadline = deadline
     this.#callerSignal = signal
+    this.#leftMs = deadline?.remainingMs() ?? Number.POSITIVE_INFINITY
     this.#expectLife('firstByte', limits.firstByteMs)
   }
 
@@ -112,22 +113,23 @@ export class TimedCall<T> implements TimeoutContext {
 
   /** Arms the call's own limit, or the deadline where that is earlier. */
   #limit(): void {
-    const { timers, clock } = this.#limits
     const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
-    if (this.deadline !== undefined && this.deadline.atMs - this.#startMs < limitMs) {
-      const leftMs = this.deadline.atMs - clock.now()
-      this.#timer = timers.schedule(leftMs, () => this.#timeUp('deadline', leftMs))
-    } else if (this.#limitMs !== undefined) {
-      this.#timer = timers.schedule(limitMs, () => this.#timeUp('call', limitMs))
-    }
+    if (this.#leftMs < limitMs) this.#arm('deadline', this.#leftMs)
+    else if (this.#limitMs !== undefined) this.#arm('call', limitMs)
   }
 
-  #expectLife(kind: Kind, limitMs: number | undefined): void {
+  /** Counted from the start of the call: its synchronous part is part of it. */
+  #arm(kind: TimeoutKind, limitMs: number): void {
+    const { timers } = this.#limits
+    this.#timer = timers.schedule(limitMs, () => this.#timeUp(kind, limitMs), this.#startMs)
+  }
+
+  #expectLife(kind: TimeoutKind, limitMs: number | undefined): void {
     if (limitMs === undefined || this.#over) return
     this.#silenceTimer = this.#limits.timers.schedule(limitMs, () => this.#timeUp(kind, limitMs))
   }
 
-  #timeUp(kind: Kind, limitMs: number): void {
+  #timeUp(kind: TimeoutKind, limitMs: number): void {
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     this.#limits.record(this.#startMs)
@@ -144,15 +146,15 @@ export class TimedCall<T> implements TimeoutContext {
   }
 }
 
-const EXPLAIN: Record<Kind, (details: Details) => string> = {
-  call: ({ name, limitMs }) => `${name}: no answer within ${limitMs} ms`,
-  firstByte: ({ name, limitMs }) => `${name}: no first byte within ${limitMs} ms`,
-  idle: ({ name, limitMs }) => `${name}: nothing more for ${limitMs} ms`,
+const EXPLAIN: Record<TimeoutKind, (details: Details) => string> = {
+  call: ({ name, limitMs }) => `${name}: no answer within ${inMs(limitMs)}`,
+  firstByte: ({ name, limitMs }) => `${name}: no first byte within ${inMs(limitMs)}`,
+  idle: ({ name, limitMs }) => `${name}: nothing more for ${inMs(limitMs)}`,
   deadline: ({ name, limitMs }) =>
-    `${name}: no answer in the ${limitMs} ms that were left of the deadline`,
+    `${name}: no answer in the ${inMs(limitMs)} that were left of the deadline`,
 }
 
-function timeoutError(details: Details & { kind: Kind }): SpillwayError {
+function timeoutError(details: Details & { kind: TimeoutKind }): SpillwayError {
   const code = details.kind === 'deadline' ? 'DEADLINE_EXCEEDED' : 'CALL_TIMEOUT'
   const explain = EXPLAIN[details.kind]
   return new SpillwayError({ code, stage: 'timeout', scope: 'local', details, explain })

@@ -95,6 +95,20 @@ describe('a call timeout', () => {
     expect(context?.signal.reason).toMatchObject({ code: 'CALL_TIMEOUT' })
   })
 
+  it('counts the synchronous part of a call', async () => {
+    const { clock } = setup()
+    let workedMs = 0
+    const busy = { ...clock, now: () => clock.now() + workedMs, wallMs: () => 0 }
+    const schedule = (ms: number, run: () => void) => clock.schedule(ms, run)
+    const timeout = createTimeout({ callMs: 100, clock: { ...busy, schedule } })
+    const call = timeout.run(() => {
+      workedMs = 70
+      return never()
+    })
+    await expect(clock.until(call)).rejects.toMatchObject({ code: 'CALL_TIMEOUT' })
+    expect(clock.now()).toBe(30)
+  })
+
   it('swallows the late end of a call it gave up', async () => {
     const { clock, timeout } = setup()
     const call = timeout.run(() => sleep(clock, 500).then(() => Promise.reject(new Error('late'))))
@@ -247,6 +261,8 @@ describe('timeout options', () => {
     expect(() => createTimeout({})).toThrow('timeout: needs one of callMs')
     expect(() => createTimeout({ callMs: 0 })).toThrow('timeout.callMs: must be')
     expect(() => createTimeout({ totalMs: 5, adaptive: {} })).toThrow('timeout.adaptive: needs')
+    const inverted = { callMs: 50, adaptive: { minMs: 60 } }
+    expect(() => createTimeout(inverted)).toThrow('timeout.adaptive.minMs: must not be above')
     const typo = { calMs: 5 } as TimeoutOptions
     expect(() => createTimeout(typo)).toThrow(
       "timeout.calMs: unknown option; did you mean 'callMs'?",

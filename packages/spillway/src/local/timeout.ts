@@ -83,7 +83,16 @@ export function createTimeout(options: TimeoutOptions): Timeout {
   if (rest.adaptive !== undefined && callMs === undefined) {
     complain('timeout.adaptive', 'needs callMs to begin with')
   }
+  const { minMs, maxMs = callMs } = rest.adaptive ?? {}
+  if (minMs !== undefined && maxMs !== undefined && minMs > maxMs) {
+    complain('timeout.adaptive.minMs', `must not be above maxMs, which is ${maxMs} ms`)
+  }
   return new LocalTimeout({ name, callMs, totalMs, firstByteMs, idleMs, ...rest })
+}
+
+/** No limit of its own: only the deadline of the request counts. */
+export function createDeadlineTimeout(name: string, clock: Clock): Timeout {
+  return new LocalTimeout({ ...validate('timeout', { name, clock }, readOptions) })
 }
 
 function complain(path: string, message: string): never {
@@ -109,6 +118,7 @@ class LocalTimeout implements Timeout, CallLimits {
     this.#callMs = callMs
     this.#totalMs = options.totalMs
     this.#adaptive = adaptive && new AdaptiveLimit(callMs as number, adaptive)
+    // Without `callMs` no delay is the usual one: NaN equals none.
     this.timers = new TimerList(clock, callMs ?? Number.NaN)
   }
 
@@ -124,7 +134,7 @@ class LocalTimeout implements Timeout, CallLimits {
     if (signal?.aborted) return refuse(signal.reason)
     const nowMs = this.clock.now()
     const deadline = this.#deadline(nowMs)
-    if (deadline !== undefined && deadline.atMs <= nowMs) {
+    if (deadline?.expired) {
       return refuse(deadlineError('timeout', this.name))
     }
     const limitMs = this.#adaptive?.limitMs(nowMs) ?? this.#callMs

@@ -6,12 +6,18 @@
  * Unlike a promise a thread can be stopped: when a call times out or its caller aborts, the work
  * really ends.
  */
-import type { Piscina } from 'piscina'
-import { clockOption } from '../core/injected.js'
+import { isAbsolute } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { type Check, type Duration, duration, object, optional, validate } from '../core/options.js'
-import { type BulkheadOptions, type BulkheadSnapshot, createBulkhead } from './bulkhead.js'
+import {
+  type BulkheadOptions,
+  type BulkheadSnapshot,
+  bulkheadFields,
+  createBulkhead,
+} from './bulkhead.js'
 import { createRegistry, type Registry } from './registry.js'
-import { createTimeout } from './timeout.js'
+import { createDeadlineTimeout, createTimeout } from './timeout.js'
+import { WorkerThreads } from './worker-threads.js'
 
 export interface WorkerBulkheadOptions extends Omit<BulkheadOptions, 'graceMs'> {
   /** The module each thread loads; its default export is the work. A file URL or absolute path. */
@@ -32,56 +38,34 @@ export interface WorkerBulkhead extends Readonly<BulkheadSnapshot> {
 }
 
 const readFile: Check<string> = (value, path, problems) => {
-  if (value instanceof URL) return value.href
-  if (typeof value === 'string' && value !== '') return value
-  problems.push({ path, message: 'must be a file URL or an absolute path' })
+  if (value instanceof URL && value.protocol === 'file:') return value.href
+  if (typeof value === 'string' && value.startsWith('file:')) return value
+  if (typeof value === 'string' && isAbsolute(value)) return pathToFileURL(value).href
+  problems.push({ path, message: `must be a file URL or an absolute path, got ${String(value)}` })
   return ''
 }
 
-const readOwn = object({
+const { graceMs: _, ...slotFields } = bulkheadFields
+
+const readOptions = object({
+  ...slotFields,
   file: readFile,
   callMs: optional(duration({ min: 1 })),
-  clock: clockOption,
 })
 
-/** Long enough to outlast a pause between requests, short enough to give memory back. */
-const IDLE_THREAD_MS = 30_000
-
 export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulkhead {
-  const { file, callMs, ...admission } = options
-  const own = validate('workerBulkhead', { file, callMs, clock: admission.clock }, readOwn)
-  const slots = createBulkhead(admission)
+  const own = validate('workerBulkhead', options, readOptions)
+  const { name, limit, queue, metrics, clock, callMs } = own
+  const slots = createBulkhead({ name, limit, queue, clock, ...(metrics && { metrics }) })
   const timeout =
-    own.callMs === undefined
-      ? undefined
-      : createTimeout({ name: slots.name, callMs: own.callMs, clock: own.clock })
-  let pool: Promise<Piscina> | undefined
-
-  function openPool(): Promise<Piscina> {
-    pool ??= createPool({
-      filename: own.file,
-      minThreads: 0,
-      maxThreads: slots.limit,
-      idleTimeout: IDLE_THREAD_MS,
-    })
-    return pool
-  }
-
-  async function work(input: unknown, task: string, signal: AbortSignal | undefined) {
-    const threads = await openPool()
-    signal?.throwIfAborted()
-    try {
-      return await threads.run(input, { name: task, ...(signal && { signal }) })
-    } catch (error) {
-      // Piscina has an abort error of its own; the caller expects its signal's reason.
-      signal?.throwIfAborted()
-      throw error
-    }
-  }
+    callMs === undefined
+      ? createDeadlineTimeout(name, clock)
+      : createTimeout({ name, callMs, clock })
+  const threads = new WorkerThreads(own.file, limit)
 
   return {
-    name: slots.name,
-    limit: slots.limit,
+    name,
+    limit,
     get active() {
       return slots.active
     },
@@ -91,37 +75,30 @@ export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulk
     get available() {
       return slots.available
     },
-    run(input, { signal, task = 'default' } = {}) {
+    run<T>(
+      input: unknown,
+      { signal, task = 'default' }: { signal?: AbortSignal; task?: string } = {},
+    ) {
       const options = signal && { signal }
       return slots.run(
-        () =>
-          timeout === undefined
-            ? work(input, task, signal)
-            : timeout.run((context) => work(input, task, context.signal), options),
+        () => timeout.run((call) => threads.run<T>(input, task, call.signal), options),
         options,
       )
     },
     snapshot: () => slots.snapshot(),
     async close() {
       await slots.close()
-      await (await pool)?.destroy()
+      await threads.close()
     },
   }
 }
 
-export type WorkerBulkheadRegistry = Registry<WorkerBulkhead, Partial<WorkerBulkheadOptions>>
+export type WorkerBulkheadRegistry = Registry<WorkerBulkhead, Omit<WorkerBulkheadOptions, 'name'>>
 
 /** A pool per dependency, so that one kind of work cannot take another's threads. */
 export function createWorkerBulkheadRegistry(
   defaults: Omit<WorkerBulkheadOptions, 'name'>,
 ): WorkerBulkheadRegistry {
   createWorkerBulkhead(defaults)
-  return createRegistry((name, options) => createWorkerBulkhead({ ...defaults, ...options, name }))
-}
-
-async function createPool(options: ConstructorParameters<typeof Piscina>[0]): Promise<Piscina> {
-  const { Piscina } = await import('piscina').catch((cause) => {
-    throw new Error('worker bulkheads need the package piscina: npm install piscina', { cause })
-  })
-  return new Piscina(options)
+  return createRegistry(defaults, createWorkerBulkhead)
 }

@@ -1,5 +1,6 @@
 export type { Clock, Timer } from '../core/clock.js'
 export { createRandom, type Random } from '../core/random.js'
+export { sleep } from '../core/sleep.js'
 export {
   createVirtualClock,
   type VirtualClock,

@@ -59,6 +59,12 @@ describe('the virtual clock', () => {
     await expect(clock.until(new Promise(() => {}))).rejects.toThrow('never settles')
   })
 
+  it('does not run backwards', async () => {
+    const clock = createVirtualClock()
+    await expect(clock.advance(-5)).rejects.toThrow('time cannot pass by -5 ms')
+    await expect(clock.advance(Number.NaN)).rejects.toThrow('NaN')
+  })
+
   it('counts what would keep a process alive', () => {
     const clock = createVirtualClock()
     const timer = clock.schedule(10, () => {})

@@ -109,6 +109,7 @@ class VirtualClockImpl implements VirtualClock {
   }
 
   async advance(ms: number): Promise<void> {
+    if (!(ms >= 0)) throw new RangeError(`advance: time cannot pass by ${ms} ms`)
     const untilMs = this.#nowMs + ms
     await settle()
     while (this.#heap.first !== undefined && this.#heap.first.dueMs <= untilMs) {

@@ -1,32 +1,36 @@
 import type { Algorithm } from './algorithm.js'
 
 /**
- * A counter that starts from zero at every multiple of `windowMs`, as simple vendors count. Promise:
- * at most `limit` per calendar window, which allows twice that around its edge: use `sliding-window`
- * where this matters.
+ * A counter that starts from zero at every multiple of `windowMs` on the wall clock, as simple
+ * vendors count: `wallOffsetMs` is what the time of day is ahead of our clock. Promise: at most
+ * `limit` per such window, which allows twice that around its edge: use `sliding-window` where this
+ * matters.
  */
-export function fixedWindow(limit: number, windowMs: number): Algorithm {
+export function fixedWindow(limit: number, windowMs: number, wallOffsetMs: number): Algorithm {
+  // Only the phase matters, and small numbers keep their fractions.
+  const phaseMs = wallOffsetMs % windowMs
   let window = Number.NEGATIVE_INFINITY
   let used = 0
 
-  const usedAt = (nowMs: number) => (Math.floor(nowMs / windowMs) > window ? 0 : used)
+  const windowAt = (nowMs: number) => Math.floor((nowMs + phaseMs) / windowMs)
+  const usedAt = (nowMs: number) => (windowAt(nowMs) > window ? 0 : used)
 
   return {
     capacity: limit,
     tryTake(nowMs, cost) {
       const taken = usedAt(nowMs) + cost
       if (taken > limit) return false
-      window = Math.max(window, Math.floor(nowMs / windowMs))
+      window = Math.max(window, windowAt(nowMs))
       used = taken
       return true
     },
     waitMs(nowMs, cost, ahead) {
       if (usedAt(nowMs) + ahead + cost <= limit) return 0
       // The rest of this window, then a whole one for each limit's worth in front.
-      const current = Math.floor(nowMs / windowMs)
+      const current = windowAt(nowMs)
       const inThis = Math.max(0, Math.min(ahead, limit - usedAt(nowMs)))
       const windows = 1 + Math.floor((ahead - inThis + cost - 1) / limit)
-      return (current + windows) * windowMs - nowMs
+      return (current + windows) * windowMs - phaseMs - nowMs
     },
     remaining: (nowMs) => limit - usedAt(nowMs),
   }

@@ -31,7 +31,7 @@ async function play(
   options: RateLimiterOptions,
   plan: (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
 ): Promise<Grant[]> {
-  const clock = createVirtualClock()
+  const clock = createVirtualClock({ wallMs: 0 })
   const limiter = createRateLimiter({ ...options, clock })
   const grants: Grant[] = []
   const pending: Promise<unknown>[] = []

@@ -156,6 +156,14 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     await expect(hurried).resolves.toBe(false)
   })
 
+  it('takes nothing for a request whose deadline has passed', async () => {
+    const { clock, limiter } = setup({ algorithm })
+    const { remaining } = limiter
+    const late = runWithDeadline(createDeadline(0, clock), () => limiter.acquireWithin('1h'))
+    await expect(late).resolves.toBe(false)
+    expect(limiter.remaining).toBe(remaining)
+  })
+
   it('serves in order; a small wish does not overtake a large one', async () => {
     const { clock, limiter } = setup({ algorithm, limit: 10 })
     exhaust(limiter)
@@ -210,7 +218,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     const { limiter } = setup({ algorithm })
     expect(() => limiter.tryAcquire(11)).toThrow('cost: must be an integer from 1 to 10, got 11')
     expect(() => limiter.tryAcquire(0)).toThrow('got 0')
-    expect(() => limiter.acquireWithin(-1)).toThrow('waitMs: must be')
+    await expect(limiter.acquireWithin(-1)).rejects.toThrow('waitMs: must be')
   })
 })
 

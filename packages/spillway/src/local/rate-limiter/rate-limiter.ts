@@ -68,6 +68,7 @@ export interface RateLimiter {
 }
 
 const MAX_SLICES = 1_000
+const SHORTEST_WAIT_MS = 0.001
 
 const readOptions = object({
   name: optional(text(), 'limiter'),
@@ -90,7 +91,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
 }
 
 function createAlgorithm(options: ReturnType<typeof readOptions>): Algorithm {
-  const { algorithm, limit, windowMs, burst, slices } = options
+  const { algorithm, limit, windowMs, burst, slices, clock } = options
   if (burst !== undefined && algorithm !== 'token-bucket') onlyFor('burst', 'token-bucket')
   if (slices !== undefined && algorithm !== 'sliding-window') onlyFor('slices', 'sliding-window')
   switch (algorithm) {
@@ -99,7 +100,7 @@ function createAlgorithm(options: ReturnType<typeof readOptions>): Algorithm {
     case 'leaky-bucket':
       return leakyBucket(limit, windowMs)
     case 'fixed-window':
-      return fixedWindow(limit, windowMs)
+      return fixedWindow(limit, windowMs, clock.wallMs() - clock.now())
     case 'sliding-window':
       return slidingWindow(limit, windowMs, slices ?? 50)
   }
@@ -145,18 +146,26 @@ class LocalRateLimiter implements RateLimiter {
     waitMs: Duration,
     { cost = 1, signal }: { cost?: number; signal?: AbortSignal } = {},
   ): Promise<boolean> {
-    this.#checkCost(cost)
-    const willingMs = typeof waitMs === 'number' && waitMs >= 0 ? waitMs : readWait(waitMs)
+    let patienceMs: number
+    try {
+      this.#checkCost(cost)
+      patienceMs = this.#patienceMs(waitMs)
+    } catch (error) {
+      return refuse(error)
+    }
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#closed) return refuse(closedError('pace', this.name))
     const now = this.#clock.now()
-    if (this.#line.length === 0 && this.#algorithm.tryTake(now, cost)) return YES
-    const patienceMs = Math.min(willingMs, currentDeadline()?.remainingMs() ?? willingMs)
-    if (this.#algorithm.waitMs(now, cost, this.#line.cost) > patienceMs) {
+    const late = patienceMs < 0
+    if (!late && this.#line.length === 0 && this.#algorithm.tryTake(now, cost)) return YES
+    if (late || this.#algorithm.waitMs(now, cost, this.#line.cost) > patienceMs) {
       this.#noteRefusal(cost)
       return NO
     }
-    const admitted = this.#line.join({ patienceMs, cost, signal })
+    const admitted = this.#line.join({ patienceMs, cost, signal }).then((yes) => {
+      if (!yes) this.#noteRefusal(cost)
+      return yes
+    })
     this.#serve()
     return admitted
   }
@@ -183,8 +192,17 @@ class LocalRateLimiter implements RateLimiter {
       head = this.#line.head
     }
     if (head === undefined) return
-    const delayMs = this.#algorithm.waitMs(now, head.cost, 0)
+    // Rounding may say "now" to one who has just been told "not yet"; time has to move on.
+    const delayMs = Math.max(SHORTEST_WAIT_MS, this.#algorithm.waitMs(now, head.cost, 0))
     this.#timer = this.#clock.schedule(delayMs, () => this.#serve())
+  }
+
+  /** Below zero once the deadline has passed: then nothing may be taken, even if it is free. */
+  #patienceMs(waitMs: Duration): number {
+    const willingMs = typeof waitMs === 'number' && waitMs >= 0 ? waitMs : readWait(waitMs)
+    const deadline = currentDeadline()
+    if (deadline === undefined) return willingMs
+    return deadline.expired ? -1 : Math.min(willingMs, deadline.remainingMs())
   }
 
   #noteRefusal(cost: number): void {

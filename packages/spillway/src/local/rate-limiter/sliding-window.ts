@@ -4,8 +4,9 @@ import type { Algorithm } from './algorithm.js'
 /**
  * Promise: never more than `limit` in any window of `windowMs`, wherever it begins. Kept in slices
  * instead of a log per request: a slice counts in full until its last moment has left the window,
- * so what is free comes back at most one slice late. (Proof: a window of that length touches at
- * most the slices the counter adds up when its last grant is made.)
+ * so what is free comes back at most one slice late (two, where slices do not divide the window).
+ * Proof: a window of that length touches at most the slices the counter adds up when its last grant
+ * is made.
  */
 export function slidingWindow(limit: number, windowMs: number, slices: number): Algorithm {
   const counter = new RollingCounter(windowMs, slices)
