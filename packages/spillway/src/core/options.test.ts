@@ -58,7 +58,7 @@ describe('options', () => {
     [{ limit: 1, ratio: Number.NaN }, 'bulkhead.ratio: must be a number from 0 to 1, got NaN'],
     [
       { limit: 1, waitMs: '5 parsecs' },
-      'bulkhead.waitMs: must be a number from 0 to 60000 of milliseconds, or a duration such as \'5s\', got "5 parsecs"',
+      'bulkhead.waitMs: must be a duration from 0 to 60000 ms, such as 250 or \'5s\', got "5 parsecs"',
     ],
     [
       { limit: 1, queue: { size: -1 } },
