@@ -30,9 +30,20 @@ const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
   to: { path: SRC, pathNot: `${SRC}(${[`${folder}/`, ...allowed].join('|')})` },
 }))
 
-// The worker bulkhead wraps a pool the application installs; nothing else may need a package.
-const WORKER_BULKHEAD = `${SRC}local/worker-bulkhead\\.ts$`
+// Packages the application installs if it wants what needs them, each for one file (and its parts).
+const OPTIONAL_PEERS = {
+  piscina: 'local/worker-[\\w-]+\\.ts$',
+  redis: 'store/redis/node-redis\\.ts$',
+}
 const NOT_SHIPPED = ['npm-dev', 'npm-peer', 'npm-no-pkg', 'npm-unknown', 'unknown']
+
+const peerRules = Object.entries(OPTIONAL_PEERS).map(([peer, file]) => ({
+  name: `${peer}-only`,
+  comment: `of what is not shipped, this file may import ${peer}, an optional peer, and nothing else`,
+  severity: 'error',
+  from: { path: `${SRC}${file}` },
+  to: { dependencyTypes: NOT_SHIPPED, pathNot: `(^|/)node_modules/${peer}/` },
+}))
 
 module.exports = {
   forbidden: [
@@ -69,19 +80,12 @@ module.exports = {
     },
     {
       name: 'no-unshipped-packages',
-      comment:
-        'users install none of our devDependencies; piscina is local/worker-bulkhead.ts only',
+      comment: 'users install none of our devDependencies; optional peers have a file each',
       severity: 'error',
-      from: { path: SRC, pathNot: [TEST, WORKER_BULKHEAD] },
+      from: { path: SRC, pathNot: [TEST, `${SRC}(${Object.values(OPTIONAL_PEERS).join('|')})`] },
       to: { dependencyTypes: NOT_SHIPPED },
     },
-    {
-      name: 'worker-bulkhead-packages',
-      comment: 'piscina is the one optional peer',
-      severity: 'error',
-      from: { path: WORKER_BULKHEAD },
-      to: { dependencyTypes: NOT_SHIPPED, pathNot: '(^|/)node_modules/piscina/' },
-    },
+    ...peerRules,
     {
       name: 'no-self-import',
       comment: 'importing the package by its own name would walk around the folder rules',

@@ -45,6 +45,11 @@ const STEPS = [
     what: 'examples in the docs are the ones we compile',
     args: [join(root, 'scripts/sync-docs.mjs'), '--check'],
   },
+  {
+    name: 'lua',
+    what: 'the scripts we ship are the ones in lua/',
+    args: [join(root, 'scripts/build-lua.mjs'), '--check'],
+  },
 ]
 
 const names = process.argv.slice(2)

@@ -16,8 +16,10 @@ function createTree(files) {
   for (const config of ['biome.jsonc', '.gitignore', 'packages/spillway/package.json']) {
     cpSync(join(root, config), join(tree, config))
   }
-  write(tree, 'node_modules/piscina/package.json', '{ "name": "piscina", "main": "index.js" }')
-  write(tree, 'node_modules/piscina/index.js', 'export class Piscina {}')
+  for (const peer of ['piscina', 'redis']) {
+    write(tree, `node_modules/${peer}/package.json`, `{ "name": "${peer}", "main": "index.js" }`)
+    write(tree, `node_modules/${peer}/index.js`, '')
+  }
   for (const [path, text] of Object.entries(files)) write(tree, join(SRC, path), text)
   return tree
 }
@@ -48,6 +50,9 @@ describe('import rules', () => {
       'local/typo.ts': use('./missing.js'),
       'store/store.ts': use('../core/clock.js'),
       'store/redis/redis-store.ts': use('../store.js'),
+      'store/redis/node-redis.ts': use('redis'),
+      'store/redis/other-client.ts': use('redis'),
+      'local/worker-redis.ts': use('redis'),
       'shared/breaker.ts': use('../core/clock.js', '../store/store.js'),
       'shared/picks-a-store.ts': use('../store/redis/redis-store.js'),
       'guard/guard.ts': use('../local/breaker.js', '../store/redis/redis-store.js'),
@@ -82,6 +87,14 @@ describe('import rules', () => {
       'a package outside the worker bulkhead',
       'local/other-pool.ts -> node_modules/piscina/index.js: no-unshipped-packages',
     ],
+    [
+      'a client outside its adapter',
+      'store/redis/other-client.ts -> node_modules/redis/index.js: no-unshipped-packages',
+    ],
+    [
+      'one peer in the file of another',
+      'local/worker-redis.ts -> node_modules/redis/index.js: piscina-only',
+    ],
     ['an import that leads nowhere', 'local/typo.ts -> ./missing.js: resolvable'],
     ['a folder nobody decided about', 'misc/helpers.ts -> core/clock.ts: folder-without-a-row'],
   ])('refuse %s', (_, violation) => {
@@ -96,6 +109,7 @@ describe('import rules', () => {
       'local/worker-bulkhead.ts',
       'store/store.ts',
       'store/redis/redis-store.ts',
+      'store/redis/node-redis.ts',
       'shared/breaker.ts',
       'guard/guard.ts',
       'http/middleware.ts',

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { ensureRedis } from './ensure-redis.mjs'
 import { isMain, root, run, runNode, tools } from './run-command.mjs'
 
 const STDERR_ONLY = ['ignore', 2, 2]
@@ -16,11 +17,14 @@ class SetupError extends Error {
  * @param {object} options
  * @param {boolean} [options.quiet] no progress lines; failures still speak
  * @param {string[]} [options.build] TypeScript projects to build, all by default; `[]` builds none
+ * @param {boolean} [options.redis] there has to be a redis-server that can be started
  */
-export async function setup({ quiet = false, build = ['.'] } = {}) {
+export async function setup({ quiet = false, build = ['.'], redis = false } = {}) {
   const say = quiet ? () => {} : (line) => process.stderr.write(`${line}\n`)
   checkNodeVersion()
   await install(say)
+  const problem = redis ? await ensureRedis(say) : undefined
+  if (problem !== undefined) throw new SetupError(problem)
   if (build.length > 0) await compile(build, say)
 }
 

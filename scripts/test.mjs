@@ -6,7 +6,7 @@ import { setupOrExit } from './setup.mjs'
 import { closingLine } from './test-tally.mjs'
 
 // Tests run the built examples; whether the tests themselves type-check is for `npm run check`.
-await setupOrExit({ build: ['bench', 'examples'] })
+await setupOrExit({ build: ['bench', 'examples'], redis: true })
 
 const { count, exitCode } = await runVitest(process.argv.slice(2))
 if (count === undefined) {

@@ -9,6 +9,12 @@ export interface Clock {
   wallMs(): number
   /** Calls `run` once, when `delayMs` have passed and never before. Keeps the process alive. */
   schedule(delayMs: number, run: () => void): Timer
+  /**
+   * Calls `run` once, when the event loop has come past its sockets. Asked by a timer, everything
+   * that had arrived when the timer fired has been read by then: a process that was busy itself asks
+   * for this before it calls somebody else late. Keeps the process alive.
+   */
+  pollTurn(run: () => void): void
 }
 
 /** A scheduled call. Every method may be called at any time, any number of times. */
@@ -66,4 +72,9 @@ export const systemClock: Clock = {
   now: () => performance.now(),
   wallMs: () => Date.now(),
   schedule: (delayMs, run) => new SystemTimer(delayMs, run),
+  // Between its timers and its immediates the loop polls its sockets, and what it reads there, with
+  // every promise that settles, is dealt with before the first immediate runs.
+  pollTurn: (run) => {
+    setImmediate(run)
+  },
 }

@@ -59,6 +59,13 @@ const NO_DETAILS: Details = Object.freeze({})
 const STACK_LIMIT_WRITABLE =
   Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit')?.writable === true
 
+/** Sets how many frames the next errors remember, and answers with what it was before. */
+export function limitStack(frames: number): number {
+  const before = Error.stackTraceLimit
+  if (STACK_LIMIT_WRITABLE) Error.stackTraceLimit = frames
+  return before
+}
+
 export class SpillwayError extends Error {
   readonly code: ErrorCode
   readonly stage: Stage
@@ -71,10 +78,9 @@ export class SpillwayError extends Error {
   constructor(init: SpillwayErrorInit) {
     // Refusals are thrown by the thousand when a pod is overloaded, and a stack would say only
     // where Spillway refuses. Without one an error costs a tenth.
-    const limit = Error.stackTraceLimit
-    if (STACK_LIMIT_WRITABLE) Error.stackTraceLimit = 0
+    const limit = limitStack(0)
     super()
-    if (STACK_LIMIT_WRITABLE) Error.stackTraceLimit = limit
+    limitStack(limit)
     this.code = init.code
     this.stage = init.stage
     this.scope = init.scope

@@ -4,7 +4,7 @@ import { func, having, optional } from './options.js'
 import { type Random, systemRandom } from './random.js'
 
 export const clockOption = optional(
-  having<Clock>('a clock', 'now', 'wallMs', 'schedule'),
+  having<Clock>('a clock', 'now', 'wallMs', 'schedule', 'pollTurn'),
   systemClock,
 )
 

@@ -11,10 +11,10 @@ const MS_HEADERS = ['retry-after-ms', 'x-ms-retry-after-ms']
 /** Milliseconds from now, or nothing if the headers do not say. `wallMs` is the time of day. */
 export function retryAfterFromHeaders(headers: HeaderSource, wallMs: number): number | undefined {
   for (const name of MS_HEADERS) {
-    const ms = nonNegative(readHeader(headers, name))
+    const ms = nonNegative(headerOf(headers, name))
     if (ms !== undefined) return ms
   }
-  return parseRetryAfter(readHeader(headers, 'retry-after'), wallMs)
+  return parseRetryAfter(headerOf(headers, 'retry-after'), wallMs)
 }
 
 /** The value of a `Retry-After` header: seconds, or a date. */
@@ -34,7 +34,8 @@ function nonNegative(value: unknown): number | undefined {
   return Number.isFinite(amount) && amount >= 0 ? amount : undefined
 }
 
-function readHeader(headers: HeaderSource, name: string): unknown {
+/** A header by its name in lower case. */
+export function headerOf(headers: HeaderSource, name: string): unknown {
   if (typeof headers !== 'object' || headers === null) return undefined
   if (headers instanceof Headers) return headers.get(name) ?? undefined
   for (const [key, value] of Object.entries(headers)) {

@@ -19,6 +19,7 @@ import {
 } from '../core/errors.js'
 import { emit, listening } from '../core/events.js'
 import { clockOption } from '../core/injected.js'
+import { Line } from '../core/line.js'
 import {
   type Duration,
   duration,
@@ -31,7 +32,6 @@ import {
 } from '../core/options.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import { unfinishedWork } from '../core/unfinished.js'
-import { Line } from './line.js'
 import type { PodMetrics } from './pod-metrics.js'
 
 export interface BulkheadOptions {

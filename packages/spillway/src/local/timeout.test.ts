@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Clock } from '../core/clock.js'
 import { createDeadline, currentDeadline, runWithDeadline } from '../core/deadline.js'
 import { onEvent, type SpillwayEvent } from '../core/events.js'
 import { sleep } from '../core/sleep.js'
@@ -98,9 +99,13 @@ describe('a call timeout', () => {
   it('counts the synchronous part of a call', async () => {
     const { clock } = setup()
     let workedMs = 0
-    const busy = { ...clock, now: () => clock.now() + workedMs, wallMs: () => 0 }
-    const schedule = (ms: number, run: () => void) => clock.schedule(ms, run)
-    const timeout = createTimeout({ callMs: 100, clock: { ...busy, schedule } })
+    const busy: Clock = {
+      now: () => clock.now() + workedMs,
+      wallMs: () => clock.wallMs(),
+      schedule: (ms, run) => clock.schedule(ms, run),
+      pollTurn: (run) => clock.pollTurn(run),
+    }
+    const timeout = createTimeout({ callMs: 100, clock: busy })
     const call = timeout.run(() => {
       workedMs = 70
       return never()

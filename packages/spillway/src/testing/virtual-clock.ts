@@ -99,6 +99,10 @@ class VirtualClockImpl implements VirtualClock {
     return timer
   }
 
+  pollTurn(run: () => void): void {
+    this.schedule(0, run)
+  }
+
   disarm(timer: VirtualTimer): void {
     this.#heap.remove(timer)
     if (timer.keepsAlive) this.pending--

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Clock } from '../../core/clock.js'
 import { createDeadline, runWithDeadline } from '../../core/deadline.js'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
@@ -59,13 +60,17 @@ describe('a leaky bucket', () => {
 
   it('keeps its beat although timers are late', async () => {
     const clock = createVirtualClock()
-    const late = { ...clock, now: () => clock.now(), wallMs: () => clock.wallMs() }
-    const schedule = (ms: number, run: () => void) => clock.schedule(ms + 0.9, run)
+    const late: Clock = {
+      now: () => clock.now(),
+      wallMs: () => clock.wallMs(),
+      schedule: (ms, run) => clock.schedule(ms + 0.9, run),
+      pollTurn: (run) => clock.pollTurn(run),
+    }
     const limiter = createRateLimiter({
       algorithm: 'leaky-bucket',
       limit: 1_000,
       windowMs: 1_000,
-      clock: { ...late, schedule },
+      clock: late,
     })
     const all = Promise.all(Array.from({ length: 500 }, () => limiter.acquireWithin('1s')))
     await clock.until(all)

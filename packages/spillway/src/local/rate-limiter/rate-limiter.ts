@@ -10,6 +10,7 @@ import { currentDeadline } from '../../core/deadline.js'
 import { closedError, refuse } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
 import { clockOption } from '../../core/injected.js'
+import { Line } from '../../core/line.js'
 import {
   type Duration,
   duration,
@@ -21,7 +22,6 @@ import {
   text,
   validate,
 } from '../../core/options.js'
-import { Line } from '../line.js'
 import type { Algorithm } from './algorithm.js'
 import { fixedWindow } from './fixed-window.js'
 import { leakyBucket } from './leaky-bucket.js'

@@ -1,0 +1,184 @@
+/**
+ * The line for one lane's permits. Whoever asks stands in line; one trip to the store at a time
+ * carries everybody who stands there, in order, so an idle pod pays a trip for a call and a busy
+ * one a trip for hundreds. When the head of the line has to wait, the line sleeps until exactly the
+ * time the store named, and asks nothing meanwhile.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+import { Line, type Waiter } from '../../core/line.js'
+import { isThenable } from '../../core/thenable.js'
+import type { MaybePromise, TakeReply } from '../../store/port.js'
+
+export interface Wish<P> {
+  readonly costs: readonly number[]
+  /** Until when it is prepared to wait; nothing: it wants what there is, now. */
+  readonly untilMs: number | undefined
+  permit?: P
+  /** If it was refused: how long it would have had to wait, and whether for a pause. */
+  retryAfterMs?: number
+  paused?: boolean
+}
+
+export interface LaneLineOptions<P> {
+  clock: Clock
+  /** A permit is worth nothing when its trip took longer than this. */
+  useWithinMs: number
+  take(costs: (readonly number[])[]): MaybePromise<TakeReply>
+  createPermit(costs: readonly number[], reply: TakeReply): P
+  /** A permit was granted to somebody who has left, and nobody else can use it. */
+  giveBack(permit: P): void
+}
+
+const NO = Promise.resolve(false)
+const MOST_IN_A_TRIP = 256
+/** So many trips that failed or came too late, one after the other, are an outage. */
+const MOST_LOST_TRIPS = 3
+
+export class LaneLine<P> {
+  readonly #options: LaneLineOptions<P>
+  readonly #line: Line<Wish<P>>
+  #underWay = false
+  #lostTrips = 0
+  #blockedUntilMs = Number.NEGATIVE_INFINITY
+  #paused = false
+  #timer: Timer | undefined
+
+  constructor(options: LaneLineOptions<P>) {
+    this.#options = options
+    this.#line = new Line(options.clock, Number.NaN, () => this.#afterDesertion())
+  }
+
+  get length(): number {
+    return this.#line.length
+  }
+
+  /** True when the wish has its permit; false when it was refused, which it then tells about. */
+  ask(wish: Wish<P>, signal: AbortSignal | undefined): Promise<boolean> {
+    const now = this.#options.clock.now()
+    if (this.#line.length > 0 && this.#cannotWait(wish)) {
+      this.#explain(wish)
+      return NO
+    }
+    const patienceMs = wish.untilMs === undefined ? undefined : Math.max(0, wish.untilMs - now)
+    const answer = this.#line.join({
+      wish,
+      signal,
+      ...(patienceMs !== undefined && { patienceMs }),
+    })
+    this.#pump()
+    return answer
+  }
+
+  close(createError: () => unknown): void {
+    this.#line.close(createError)
+    this.#timer?.cancel()
+  }
+
+  /** The head of the line waits for a time that this wish cannot wait for. */
+  #cannotWait({ untilMs }: Wish<P>): boolean {
+    return this.#isBlocked() && (untilMs === undefined || untilMs < this.#blockedUntilMs)
+  }
+
+  #isBlocked(): boolean {
+    return this.#blockedUntilMs > this.#options.clock.now()
+  }
+
+  #explain(wish: Wish<P>): void {
+    wish.retryAfterMs = Math.max(0, this.#blockedUntilMs - this.#options.clock.now())
+    wish.paused = this.#paused
+  }
+
+  /** The new head of the line may want less than the one that left. */
+  #afterDesertion(): void {
+    if (this.#underWay) return
+    this.#blockedUntilMs = Number.NEGATIVE_INFINITY
+    this.#pump()
+  }
+
+  #pump(): void {
+    while (!this.#underWay && this.#line.length > 0 && !this.#isBlocked()) {
+      const waiters = this.#line.first(MOST_IN_A_TRIP)
+      const askedMs = this.#options.clock.now()
+      let reply: MaybePromise<TakeReply>
+      try {
+        reply = this.#options.take(waiters.map(({ wish }) => wish.costs))
+      } catch (error) {
+        this.#lost(waiters, error)
+        continue
+      }
+      if (!isThenable(reply)) {
+        this.#answered(waiters, reply)
+        continue
+      }
+      this.#underWay = true
+      reply.then(
+        (each) => this.#back(() => this.#arrived(waiters, each, askedMs)),
+        (error) => this.#back(() => this.#lost(waiters, error)),
+      )
+    }
+    this.#sleep()
+  }
+
+  #back(handle: () => void): void {
+    this.#underWay = false
+    handle()
+    this.#pump()
+  }
+
+  #arrived(waiters: Waiter<Wish<P>>[], reply: TakeReply, askedMs: number): void {
+    const tookMs = this.#options.clock.now() - askedMs
+    if (tookMs <= this.#options.useWithinMs) return this.#answered(waiters, reply)
+    // Granted at the store, but so long ago that the vendor's window could be exceeded: spent, not
+    // used, and everybody asks again.
+    this.#lost(waiters, new Error(`the store took ${Math.round(tookMs)} ms to answer`))
+  }
+
+  #answered(waiters: Waiter<Wish<P>>[], reply: TakeReply): void {
+    this.#lostTrips = 0
+    const refused = waiters.slice(reply.granted)
+    for (const waiter of waiters.slice(0, reply.granted)) {
+      this.#grant(waiter, this.#options.createPermit(waiter.wish.costs, reply), refused)
+    }
+    if (reply.waitUs === 0) return
+    this.#blockedUntilMs = this.#options.clock.now() + reply.waitUs / 1_000
+    this.#paused = reply.paused
+    // Whoever cannot wait as long as the head of the line has to is told now, not later.
+    for (const waiter of refused) {
+      if (waiter.waiting && this.#cannotWait(waiter.wish)) this.#dismiss(waiter)
+    }
+  }
+
+  /** If its caller has left, a permit goes to the next who wants the same, else back. */
+  #grant(waiter: Waiter<Wish<P>>, permit: P, others: readonly Waiter<Wish<P>>[]): void {
+    const taker = waiter.waiting ? waiter : others.find((each) => wantsSame(each, waiter))
+    if (taker === undefined) return this.#options.giveBack(permit)
+    taker.wish.permit = permit
+    this.#line.admit(taker)
+  }
+
+  #dismiss(waiter: Waiter<Wish<P>>): void {
+    this.#explain(waiter.wish)
+    this.#line.dismiss(waiter)
+  }
+
+  /** Nobody knows whether the store granted anything; if so it is spent. Ask again, a few times. */
+  #lost(waiters: readonly Waiter<Wish<P>>[], error: unknown): void {
+    if (++this.#lostTrips < MOST_LOST_TRIPS) return
+    this.#lostTrips = 0
+    for (const waiter of waiters) if (waiter.waiting) this.#line.fail(waiter, error)
+  }
+
+  /** One timer, for the head of the line. */
+  #sleep(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    if (this.#underWay || this.#line.length === 0) return
+    const delayMs = Math.max(0, this.#blockedUntilMs - this.#options.clock.now())
+    this.#timer = this.#options.clock.schedule(delayMs, () => this.#pump())
+  }
+}
+
+function wantsSame<P>(one: Waiter<Wish<P>>, other: Waiter<Wish<P>>): boolean {
+  const { costs } = other.wish
+  return one.waiting && one.wish.costs.every((cost, index) => cost === costs[index])
+}

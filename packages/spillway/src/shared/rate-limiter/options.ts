@@ -1,0 +1,93 @@
+/** How a user writes limits down, and what a store is told of them. */
+import {
+  arrayOf,
+  type Duration,
+  duration,
+  integer,
+  OptionsError,
+  object,
+  oneOf,
+  optional,
+  text,
+} from '../../core/options.js'
+import type { LimitSpec } from '../../store/limits/limit-spec.js'
+
+export interface SharedLimit {
+  /** What is counted: `requests` (one a call unless it says otherwise), `tokens`, anything. Default: `requests`. */
+  unit?: string
+  /** Units per window. A positive integer. */
+  limit: number
+  /** Length of the window. At least 1 ms. */
+  windowMs: Duration
+  /** Default: `sliding-window`, which never exceeds the limit in any window. */
+  algorithm?: LimitSpec['algorithm']
+  /** `token-bucket` only: units that may be taken at once. Default: `limit`. */
+  burst?: number
+  /** `sliding-window` only: how finely the window is cut, 1 to 100. Default: 30. */
+  slices?: number
+  /** One count for each lane, or one for all lanes together. Default: `lane`. */
+  per?: 'lane' | 'vendor'
+}
+
+const MOST_LIMITS = 16
+
+const readLimit = object({
+  unit: optional(text(), 'requests'),
+  limit: integer({ min: 1 }),
+  windowMs: duration({ min: 1 }),
+  algorithm: optional(
+    oneOf('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window'),
+    'sliding-window',
+  ),
+  burst: optional(integer({ min: 1 })),
+  slices: optional(integer({ min: 1, max: 100 })),
+  per: optional(oneOf('lane', 'vendor'), 'lane'),
+})
+
+export const readLimits = arrayOf(readLimit)
+
+/** A limit with the unit it is charged in. */
+export interface UnitLimit {
+  unit: string
+  spec: LimitSpec
+}
+
+/**
+ * `jitterMs` widens every window: a call reaches the vendor up to that much later than its permit
+ * was granted, so two calls can be that much closer together there than they are in the books.
+ */
+export function toUnitLimits(
+  limits: ReturnType<typeof readLimits>,
+  jitterMs: number,
+): readonly UnitLimit[] {
+  const problems = limits.flatMap(({ algorithm, burst, slices }, index) => [
+    ...(burst !== undefined && algorithm !== 'token-bucket'
+      ? [only(index, 'burst', 'token-bucket')]
+      : []),
+    ...(slices !== undefined && algorithm !== 'sliding-window'
+      ? [only(index, 'slices', 'sliding-window')]
+      : []),
+  ])
+  if (limits.length === 0 || limits.length > MOST_LIMITS) {
+    problems.push({ path: 'rateLimiter.limits', message: `must be 1 to ${MOST_LIMITS} limits` })
+  }
+  if (problems.length > 0) throw new OptionsError(problems)
+  const seen = new Map<string, number>()
+  return limits.map(({ unit, limit, windowMs, algorithm, burst = 0, slices = 30, per }) => {
+    const number = (seen.get(unit) ?? 0) + 1
+    seen.set(unit, number)
+    const windowUs = Math.ceil((windowMs + jitterMs) * 1_000)
+    const id = number === 1 ? unit : `${unit}#${number}`
+    return { unit, spec: { id, algorithm, limit, windowUs, slices, burst, span: per } }
+  })
+}
+
+function only(index: number, option: string, algorithm: string) {
+  const path = `rateLimiter.limits[${index}].${option}`
+  return { path, message: `only has a meaning with algorithm '${algorithm}'` }
+}
+
+/** The largest cost a limit can ever grant. */
+export function capacityOf({ algorithm, limit, burst }: LimitSpec): number {
+  return algorithm === 'token-bucket' && burst > 0 ? burst : limit
+}

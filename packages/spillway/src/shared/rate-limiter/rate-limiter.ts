@@ -1,0 +1,335 @@
+/**
+ * One budget for the whole fleet: so many requests, tokens or anything per time, counted by the
+ * store for all pods together. Protects the vendor's contract, and us from its 429s. Not for
+ * protecting this pod: the local limiter does that without a round trip.
+ */
+import type { Clock } from '../../core/clock.js'
+import { currentDeadline } from '../../core/deadline.js'
+import { closedError, refuse, SpillwayError } from '../../core/errors.js'
+import { clockOption, randomOption } from '../../core/injected.js'
+import {
+  type Duration,
+  duration,
+  integer,
+  OptionsError,
+  object,
+  optional,
+  text,
+  validate,
+} from '../../core/options.js'
+import type { Random } from '../../core/random.js'
+import type { LaneFigures, LaneRef, MaybePromise, Store, TakeReply } from '../../store/port.js'
+import { LaneLine, type Wish } from './lane-line.js'
+import {
+  capacityOf,
+  readLimits,
+  type SharedLimit,
+  toUnitLimits,
+  type UnitLimit,
+} from './options.js'
+import { type Cost, LanePermit, type Permit } from './permit.js'
+import { Settler } from './settler.js'
+import { readVendorHeaders } from './vendor-headers.js'
+
+export interface RateLimiterOptions {
+  /** The vendor: all pods that use this name share its limits. */
+  name: string
+  store: Store
+  /** All of them hold for every call: all are charged, or none. */
+  limits: readonly SharedLimit[]
+  /**
+   * How much later than its permit a call may reach the vendor. Windows are wider by this much, and
+   * a permit that took longer to get is not used. Default: a hundredth of the shortest window, 10 to
+   * 100 ms.
+   */
+  jitterMs?: Duration
+  /** The longest pause a vendor may talk us into. Default: 60 seconds. */
+  maxPauseMs?: Duration
+  /** The first pause after a 429 that does not say how long; doubles each time. Default: 500 ms. */
+  basePauseMs?: Duration
+  /** This pod's name; a random part is added, so that a restarted pod is another one. */
+  pod?: string
+  /** Default: the system's clock. */
+  clock?: Clock
+  /** Default: `Math.random`. */
+  random?: Random
+}
+
+export interface AcquireOptions {
+  /** Model, API key: what the vendor counts separately. Default: one lane for all. */
+  lane?: string
+  /** By unit. `requests` is 1 unless said otherwise, other units 0. An estimate will do: settle it. */
+  cost?: Cost
+  signal?: AbortSignal
+}
+
+export type Acquisition =
+  | { allowed: true; permit: Permit }
+  | {
+      allowed: false
+      /** Milliseconds until it could be allowed. */
+      retryAfterMs: number
+      /** The vendor asked us to pause. */
+      paused: boolean
+    }
+
+export interface RateLimiter {
+  readonly name: string
+  /** Takes a permit if there is one now. */
+  acquire(options?: AcquireOptions): Promise<Acquisition>
+  /** Waits for one, at most so long and never past the deadline; says no as soon as that is clear. */
+  acquireWithin(waitMs: Duration, options?: AcquireOptions): Promise<Acquisition>
+  /** As many permits as there are now, up to so many. */
+  takeUpTo(count: number, options?: AcquireOptions): Promise<Permit[]>
+  /** Heeds what a vendor's answer says about its limits: its status and its headers. */
+  heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void>
+  /** Lets nobody through for so long, on all pods. */
+  pauseFor(pauseMs: Duration, options?: { lane?: string }): Promise<void>
+  /** Changes the limits for the whole fleet; what was counted goes on counting. */
+  setLimits(limits: readonly SharedLimit[]): Promise<void>
+  /** Another limit for one unit, for a while, for the whole fleet. */
+  override(unit: string, limit: number, forMs: Duration): Promise<void>
+  /** What is used and left, of one lane. */
+  figures(options?: { lane?: string }): Promise<RateLimiterFigures>
+  /** Refuses with CLOSED whoever waits or comes later; resolves when all settlements are sent. */
+  close(): Promise<void>
+}
+
+export interface RateLimiterFigures {
+  /** Milliseconds the lane is still paused for. */
+  pausedMs: number
+  limits: readonly { id: string; limit: number; used: number; remaining: number }[]
+}
+
+const DEFAULT_LANE = 'default'
+
+const readOptions = object({
+  name: text(),
+  store: (value: unknown, path: string, problems: { path: string; message: string }[]) => {
+    if (typeof (value as Store | undefined)?.limits?.take === 'function') return value as Store
+    problems.push({ path, message: 'must be a store: memoryStore() or redisStore(…)' })
+    return value as Store
+  },
+  limits: readLimits,
+  jitterMs: optional(duration({ min: 1 })),
+  maxPauseMs: optional(duration({ min: 0 }), 60_000),
+  basePauseMs: optional(duration({ min: 1 }), 500),
+  pod: optional(text(), 'pod'),
+  clock: clockOption,
+  random: randomOption,
+})
+
+export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
+  return new SharedRateLimiter(validate('rateLimiter', options, readOptions))
+}
+
+class SharedRateLimiter implements RateLimiter {
+  readonly name: string
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #clock: Clock
+  readonly #store: Store['limits']
+  readonly #jitterMs: number
+  readonly #pod: string
+  readonly #lanes = new Map<string, LaneLine<LanePermit>>()
+  readonly #settler: Settler
+  #limits: readonly UnitLimit[]
+  #version = 0
+  #closed = false
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    this.name = options.name
+    this.#options = options
+    this.#clock = options.clock
+    this.#store = options.store.limits
+    this.#jitterMs = options.jitterMs ?? usualJitterMs(options.limits)
+    this.#limits = toUnitLimits(options.limits, this.#jitterMs)
+    this.#pod = `${options.pod}-${Math.floor(options.random() * 2 ** 48).toString(36)}`
+    this.#settler = new Settler(options.clock, ({ lane, sequence, settlements }) =>
+      this.#store.settle({ ...this.#ref(lane), pod: this.#pod, sequence, settlements }),
+    )
+  }
+
+  acquire(options: AcquireOptions = {}): Promise<Acquisition> {
+    return this.#ask(options, undefined)
+  }
+
+  acquireWithin(waitMs: Duration, options: AcquireOptions = {}): Promise<Acquisition> {
+    try {
+      const ms = validate('waitMs', waitMs, duration({ min: 0 }))
+      return this.#ask(options, this.#clock.now() + ms)
+    } catch (error) {
+      return refuse(error)
+    }
+  }
+
+  async takeUpTo(count: number, options: AcquireOptions = {}): Promise<Permit[]> {
+    const most = validate('count', count, integer({ min: 1 }))
+    const asked = await Promise.all(Array.from({ length: most }, () => this.acquire(options)))
+    return asked.flatMap((each) => (each.allowed ? [each.permit] : []))
+  }
+
+  async heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void> {
+    const throttled = answer.status === 429
+    const word = readVendorHeaders(answer.headers, this.#clock.wallMs())
+    const left = word.left.flatMap(({ unit, remaining, resetMs }) => {
+      const limit = this.#limits.findIndex((each) => each.unit === unit)
+      return limit === -1 ? [] : [{ limit, remaining, resetUs: toUs(resetMs) }]
+    })
+    if (!throttled && left.length === 0) return
+    const { retryAfterMs } = word
+    await this.#feedback(permit.lane, {
+      grantedUs: (permit as LanePermit).grantedUs,
+      throttled,
+      pauseUs: retryAfterMs === undefined ? undefined : toUs(retryAfterMs),
+      left,
+    })
+  }
+
+  async pauseFor(
+    pauseMs: Duration,
+    { lane = DEFAULT_LANE }: { lane?: string } = {},
+  ): Promise<void> {
+    const pauseUs = toUs(validate('pauseMs', pauseMs, duration({ min: 0 })))
+    await this.#feedback(lane, { grantedUs: 0, throttled: true, pauseUs, left: [] })
+  }
+
+  async setLimits(limits: readonly SharedLimit[]): Promise<void> {
+    const checked = validate('rateLimiter.limits', limits, readLimits)
+    const next = toUnitLimits(checked, this.#jitterMs)
+    const ref = { ...this.#ref(DEFAULT_LANE), limits: next.map(({ spec }) => spec) }
+    this.#version = await this.#store.change(ref)
+    this.#limits = next
+  }
+
+  async override(unit: string, limit: number, forMs: Duration): Promise<void> {
+    const known = this.#limits.find((each) => each.unit === unit || each.spec.id === unit)
+    if (known === undefined) {
+      const units = this.#limits.map((each) => each.spec.id).join(', ')
+      throw new OptionsError([{ path: 'unit', message: `no limit on '${unit}'; known: ${units}` }])
+    }
+    const forUs = toUs(validate('forMs', forMs, duration({ min: 0 })))
+    const checked = validate('limit', limit, integer({ min: 1 }))
+    const override = { id: known.spec.id, limit: checked, forUs }
+    await this.#store.change({ ...this.#ref(DEFAULT_LANE), override })
+  }
+
+  async figures({ lane = DEFAULT_LANE }: { lane?: string } = {}): Promise<RateLimiterFigures> {
+    const figures: LaneFigures = await this.#store.figures(this.#ref(lane))
+    const pausedMs = Math.max(0, figures.pausedUntilUs - figures.nowUs) / 1_000
+    return { pausedMs, limits: figures.limits }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    for (const lane of this.#lanes.values()) lane.close(() => this.#closedError())
+    await this.#settler.drain()
+  }
+
+  async #ask(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
+    const { lane = DEFAULT_LANE, cost, signal } = options
+    signal?.throwIfAborted()
+    if (this.#closed) throw this.#closedError()
+    const deadline = currentDeadline()
+    const wish: Wish<LanePermit> = {
+      costs: this.#costs(cost),
+      untilMs:
+        untilMs === undefined || deadline === undefined
+          ? untilMs
+          : Math.min(untilMs, this.#clock.now() + deadline.remainingMs()),
+    }
+    const allowed = await this.#lane(lane)
+      .ask(wish, signal)
+      .catch((error) => {
+        throw this.#storeError(error, signal)
+      })
+    if (allowed) return { allowed, permit: wish.permit as LanePermit }
+    return { allowed, retryAfterMs: wish.retryAfterMs ?? 0, paused: wish.paused ?? false }
+  }
+
+  /** Per limit. An estimate above what can ever be granted is lowered to that, not refused for ever. */
+  #costs(cost: Cost = {}): number[] {
+    return this.#limits.map(({ unit, spec }) => {
+      const units = cost[unit] ?? (unit === 'requests' ? 1 : 0)
+      if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
+      return Math.min(Math.ceil(units), capacityOf(spec))
+    })
+  }
+
+  #lane(name: string): LaneLine<LanePermit> {
+    const known = this.#lanes.get(name)
+    if (known !== undefined) return known
+    const lane = new LaneLine<LanePermit>({
+      clock: this.#clock,
+      useWithinMs: this.#jitterMs,
+      take: (costs) => this.#take(name, costs),
+      createPermit: (costs, { stamps, nowUs }) =>
+        new LanePermit(name, this.#limits, costs, stamps, nowUs, (of, settlements) =>
+          this.#settler.add(of, settlements),
+        ),
+      giveBack: (permit) => permit.refund(),
+    })
+    this.#lanes.set(name, lane)
+    return lane
+  }
+
+  #take(lane: string, costs: (readonly number[])[]): MaybePromise<TakeReply> {
+    const reply = this.#store.take({ ...this.#ref(lane), costs })
+    return reply instanceof Promise ? reply.then((each) => this.#learn(each)) : this.#learn(reply)
+  }
+
+  /** Another pod may have changed the limits. */
+  #learn(reply: TakeReply): TakeReply {
+    const { newer } = reply
+    if (newer === undefined || newer.version <= this.#version) return reply
+    this.#version = newer.version
+    this.#limits = this.#limits.map(({ unit }, index) => ({
+      unit,
+      spec: newer.limits[index] as UnitLimit['spec'],
+    }))
+    return reply
+  }
+
+  async #feedback(
+    lane: string,
+    word: {
+      grantedUs: number
+      throttled: boolean
+      pauseUs: number | undefined
+      left: { limit: number; remaining: number; resetUs: number }[]
+    },
+  ): Promise<void> {
+    const { basePauseMs, maxPauseMs } = this.#options
+    const pauses = { basePauseUs: toUs(basePauseMs), maxPauseUs: toUs(maxPauseMs) }
+    await this.#store.feedback({ ...this.#ref(lane), ...word, ...pauses })
+  }
+
+  #ref(lane: string): LaneRef {
+    const limits = this.#limits.map(({ spec }) => spec)
+    return { guard: this.name, lane, limits, version: this.#version }
+  }
+
+  #closedError(): SpillwayError {
+    return closedError('vendor-limit', this.name)
+  }
+
+  #storeError(error: unknown, signal: AbortSignal | undefined): unknown {
+    if (error instanceof SpillwayError || (signal?.aborted && error === signal.reason)) return error
+    return new SpillwayError({
+      code: 'STORE_UNAVAILABLE',
+      stage: 'vendor-limit',
+      scope: 'shared',
+      details: { name: this.name },
+      explain: ({ name }) => `${name}: the store did not answer`,
+      cause: error,
+    })
+  }
+}
+
+function usualJitterMs(limits: readonly { windowMs: number }[]): number {
+  const shortestMs = Math.min(...limits.map(({ windowMs }) => windowMs))
+  return Math.min(100, Math.max(10, shortestMs / 100))
+}
+
+function toUs(ms: number): number {
+  return Math.ceil(ms * 1_000)
+}

@@ -1,0 +1,70 @@
+/**
+ * Sends what permits really cost, in the background and together. Each sending has a number that
+ * the store remembers, so one whose answer was lost is simply sent again.
+ */
+import type { Clock } from '../../core/clock.js'
+import { sleep } from '../../core/sleep.js'
+import type { MaybePromise, Settlement } from '../../store/port.js'
+
+interface Sending {
+  lane: string
+  sequence: number
+  settlements: Settlement[]
+}
+
+const MOST_SETTLEMENTS = 256
+const MOST_TRIES = 5
+const RETRY_MS = 100
+
+export class Settler {
+  readonly #send: (sending: Sending) => MaybePromise<void>
+  readonly #clock: Clock
+  readonly #waiting = new Map<string, Settlement[]>()
+  #sequence = 0
+  #busy = false
+  #idle: (() => void)[] = []
+
+  constructor(clock: Clock, send: (sending: Sending) => MaybePromise<void>) {
+    this.#clock = clock
+    this.#send = send
+  }
+
+  add(lane: string, settlements: Settlement[]): void {
+    const waiting = this.#waiting.get(lane)
+    if (waiting === undefined) this.#waiting.set(lane, settlements)
+    else waiting.push(...settlements)
+    if (!this.#busy) void this.#flush()
+  }
+
+  /** Resolves when nothing is left to send. */
+  drain(): Promise<void> {
+    return new Promise((resolve) => {
+      if (!this.#busy && this.#waiting.size === 0) resolve()
+      else this.#idle.push(resolve)
+    })
+  }
+
+  /** One sending at a time, so that a higher number never overtakes a lower one. */
+  async #flush(): Promise<void> {
+    this.#busy = true
+    for (const [lane, all] of this.#waiting) {
+      const settlements = all.splice(0, MOST_SETTLEMENTS)
+      if (all.length === 0) this.#waiting.delete(lane)
+      await this.#deliver({ lane, sequence: ++this.#sequence, settlements })
+    }
+    if (this.#waiting.size > 0) return this.#flush()
+    this.#busy = false
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  /** What cannot be delivered counts as spent: the books err on the vendor's side. */
+  async #deliver(sending: Sending): Promise<void> {
+    for (let tries = 1; tries <= MOST_TRIES; tries++) {
+      try {
+        return await this.#send(sending)
+      } catch {
+        if (tries < MOST_TRIES) await sleep(this.#clock, RETRY_MS * tries)
+      }
+    }
+  }
+}

@@ -1,0 +1,74 @@
+/**
+ * What vendors say about their limits, in their dialects: OpenAI (`x-ratelimit-remaining-tokens`,
+ * reset as `6m0s`), Anthropic (`anthropic-ratelimit-input-tokens-remaining`, reset as a date), and
+ * the IETF draft (`RateLimit: "default";r=50;t=30`, or the older three headers).
+ */
+import { headerOf, retryAfterFromHeaders } from '../../core/retry-after.js'
+
+export interface VendorWord {
+  retryAfterMs: number | undefined
+  left: { unit: string; remaining: number; resetMs: number }[]
+}
+
+/** Our units, and what they are called in header names. */
+const UNITS = [
+  ['requests', 'requests'],
+  ['tokens', 'tokens'],
+  ['inputTokens', 'input-tokens'],
+  ['outputTokens', 'output-tokens'],
+] as const
+
+export function readVendorHeaders(headers: unknown, wallMs: number): VendorWord {
+  const left: VendorWord['left'] = []
+  const add = (unit: string, remaining: unknown, reset: unknown) => {
+    const units = Number(remaining)
+    if (typeof remaining !== 'string' || remaining === '' || !(units >= 0)) return
+    left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset, wallMs) })
+  }
+  for (const [unit, word] of UNITS) {
+    const openai = (what: string) => headerOf(headers, `x-ratelimit-${what}-${word}`)
+    const anthropic = (what: string) => headerOf(headers, `anthropic-ratelimit-${word}-${what}`)
+    add(unit, openai('remaining'), openai('reset'))
+    add(unit, anthropic('remaining'), anthropic('reset'))
+  }
+  addIetf(headers, add)
+  return { retryAfterMs: retryAfterFromHeaders(headers, wallMs), left }
+}
+
+function addIetf(
+  headers: unknown,
+  add: (unit: string, remaining: unknown, reset: unknown) => void,
+): void {
+  const combined = headerOf(headers, 'ratelimit')
+  if (typeof combined === 'string') {
+    const [, remaining] = /(?:^|[;,\s])(?:r|remaining)=(\d+)/.exec(combined) ?? []
+    const [, reset] = /(?:^|[;,\s])(?:t|reset)=(\d+)/.exec(combined) ?? []
+    add('requests', remaining, reset)
+    return
+  }
+  const remaining =
+    headerOf(headers, 'ratelimit-remaining') ?? headerOf(headers, 'x-ratelimit-remaining')
+  const reset = headerOf(headers, 'ratelimit-reset') ?? headerOf(headers, 'x-ratelimit-reset')
+  add('requests', remaining, reset)
+}
+
+const PART_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+/** Larger than any number of seconds until a reset: seconds since 1970. */
+const EPOCH_SECONDS = 1e9
+
+/** `1s`, `6m0s`, `20ms`; seconds; seconds since 1970; a date. Unknown: none. */
+function readReset(reset: unknown, wallMs: number): number {
+  if (typeof reset !== 'string' || reset === '') return 0
+  const seconds = Number(reset)
+  if (seconds >= EPOCH_SECONDS) return Math.max(0, seconds * 1_000 - wallMs)
+  if (seconds >= 0) return seconds * 1_000
+  if (/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(reset)) {
+    let ms = 0
+    for (const [, amount, unit] of reset.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) {
+      ms += Number(amount) * PART_MS[unit as keyof typeof PART_MS]
+    }
+    return ms
+  }
+  const atMs = Date.parse(reset)
+  return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - wallMs)
+}

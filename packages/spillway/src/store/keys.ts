@@ -1,0 +1,31 @@
+/**
+ * The only place where keys are made. All keys of a guard, its lanes included, share a hash tag, so
+ * that one script touches one slot of a cluster; so do all keys of a user.
+ */
+
+/** Changes when what is stored under a key changes its form. */
+const SCHEMA = '1'
+
+/** What would end a hash tag early, or blur where a name ends. */
+const SPECIAL = /[{}:%\s]/g
+
+function escaped(name: string): string {
+  return name.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16)}`)
+}
+
+export interface Keys {
+  lane(guard: string, lane: string): string
+  guard(guard: string): string
+  /** The last settlement of a pod. */
+  sequence(guard: string, pod: string): string
+}
+
+/** Short, because there may be a million of them. */
+export function createKeys(prefix: string): Keys {
+  const tagged = (tag: string, rest: string) => `${prefix}${SCHEMA}:{${escaped(tag)}}:${rest}`
+  return {
+    lane: (guard, lane) => tagged(guard, `l:${escaped(lane)}`),
+    guard: (guard) => tagged(guard, 'g'),
+    sequence: (guard, pod) => tagged(guard, `q:${escaped(pod)}`),
+  }
+}

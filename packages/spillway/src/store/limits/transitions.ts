@@ -1,0 +1,183 @@
+/**
+ * Every change of a lane's shared state, as a function without I/O. Each has a Lua script of the
+ * same name in `redis/lua/`; a differential test feeds both the same histories.
+ */
+import type {
+  ChangeRequest,
+  FeedbackRequest,
+  LaneFigures,
+  LaneRef,
+  Settlement,
+  TakeReply,
+  TakeRequest,
+} from '../port.js'
+import { charge, fits, overrun, refund, remaining, stampOf, used, waitUs } from './counting.js'
+import {
+  type Entry,
+  type GuardState,
+  guardLifeUs,
+  type LaneState,
+  laneLifeUs,
+  type Present,
+  present,
+  specStored,
+} from './lane-state.js'
+import type { LimitSpec } from './limit-spec.js'
+
+/** What a store has to keep after a transition, and for how long; nothing: leave it as it is. */
+export interface Kept<T> {
+  reply: T
+  laneLifeUs?: number
+  guardLifeUs?: number
+}
+
+export function takePermits(
+  lane: LaneState,
+  guard: GuardState,
+  request: TakeRequest,
+  serverUs: number,
+): Kept<TakeReply> {
+  const at = present(lane, guard, request.limits, request.version, serverUs)
+  const { now, entries } = at
+  const paused = lane.p > now
+  let granted = 0
+  let wait = paused ? lane.p - now : 0
+  if (!paused) {
+    for (const costs of request.costs) {
+      wait = longestWaitUs(entries, costs, now)
+      if (wait > 0) break
+      for (const [index, { spec, count }] of entries.entries()) {
+        const cost = costs[index] as number
+        if (cost > 0) charge(spec, count, now, cost)
+      }
+      granted++
+    }
+  }
+  const reply: TakeReply = {
+    granted,
+    waitUs: wait,
+    paused,
+    nowUs: now,
+    stamps: entries.map(({ spec, count }) => stampOf(spec, count)),
+    remaining: entries.map(({ spec, count }) => remaining(spec, count, now)),
+    ...(guard.v > request.version && {
+      newer: { version: guard.v, limits: newest(request.limits, guard) },
+    }),
+  }
+  return granted > 0 || at.changed ? keep(lane, guard, at, reply) : { reply }
+}
+
+function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSpec[] {
+  return limits.map((spec) => specStored(spec, guard))
+}
+
+function longestWaitUs(entries: readonly Entry[], costs: readonly number[], now: number): number {
+  let longest = 0
+  for (const [index, { spec, count }] of entries.entries()) {
+    const cost = costs[index] as number
+    if (!fits(spec, count, now, cost))
+      longest = Math.max(longest, waitUs(spec, count, now, cost), 1)
+  }
+  return longest
+}
+
+export function settlePermits(
+  lane: LaneState,
+  guard: GuardState,
+  request: LaneRef & { settlements: readonly Settlement[] },
+  serverUs: number,
+): Kept<void> {
+  const at = present(lane, guard, request.limits, request.version, serverUs)
+  for (const { limit, stamp, delta } of request.settlements) {
+    const { spec, count } = at.entries[limit] as Entry
+    if (delta < 0) refund(spec, count, at.now, stamp, -delta)
+    else if (delta > 0) overrun(spec, count, at.now, delta)
+  }
+  return keep(lane, guard, at, undefined)
+}
+
+export function applyFeedback(
+  lane: LaneState,
+  guard: GuardState,
+  request: FeedbackRequest,
+  serverUs: number,
+): Kept<number> {
+  const at = present(lane, guard, request.limits, request.version, serverUs)
+  const { now, entries } = at
+  // What an earlier call heard is known already, and may be out of date.
+  if (request.grantedUs > 0) {
+    if (request.grantedUs < lane.f) {
+      const reply = lane.p > now ? lane.p : 0
+      return at.changed ? keep(lane, guard, at, reply) : { reply }
+    }
+    lane.f = request.grantedUs
+  }
+  if (request.throttled) {
+    let pause = request.pauseUs
+    if (pause === undefined) {
+      pause = request.basePauseUs * 2 ** Math.min(lane.g, 20)
+      lane.g++
+    }
+    lane.p = Math.max(lane.p, now + Math.min(pause, request.maxPauseUs))
+  } else if (request.grantedUs > 0) {
+    lane.g = 0
+  }
+  for (const { limit, remaining: left, resetUs } of request.left) {
+    const { spec, count } = entries[limit] as Entry
+    const more = remaining(spec, count, now) - left
+    if (left === 0) lane.p = Math.max(lane.p, now + Math.min(resetUs, request.maxPauseUs))
+    else if (more > 0) charge(spec, count, now, more)
+  }
+  return keep(lane, guard, at, lane.p > now ? lane.p : 0)
+}
+
+/** Leaves the lane alone: its counts adapt when they are next used. */
+export function changeLimits(
+  lane: LaneState,
+  guard: GuardState,
+  request: ChangeRequest,
+  serverUs: number,
+): Kept<number> {
+  const at = present(structuredClone(lane), guard, request.limits, request.version, serverUs)
+  if (request.override !== undefined) {
+    const { id, limit, forUs } = request.override
+    if (forUs > 0) guard.overrides[id] = [limit, at.now + forUs]
+    else delete guard.overrides[id]
+  } else {
+    guard.v = Math.max(guard.v, request.version) + 1
+    for (const { id, limit, windowUs, burst, slices } of request.limits) {
+      guard.limits[id] = [limit, windowUs, burst, slices]
+    }
+  }
+  guard.t = at.now
+  return { reply: guard.v, guardLifeUs: guardLifeUs(guard, at) }
+}
+
+/** Changes nothing, so it looks at copies. */
+export function readLimits(
+  laneState: LaneState,
+  guardState: GuardState,
+  request: LaneRef,
+  serverUs: number,
+): LaneFigures {
+  const lane = structuredClone(laneState)
+  const guard = structuredClone(guardState)
+  const { now, entries } = present(lane, guard, request.limits, request.version, serverUs)
+  return {
+    nowUs: now,
+    version: Math.max(guard.v, request.version),
+    pausedUntilUs: lane.p > now ? lane.p : 0,
+    limits: entries.map(({ spec, count }) => {
+      const left = remaining(spec, count, now)
+      return { id: spec.id, limit: spec.limit, used: used(spec, count, now), remaining: left }
+    }),
+  }
+}
+
+function keep<T>(lane: LaneState, guard: GuardState, at: Present, reply: T): Kept<T> {
+  lane.t = at.now
+  const spansVendor = at.entries.some(({ spec }) => spec.span === 'vendor')
+  if (!spansVendor && !at.changed) return { reply, laneLifeUs: laneLifeUs(lane, at) }
+  guard.t = at.now
+  return { reply, laneLifeUs: laneLifeUs(lane, at), guardLifeUs: guardLifeUs(guard, at) }
+}

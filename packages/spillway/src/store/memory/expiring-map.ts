@@ -1,0 +1,33 @@
+/** A map whose entries end, so that a million users who never come back do not stay for ever. */
+export class ExpiringMap<T> {
+  readonly #entries = new Map<string, { value: T; untilUs: number }>()
+  /** Entries are looked through for ended ones each time the map has doubled. */
+  #sweepAt = 1_024
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(key: string, nowUs: number): T | undefined {
+    const entry = this.#entries.get(key)
+    return entry !== undefined && entry.untilUs > nowUs ? entry.value : undefined
+  }
+
+  set(key: string, value: T, nowUs: number, untilUs: number): void {
+    const entry = this.#entries.get(key)
+    if (entry !== undefined) {
+      entry.value = value
+      entry.untilUs = untilUs
+      return
+    }
+    this.#entries.set(key, { value, untilUs })
+    if (this.#entries.size >= this.#sweepAt) this.#sweep(nowUs)
+  }
+
+  #sweep(nowUs: number): void {
+    for (const [key, { untilUs }] of this.#entries) {
+      if (untilUs <= nowUs) this.#entries.delete(key)
+    }
+    this.#sweepAt = Math.max(1_024, this.#entries.size * 2)
+  }
+}

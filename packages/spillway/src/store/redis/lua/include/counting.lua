@@ -1,0 +1,161 @@
+-- How each algorithm counts. Twin of store/limits/counting.ts, line by line.
+-- spec: { id, algorithm, limit, window, slices, burst, vendor }; count: { n, s, w, b, f, r }
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+
+local function empty_count()
+  return { n = 0, s = 0, w = 0, b = {}, f = 0, r = 0 }
+end
+
+local function advance_slices(spec, count, now)
+  local slice_us = ceil(spec.window / spec.slices)
+  local length = ceil(spec.window / slice_us) + 1
+  local slice = floor(now / slice_us)
+  if count.w ~= slice_us or #count.b ~= length then
+    count.w = slice_us
+    count.b = {}
+    for i = 1, length do count.b[i] = 0 end
+    count.b[slice % length + 1] = count.s
+    count.n = slice
+    return count.s > 0
+  end
+  for passed = max(count.n, slice - length) + 1, slice do
+    count.s = count.s - count.b[passed % length + 1]
+    count.b[passed % length + 1] = 0
+  end
+  count.n = max(count.n, slice)
+  return false
+end
+
+local function advance_window(spec, count, now)
+  local window = floor(now / spec.window)
+  if count.w ~= spec.window then
+    count.w = spec.window
+    count.n = window
+    return count.s > 0
+  end
+  if window > count.n then
+    count.n = window
+    count.s = 0
+  end
+  return false
+end
+
+local function rescale(spec, count, now)
+  if count.r == spec.limit and count.w == spec.window then return false end
+  local in_debt = count.f > now and count.r > 0
+  if in_debt then
+    local units = ((count.f - now) * count.r) / count.w
+    count.f = now + ceil((units * spec.window) / spec.limit)
+  end
+  count.r = spec.limit
+  count.w = spec.window
+  return in_debt
+end
+
+local function advance(spec, count, now)
+  if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
+  if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+  return rescale(spec, count, now)
+end
+
+local function is_bucket(spec)
+  return spec.algorithm == TOKEN or spec.algorithm == LEAKY
+end
+
+local function units_to_us(spec, units)
+  return ceil((units * spec.window) / spec.limit)
+end
+
+local function burst_us(spec)
+  return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
+end
+
+local function fits(spec, count, now, cost)
+  if cost == 0 then return true end
+  if spec.algorithm == LEAKY then return count.f <= now end
+  if spec.algorithm == TOKEN then
+    return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
+  end
+  return count.s + cost <= spec.limit
+end
+
+local function wait_us(spec, count, now, cost)
+  if spec.algorithm == LEAKY then return count.f - now end
+  if spec.algorithm == TOKEN then
+    return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
+  end
+  if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+  local length = #count.b
+  local missing = count.s + cost - spec.limit
+  for slice = max(0, count.n - length + 1), count.n do
+    missing = missing - count.b[slice % length + 1]
+    if missing <= 0 then return (slice + length) * count.w - now end
+  end
+  return spec.window
+end
+
+local function charge(spec, count, now, cost)
+  if is_bucket(spec) then
+    count.f = max(count.f, now) + units_to_us(spec, cost)
+    return
+  end
+  count.s = count.s + cost
+  if spec.algorithm == SLIDING then
+    local index = count.n % #count.b + 1
+    count.b[index] = count.b[index] + cost
+  end
+end
+
+local function stamp_of(spec, count)
+  return is_bucket(spec) and 0 or count.n
+end
+
+local function refund(spec, count, now, stamp, units)
+  if is_bucket(spec) then
+    count.f = max(now, count.f - units_to_us(spec, units))
+  elseif spec.algorithm == FIXED then
+    if stamp == count.n then count.s = max(0, count.s - units) end
+  elseif stamp > count.n - #count.b and stamp <= count.n then
+    local index = stamp % #count.b + 1
+    local back = min(units, count.b[index])
+    count.b[index] = count.b[index] - back
+    count.s = count.s - back
+  end
+end
+
+local function overrun(spec, count, now, units)
+  if is_bucket(spec) then
+    local most = now + burst_us(spec) + spec.window
+    count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
+    return
+  end
+  local most = max(0, 2 * spec.limit - count.s)
+  charge(spec, count, now, min(units, most))
+end
+
+local function remaining(spec, count, now)
+  if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
+  if spec.algorithm == TOKEN then
+    local free_us = burst_us(spec) - max(0, count.f - now)
+    return max(0, floor((free_us * spec.limit) / spec.window))
+  end
+  return max(0, spec.limit - count.s)
+end
+
+local function used(spec, count, now)
+  if not is_bucket(spec) then return count.s end
+  local whole = spec.burst == 0 and spec.limit or spec.burst
+  if spec.algorithm == LEAKY then whole = 1 end
+  return whole - remaining(spec, count, now)
+end
+
+local function life_us(spec, count, now)
+  if is_bucket(spec) then return max(0, count.f - now) end
+  if spec.algorithm == FIXED then return spec.window end
+  return #count.b * count.w
+end
+
+local function rebase(count, back_us)
+  if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
+end

@@ -1,0 +1,126 @@
+-- The shared state of a lane and of its guard, and how it is brought to the present.
+-- Twin of store/limits/lane-state.ts. Both are kept packed, in one key each.
+-- ARGV[1] time in microseconds instead of the server's (tests only; empty in use), ARGV[2] version,
+-- ARGV[3] number of limits, then seven fields a limit. `argument` is where an operation's own begin.
+local SET_BACK_US = 5000000
+local MARGIN_US = 1000000
+local CHANGED_LIMITS_LIFE_US = 86400000000
+
+local version = tonumber(ARGV[2])
+local limit_count = tonumber(ARGV[3])
+local argument = 4 + 7 * limit_count
+
+local function read_spec(index)
+  local at = 4 + 7 * index
+  return {
+    id = ARGV[at],
+    algorithm = tonumber(ARGV[at + 1]),
+    limit = tonumber(ARGV[at + 2]),
+    window = tonumber(ARGV[at + 3]),
+    slices = tonumber(ARGV[at + 4]),
+    burst = tonumber(ARGV[at + 5]),
+    vendor = ARGV[at + 6] == '1',
+  }
+end
+
+local function server_us()
+  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+local function unpack_or(key, fallback)
+  local packed = redis.call('GET', key)
+  return packed and cmsgpack.unpack(packed) or fallback
+end
+
+local function spec_stored(spec, guard)
+  local stored = guard.limits[spec.id]
+  if not stored then return spec end
+  return {
+    id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
+    limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
+  }
+end
+
+local function spec_in_force(spec, guard, now)
+  local base = guard.v > version and spec_stored(spec, guard) or spec
+  local override = guard.overrides[spec.id]
+  if not override or override[2] <= now then return base end
+  return {
+    id = base.id, algorithm = base.algorithm, vendor = base.vendor,
+    limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
+  }
+end
+
+local function rebase_state(state, server)
+  local back_us = state.t - server
+  if back_us <= 0 then return end
+  for _, count in pairs(state.counts) do rebase(count, back_us) end
+  if state.p then
+    state.p = max(0, state.p - back_us)
+    state.f = 0
+  else
+    for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
+  end
+  state.t = server
+end
+
+local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
+local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local server = server_us()
+local changed = max(lane.t, guard.t) - server > SET_BACK_US
+if changed then
+  rebase_state(lane, server)
+  rebase_state(guard, server)
+end
+local now = max(server, lane.t, guard.t)
+local own_specs = {}
+local specs = {}
+local counts = {}
+local spans_vendor = false
+for index = 1, limit_count do
+  local own = read_spec(index - 1)
+  local spec = spec_in_force(own, guard, now)
+  local home = spec.vendor and guard.counts or lane.counts
+  local count = home[spec.id]
+  if not count then
+    count = empty_count()
+    home[spec.id] = count
+  end
+  changed = advance(spec, count, now) or changed
+  own_specs[index] = own
+  specs[index] = spec
+  counts[index] = count
+  spans_vendor = spans_vendor or spec.vendor
+end
+
+local function life_of(vendor)
+  local life = 0
+  for index = 1, limit_count do
+    if specs[index].vendor == vendor then
+      life = max(life, life_us(specs[index], counts[index], now))
+    end
+  end
+  return life
+end
+
+local function save(key, state, life)
+  state.t = now
+  redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+end
+
+local function save_lane()
+  save(KEYS[1], lane, max(life_of(false), lane.p - now))
+end
+
+local function save_guard()
+  local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+  for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
+  save(KEYS[2], guard, life)
+end
+
+local function keep()
+  save_lane()
+  if spans_vendor or changed then save_guard() end
+end

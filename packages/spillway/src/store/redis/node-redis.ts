@@ -1,0 +1,147 @@
+/**
+ * Redis through node-redis, the package `redis`: a connection of our own, or a client or cluster that
+ * the application already has. The package is an optional peer dependency, loaded when needed.
+ */
+import type { ConnectionOptions } from 'node:tls'
+import { refuse } from '../../core/errors.js'
+import { validate } from '../../core/options.js'
+import type { FailureKind } from '../store-failure.js'
+import {
+  type NodeRedisClient as Client,
+  type NodeRedisCluster as Cluster,
+  type NodeRedisOptions,
+  readNodeRedisOptions,
+} from './node-redis-options.js'
+import { type Line, Redial } from './redial.js'
+import type { RedisClient } from './runner.js'
+
+type Package = typeof import('redis')
+type Lost = (problem: unknown) => void
+
+/** TCP and TLS; `Redial` watches over the rest of the way. */
+const CONNECT_MS = 3_000
+const DEFAULT_URL = 'redis://127.0.0.1:6379'
+
+/**
+ * Overrides what a client was created with. Without a word about `timeout`, node-redis makes an
+ * `AbortSignal` and a timer for every command; type mappings would change what a reply looks like.
+ */
+const COMMAND_OPTIONS = { timeout: undefined, typeMapping: undefined }
+
+/**
+ * Connects in the background: an unreachable server is no error here, `ready` and `problem` say how
+ * it stands. The connection alone does not keep the process alive; a command under way does.
+ */
+export function connectNodeRedis(options: NodeRedisOptions): RedisClient {
+  const own = validate('redis', options, readNodeRedisOptions)
+  const { url = DEFAULT_URL, tls, client, clock, random } = own
+  if (client !== undefined) return useClient(client)
+  const loading = loadPackage()
+  const dial = async (lost: Lost) => createLine(await loading, url, tls, lost)
+  const connection = new Redial<Client>({ dial, clock, random })
+  return {
+    get ready() {
+      return isReady(connection.client)
+    },
+    get problem() {
+      return connection.problem
+    },
+    send: (args) =>
+      connection.client?.sendCommand(args, COMMAND_OPTIONS) ?? refuse(new Error(OFFLINE)),
+    kindOf,
+    reconnect: () => connection.hangUp(new Error('the server was silent')),
+    close: async () => connection.close(),
+  }
+}
+
+function createLine(
+  { createClient }: Package,
+  url: string,
+  tls: ConnectionOptions | undefined,
+  lost: Lost,
+): Line<Client> {
+  const hangUp = new AbortController()
+  const client = createClient({
+    url,
+    // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
+    RESP: 2,
+    disableOfflineQueue: true,
+    socket: {
+      ...tls,
+      tls: url.startsWith('rediss:'),
+      connectTimeout: CONNECT_MS,
+      reconnectStrategy: false,
+      // `destroy` does not reach a socket that is still connecting; this does.
+      signal: hangUp.signal,
+    } as object,
+  })
+  client.on('error', lost)
+  client.unref()
+  return {
+    client,
+    open: () => client.connect(),
+    drop: () => {
+      // It throws if there is nothing to destroy.
+      if (client.isOpen) client.destroy()
+      hangUp.abort()
+    },
+  }
+}
+
+async function loadPackage(): Promise<Package> {
+  try {
+    return await import('redis')
+  } catch (cause) {
+    const problem = new Error(
+      "the package 'redis' is missing: npm install redis, or pass a client of your own",
+      { cause },
+    )
+    process.emitWarning(problem.message, { type: 'SpillwayWarning' })
+    throw problem
+  }
+}
+
+function useClient(given: Client | Cluster): RedisClient {
+  // Nobody listening for errors means that the first one ends the process.
+  if (given.listenerCount('error') === 0) given.on('error', () => {})
+  return {
+    get ready() {
+      return isReady(given)
+    },
+    problem: undefined,
+    send: isCluster(given)
+      ? (args, key) => given.sendCommand(key, false, args, COMMAND_OPTIONS)
+      : (args) => given.sendCommand(args, COMMAND_OPTIONS),
+    kindOf,
+    close: async () => {},
+  }
+}
+
+/** A client that is being closed is still ready but no longer open. */
+function isReady(client: Client | Cluster | undefined): boolean {
+  return client?.isReady === true && client.isOpen
+}
+
+function isCluster(client: Client | Cluster): client is Cluster {
+  return 'getSlotMaster' in client
+}
+
+const OFFLINE = 'The client is offline'
+
+/** Errors that `sendCommand` raises before it has written anything. */
+const NEVER_WRITTEN = new Set([
+  OFFLINE,
+  'The client is closed',
+  'The queue is full',
+  'The command was aborted',
+])
+
+/**
+ * By message, because an application may have another copy of the package, with other classes. The
+ * server's errors begin with a word in capitals; those of sockets and of the client never do.
+ */
+function kindOf(error: unknown): FailureKind {
+  const message = error instanceof Error ? error.message : ''
+  if (/^[A-Z][A-Z\d_-]+(?: |$)/.test(message)) return 'server'
+  return NEVER_WRITTEN.has(message) ? 'not-sent' : 'ambiguous'
+}

@@ -1,0 +1,168 @@
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import type { FailureKind } from '../store-failure.js'
+import { createScriptRunner, type RedisClient } from './runner.js'
+
+const SCRIPT = { name: 'take', sha: 'abc', text: 'return 1' }
+
+type Count = 'reconnects' | 'closed'
+
+/** A client whose commands wait until the test answers them. */
+function setup() {
+  const clock = createVirtualClock()
+  const sent: {
+    args: readonly string[]
+    answer: (reply: unknown) => void
+    fail: (error: Error) => void
+  }[] = []
+  const client: RedisClient & { ready: boolean; problem: unknown } & Record<Count, number> = {
+    ready: true,
+    problem: undefined,
+    reconnects: 0,
+    closed: 0,
+    send: (args: readonly string[]) =>
+      new Promise((answer, fail) => sent.push({ args: [...args], answer, fail })),
+    kindOf: (error: unknown) => (error as Error).cause as FailureKind,
+    reconnect() {
+      client.reconnects++
+    },
+    async close() {
+      client.closed++
+    },
+  }
+  const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock })
+  const run = () => runner.run(SCRIPT, ['k'], ['a', 2.5])
+  return { clock, client, runner, run, sent }
+}
+
+const noScript = () => new Error('NOSCRIPT No matching script', { cause: 'server' })
+
+/** How a script ended, once it has. */
+function outcomeOf(promise: Promise<unknown>): { text: string | undefined } {
+  const outcome: { text: string | undefined } = { text: undefined }
+  promise.then(
+    (reply) => {
+      outcome.text = `reply ${reply}`
+    },
+    (failure) => {
+      outcome.text = `${failure.kind}: ${failure.message}`
+    },
+  )
+  return outcome
+}
+
+describe('createScriptRunner', () => {
+  it('sends keys and arguments as text, by SHA first and with the script after NOSCRIPT', async () => {
+    const { clock, run, sent } = setup()
+    const reply = run()
+    sent[0]?.fail(noScript())
+    await clock.settle()
+    expect(sent.map(({ args }) => args)).toEqual([
+      ['EVALSHA', 'abc', '1', 'k', 'a', '2.5'],
+      ['EVAL', 'return 1', '1', 'k', 'a', '2.5'],
+    ])
+    sent[1]?.answer(7)
+    expect(await reply).toBe(7)
+  })
+
+  it('takes a second NOSCRIPT for an error like any other', async () => {
+    const { clock, run, sent } = setup()
+    const outcome = outcomeOf(run())
+    sent[0]?.fail(noScript())
+    await clock.settle()
+    sent[1]?.fail(noScript())
+    await clock.settle()
+    expect(outcome.text).toBe('server: take: NOSCRIPT No matching script')
+    expect(sent).toHaveLength(2)
+  })
+
+  it('does not rerun a script that it has already given up', async () => {
+    const { clock, run, sent } = setup()
+    const outcome = outcomeOf(run())
+    await clock.advance(100)
+    expect(outcome.text).toBe('ambiguous: take: no reply within 100 ms')
+    sent[0]?.fail(noScript())
+    await clock.settle()
+    expect(sent).toHaveLength(1)
+  })
+
+  it('says not sent when the connection is gone before the text could follow', async () => {
+    const { client, clock, run, sent } = setup()
+    const outcome = outcomeOf(run())
+    client.ready = false
+    client.problem = new Error('reset')
+    sent[0]?.fail(noScript())
+    await clock.settle()
+    expect(outcome.text).toBe('not-sent: take: no connection to Redis: reset')
+  })
+
+  it('has one deadline for the SHA and the text together', async () => {
+    const { clock, run, sent } = setup()
+    const outcome = outcomeOf(run())
+    await clock.advance(60)
+    sent[0]?.fail(noScript())
+    await clock.advance(39)
+    expect(outcome.text).toBeUndefined()
+    await clock.advance(1)
+    expect(outcome.text).toBe('ambiguous: take: no reply within 100 ms')
+  })
+
+  it('times each turn of the event loop by itself', async () => {
+    const { clock, run } = setup()
+    const first = [outcomeOf(run()), outcomeOf(run())]
+    await clock.advance(50)
+    const second = outcomeOf(run())
+    await clock.advance(50)
+    expect(first.map(({ text }) => text?.slice(0, 9))).toEqual(['ambiguous', 'ambiguous'])
+    expect(second.text).toBeUndefined()
+    await clock.advance(50)
+    expect(second.text).toContain('ambiguous')
+  })
+
+  it('leaves no timer that keeps the process alive when everything is answered', async () => {
+    const { clock, run, sent } = setup()
+    const reply = run()
+    await clock.advance(1)
+    expect(clock.pending).toBe(1)
+    sent[0]?.answer(1)
+    await reply
+    expect(clock.pending).toBe(0)
+  })
+
+  it('hangs up on a server from which nothing has come for two seconds of timeouts', async () => {
+    const { client, clock, run } = setup()
+    for (let ms = 0; ms < 2_000; ms += 100) {
+      outcomeOf(run())
+      await clock.advance(100)
+    }
+    expect(client.reconnects).toBe(0)
+    outcomeOf(run())
+    await clock.advance(100)
+    expect(client.reconnects).toBe(1)
+  })
+
+  it('does not hang up on a server that is slow but alive', async () => {
+    const { client, clock, run, sent } = setup()
+    for (let ms = 0; ms < 5_000; ms += 100) {
+      outcomeOf(run())
+      await clock.advance(100)
+      if (ms % 1_000 === 0) sent.shift()?.answer('late')
+    }
+    expect(client.reconnects).toBe(0)
+  })
+
+  it('closes when everything under way is settled, with a deadline at the latest', async () => {
+    const { client, clock, run, runner } = setup()
+    const outcome = outcomeOf(run())
+    const closed = Promise.all([runner.close(), runner.close()])
+    const refused = outcomeOf(run())
+    await clock.advance(99)
+    expect(refused.text).toBe('not-sent: take: the store is closed')
+    expect(client.closed).toBe(0)
+    await clock.advance(1)
+    expect(outcome.text).toContain('ambiguous')
+    await closed
+    expect(client.closed).toBe(1)
+    expect(clock.pending).toBe(0)
+  })
+})

@@ -1,0 +1,239 @@
+/**
+ * Runs scripts on a Redis server, each with a deadline and each at most once. What fails says in
+ * which of three ways (`StoreFailure`), because what to do next depends on whether it may have run.
+ * Only one reply leads to a second command: NOSCRIPT, which says that nothing has run.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+import { refuse } from '../../core/errors.js'
+import { TimerList } from '../../core/timer-list.js'
+import { type FailureKind, StoreFailure } from '../store-failure.js'
+
+export interface Script {
+  readonly name: string
+  /** Hexadecimal SHA-1 of the text: what the server knows the script by. */
+  readonly sha: string
+  readonly text: string
+}
+
+/** What a Redis client has to be able to do. */
+export interface RedisClient {
+  /** Whether a command sent now would reach the server. */
+  readonly ready: boolean
+  /** Why it is not ready, if that is known. */
+  readonly problem: unknown
+  /**
+   * Sends one command, in the order of the calls, and answers with its reply. Never queues for a
+   * connection that is not there, never sends anything twice. `key` is one of the command's keys:
+   * in a cluster, what decides who gets it.
+   */
+  send(args: readonly string[], key: string | undefined): Promise<unknown>
+  /** What an error that `send` rejected with says about the command. */
+  kindOf(error: unknown): FailureKind
+  /** Gives up a connection that seems dead and makes a new one. Absent if that is for others to do. */
+  reconnect?(): void
+  close(): Promise<void>
+}
+
+export interface ScriptRunnerOptions {
+  /** Longest time from sending to reply, in milliseconds. */
+  commandTimeoutMs: number
+  clock: Clock
+}
+
+export interface ScriptRunner {
+  /** Answers with the script's reply or rejects with a `StoreFailure`. */
+  run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>
+  /** Commands sent so far, for tests and benches. */
+  readonly commands: number
+  /** Refuses new scripts, waits for those under way, then closes the client. */
+  close(): Promise<void>
+}
+
+/**
+ * A connection whose other end has vanished without a word stays up for a quarter of an hour, as TCP
+ * sees it. After this long in which everything timed out and nothing was heard, we hang up.
+ */
+const SILENCE_MS = 2_000
+
+/** Scripts sent in one turn of the event loop. They share a deadline. */
+class Batch {
+  readonly calls: Call[] = []
+  unsettled = 0
+  deadline: Pick<Timer, 'cancel'> | undefined
+}
+
+class Call {
+  settled = false
+
+  constructor(
+    readonly script: Script,
+    readonly key: string | undefined,
+    readonly command: string[],
+    readonly batch: Batch,
+    readonly resolve: (reply: unknown) => void,
+    readonly reject: (failure: StoreFailure) => void,
+  ) {}
+}
+
+class Runner implements ScriptRunner {
+  commands = 0
+  readonly #client: RedisClient
+  readonly #clock: Clock
+  readonly #timeoutMs: number
+  readonly #deadlines: TimerList
+  #batch: Batch | undefined
+  #unsettled = 0
+  #silentSinceMs: number | undefined
+  #closed: Promise<void> | undefined
+  #drained = () => {}
+
+  constructor(client: RedisClient, { commandTimeoutMs, clock }: ScriptRunnerOptions) {
+    this.#client = client
+    this.#clock = clock
+    this.#timeoutMs = commandTimeoutMs
+    this.#deadlines = new TimerList(clock, commandTimeoutMs)
+  }
+
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    if (this.#closed !== undefined) return refuse(notSent(script, 'the store is closed'))
+    if (!this.#client.ready) return refuse(offline(script, this.#client))
+    return new Promise((resolve, reject) => {
+      const command = ['EVALSHA', script.sha, String(keys.length), ...keys]
+      for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
+      const batch = this.#batch ?? this.#openBatch()
+      const call = new Call(script, keys[0], command, batch, resolve, reject)
+      batch.calls.push(call)
+      batch.unsettled++
+      this.#unsettled++
+      this.#send(call)
+    })
+  }
+
+  close(): Promise<void> {
+    this.#closed ??= this.#shut()
+    return this.#closed
+  }
+
+  async #shut(): Promise<void> {
+    // The deadline bounds this wait.
+    if (this.#unsettled > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve
+      })
+    }
+    this.#deadlines.close()
+    await this.#client.close()
+  }
+
+  #send(call: Call): void {
+    this.commands++
+    this.#client.send(call.command, call.key).then(
+      (reply) => this.#onReply(call, reply),
+      (error: unknown) => this.#onError(call, error),
+    )
+  }
+
+  /**
+   * The deadline counts from when the loop has come to writing, not from when it was asked to: a
+   * client gathers what one turn sends, and a turn may be long.
+   */
+  #openBatch(): Batch {
+    const batch = new Batch()
+    this.#batch = batch
+    this.#clock.pollTurn(() => {
+      this.#batch = undefined
+      if (batch.unsettled === 0) return
+      batch.deadline = this.#deadlines.schedule(this.#timeoutMs, () => {
+        // If this process was the one that was late, the replies are waiting to be read.
+        this.#clock.pollTurn(() => this.#expire(batch))
+      })
+    })
+    return batch
+  }
+
+  #onReply(call: Call, reply: unknown): void {
+    this.#silentSinceMs = undefined
+    if (call.settled) return
+    this.#settle(call)
+    call.resolve(reply)
+  }
+
+  #onError(call: Call, error: unknown): void {
+    const kind = this.#client.kindOf(error)
+    if (kind === 'server') this.#silentSinceMs = undefined
+    if (call.settled) return
+    if (kind === 'server' && isNoScript(error) && call.command[0] === 'EVALSHA') {
+      return this.#sendText(call)
+    }
+    this.#settle(call)
+    call.reject(new StoreFailure(kind, `${call.script.name}: ${messageOf(error)}`, error))
+  }
+
+  /** The server does not know the script, after a restart for example; this time it gets the text. */
+  #sendText(call: Call): void {
+    if (this.#client.ready) {
+      call.command[0] = 'EVAL'
+      call.command[1] = call.script.text
+      return this.#send(call)
+    }
+    this.#settle(call)
+    call.reject(offline(call.script, this.#client))
+  }
+
+  #expire(batch: Batch): void {
+    let expired = 0
+    for (const call of batch.calls) {
+      if (call.settled) continue
+      expired++
+      this.#settle(call)
+      const message = `${call.script.name}: no reply within ${this.#timeoutMs} ms`
+      call.reject(new StoreFailure('ambiguous', message))
+    }
+    if (expired > 0) this.#noteSilence()
+  }
+
+  #noteSilence(): void {
+    const now = this.#clock.now()
+    this.#silentSinceMs ??= now
+    if (now - this.#silentSinceMs < SILENCE_MS) return
+    this.#silentSinceMs = undefined
+    this.#client.reconnect?.()
+  }
+
+  #settle(call: Call): void {
+    call.settled = true
+    const { batch } = call
+    if (--batch.unsettled === 0) batch.deadline?.cancel()
+    if (--this.#unsettled === 0) this.#drained()
+  }
+}
+
+export function createScriptRunner(
+  client: RedisClient,
+  options: ScriptRunnerOptions,
+): ScriptRunner {
+  return new Runner(client, options)
+}
+
+function notSent(script: Script, why: string, cause?: unknown): StoreFailure {
+  return new StoreFailure('not-sent', `${script.name}: ${why}`, cause)
+}
+
+function offline(script: Script, { problem }: RedisClient): StoreFailure {
+  const why = problem === undefined ? '' : `: ${messageOf(problem)}`
+  return notSent(script, `no connection to Redis${why}`, problem)
+}
+
+function isNoScript(error: unknown): boolean {
+  return messageOf(error).startsWith('NOSCRIPT')
+}
+
+/** Node leaves the message empty when each of a host's addresses has failed, and sets the code. */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.message || String((error as NodeJS.ErrnoException).code ?? error.name)
+}

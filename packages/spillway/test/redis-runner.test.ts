@@ -1,0 +1,234 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createClient } from 'redis'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { systemClock } from '../src/core/clock.js'
+import { connectNodeRedis } from '../src/store/redis/node-redis.js'
+import { createScriptRunner, type Script, type ScriptRunner } from '../src/store/redis/runner.js'
+import { StoreFailure } from '../src/store/store-failure.js'
+import { type RedisServer, startRedis } from './redis-server.js'
+
+function script(name: string, text: string): Script {
+  return { name, sha: createHash('sha1').update(text).digest('hex'), text }
+}
+
+const ADD = script('add', "return redis.call('INCRBY', KEYS[1], ARGV[1])")
+const ADD_AND_FAIL = script(
+  'addAndFail',
+  "redis.call('INCR', KEYS[1]) return redis.error_reply('NOSENSE at all')",
+)
+const SHAPES = script('shapes', "return { 1, 'two', { 3, ARGV[1] }, false }")
+const COUNT_TO = script('countTo', 'local n = 0 for i = 1, ARGV[1] do n = i end return n')
+const SLOW = script('slow', "redis.call('INCR', KEYS[1]) while true do end")
+
+let server: RedisServer
+
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+beforeEach(() => server.send('FLUSHALL'))
+
+/** A runner over a connection of its own, closed after the test. */
+async function connect({ url = server.url, commandTimeoutMs = 100 } = {}): Promise<ScriptRunner> {
+  const client = connectNodeRedis({ url })
+  const runner = createScriptRunner(client, { commandTimeoutMs, clock: systemClock })
+  onTestFinished(() => runner.close())
+  await vi.waitUntil(() => client.ready, { interval: 2, timeout: 5_000 })
+  return runner
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<StoreFailure> {
+  const error = await promise.then(
+    () => new Error('it did not fail'),
+    (failure: unknown) => failure,
+  )
+  expect(error).toBeInstanceOf(StoreFailure)
+  return error as StoreFailure
+}
+
+/** Keeps this process busy, as a large JSON document would. */
+function block(ms: number): void {
+  const lastMs = performance.now() + ms
+  while (performance.now() < lastMs);
+}
+
+describe('a script runner on node-redis', () => {
+  it('answers with integers, strings and arrays as the script returned them', async () => {
+    const runner = await connect()
+    expect(await runner.run(SHAPES, [], ['ü'])).toEqual([1, 'two', [3, 'ü'], null])
+    expect(await runner.run(ADD, ['n'], [41])).toBe(41)
+  })
+
+  it('sends the text once when the server has lost the script, and then the SHA again', async () => {
+    const runner = await connect()
+    await runner.run(ADD, ['n'], [1])
+    await server.send('SCRIPT', 'FLUSH')
+    const before = runner.commands
+    expect(await runner.run(ADD, ['n'], [1])).toBe(2)
+    expect(runner.commands - before).toBe(2)
+    expect(await runner.run(ADD, ['n'], [1])).toBe(3)
+    expect(runner.commands - before).toBe(3)
+  })
+
+  it('does not rerun a script that the server answered with an error', async () => {
+    const runner = await connect()
+    const first = await failureOf(runner.run(ADD_AND_FAIL, ['n'], []))
+    const second = await failureOf(runner.run(ADD_AND_FAIL, ['n'], []))
+    expect([first.kind, second.kind]).toEqual(['server', 'server'])
+    expect(second.message).toBe('addAndFail: NOSENSE at all')
+    expect(await server.send('GET', 'n')).toBe('2')
+  })
+
+  it('gives up on time on a server that hangs, and drops what it answers later', async () => {
+    const runner = await connect()
+    await runner.run(ADD, ['n'], [1])
+    server.pause()
+    onTestFinished(() => server.resume())
+    const startMs = performance.now()
+    const failure = await failureOf(runner.run(ADD, ['n'], [10]))
+    expect(performance.now() - startMs).toBeGreaterThanOrEqual(100)
+    expect(performance.now() - startMs).toBeLessThan(300)
+    expect(failure).toMatchObject({ kind: 'ambiguous', message: 'add: no reply within 100 ms' })
+
+    server.resume()
+    const before = runner.commands
+    // The late one has run, once; its reply is not taken for this one's.
+    expect(await runner.run(ADD, ['n'], [100])).toBe(111)
+    expect(runner.commands - before).toBe(1)
+  })
+
+  it('calls a command ambiguous when the connection breaks under it', async () => {
+    const other = await startRedis()
+    onTestFinished(() => other.stop())
+    const runner = await connect({ url: other.url, commandTimeoutMs: 5_000 })
+    const underWay = [1, 2, 3].map(() => failureOf(runner.run(SLOW, ['n'], [])))
+    await nextTurn()
+    await other.kill()
+    for (const failure of await Promise.all(underWay)) expect(failure.kind).toBe('ambiguous')
+  })
+
+  it('fails at once, as not sent, while there is no connection', async () => {
+    const client = connectNodeRedis({ url: 'redis://127.0.0.1:1' })
+    const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock: systemClock })
+    onTestFinished(() => runner.close())
+    expect((await failureOf(runner.run(ADD, ['n'], [1]))).kind).toBe('not-sent')
+    await vi.waitUntil(() => client.problem !== undefined)
+    const failure = await failureOf(runner.run(ADD, ['n'], [1]))
+    expect(failure.kind).toBe('not-sent')
+    expect(failure.message).toContain('add: no connection to Redis: connect ECONNREFUSED')
+    expect(runner.commands).toBe(0)
+  })
+
+  it('finds its server again after a restart', async () => {
+    const first = await startRedis()
+    const runner = await connect({ url: first.url })
+    await runner.run(ADD, ['n'], [5])
+    await first.kill()
+    expect((await failureOf(runner.run(ADD, ['n'], [1]))).kind).toMatch(/not-sent|ambiguous/)
+    const second = await startRedis({ port: first.port })
+    onTestFinished(() => second.stop())
+    const reply = await vi.waitUntil(() => runner.run(ADD, ['n'], [1]).catch(() => undefined), {
+      interval: 5,
+      timeout: 5_000,
+    })
+    expect(reply).toBe(1)
+  })
+
+  describe('whose own process was busy', () => {
+    it('reads the replies that have arrived before it declares a timeout', async () => {
+      const runner = await connect()
+      await runner.run(ADD, ['n'], [0])
+      const underWay = Array.from({ length: 40 }, () => runner.run(ADD, ['n'], [1]))
+      await nextTurn()
+      block(150)
+      expect(await Promise.all(underWay)).toHaveLength(40)
+    })
+
+    it('counts from the moment a command was written', async () => {
+      const runner = await connect()
+      await runner.run(COUNT_TO, [], [0])
+      // Written only when this process gets to it, and not answered at once.
+      const underWay = runner.run(COUNT_TO, [], [1_000_000])
+      block(150)
+      expect(await underWay).toBe(1_000_000)
+    })
+  })
+
+  it('waits for what is under way when it is closed, and refuses the rest', async () => {
+    const runner = await connect()
+    const underWay = runner.run(ADD, ['n'], [1])
+    const closed = runner.close()
+    expect((await failureOf(runner.run(ADD, ['n'], [1]))).kind).toBe('not-sent')
+    expect(await underWay).toBe(1)
+    await closed
+    await vi.waitUntil(async () => (await connections()) === 1, { interval: 5 })
+  })
+})
+
+/** As the server sees it; the one that asks is one of them. */
+async function connections(): Promise<number> {
+  const list = await server.send('CLIENT', 'LIST')
+  return String(list).trim().split('\n').length
+}
+
+describe('a client of the application', () => {
+  it('is used as it is and left open', async () => {
+    const client = createClient({ url: server.url, disableOfflineQueue: true })
+    client.on('error', () => {})
+    onTestFinished(() => client.destroy())
+    const adapter = connectNodeRedis({ client })
+    const runner = createScriptRunner(adapter, { commandTimeoutMs: 100, clock: systemClock })
+    expect(adapter.ready).toBe(false)
+    await client.connect()
+    expect(await runner.run(SHAPES, [], ['x'])).toEqual([1, 'two', [3, 'x'], null])
+    await runner.close()
+    expect(await client.ping()).toBe('PONG')
+    expect(client.listenerCount('error')).toBe(1)
+  })
+
+  it('gets a listener for errors if nobody has one, or the first would end the process', () => {
+    const client = createClient({ url: server.url })
+    connectNodeRedis({ client })
+    expect(() => client.emit('error', new Error('connection lost'))).not.toThrow()
+  })
+})
+
+describe('a process with a connection', () => {
+  const packageRoot = fileURLToPath(new URL('..', import.meta.url))
+
+  async function runProgram(body: string): Promise<string> {
+    const program = `
+      import { systemClock as clock } from './dist/core/clock.js'
+      import { connectNodeRedis } from './dist/store/redis/node-redis.js'
+      import { createScriptRunner } from './dist/store/redis/runner.js'
+      const client = connectNodeRedis({ url: process.argv[1] })
+      const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock })
+      ${body}`
+    const args = ['--input-type=module', '--eval', program, server.url]
+    const { stdout } = await promisify(execFile)(process.execPath, args, {
+      cwd: packageRoot,
+      timeout: 10_000,
+    })
+    return stdout.trim()
+  }
+
+  it('ends once it is closed, and leaves no handle behind', async () => {
+    const printed = await runProgram(`
+      while (!client.ready) await new Promise((resolve) => setTimeout(resolve, 5))
+      console.log(await runner.run({ name: 'one', sha: '0', text: 'return 1' }, [], []))
+      await runner.close()
+      await new Promise(setImmediate)
+      const handles = process.getActiveResourcesInfo()
+      console.log(handles.filter((name) => /TCP|Timeout/.test(name)).length)`)
+    expect(printed).toBe('1\n0')
+  })
+
+  it('ends when it is closed while connecting', async () => {
+    await expect(runProgram('runner.close()')).resolves.toBe('')
+    await expect(runProgram('setImmediate(() => runner.close())')).resolves.toBe('')
+  })
+})

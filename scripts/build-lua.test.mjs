@@ -1,0 +1,74 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { assemble, toTypeScript } from './lua-source.mjs'
+
+const from = (files) => (name) => files[name]
+const lua = (...lines) => `${lines.join('\n')}\n`
+
+describe('assemble', () => {
+  it('drops comments, blank lines and indentation, and no code', () => {
+    const text = lua(
+      '-- Adds one.',
+      '',
+      'local by = tonumber(ARGV[1]) -- stays, it shares a line with code',
+      'if by > 0 then',
+      '  -- why',
+      "  return redis.call('INCRBY', KEYS[1], by)",
+      'end',
+    )
+    expect(assemble('add', from({ add: text }))).toBe(
+      [
+        'local by = tonumber(ARGV[1]) -- stays, it shares a line with code',
+        'if by > 0 then',
+        "return redis.call('INCRBY', KEYS[1], by)",
+        'end',
+      ].join('\n'),
+    )
+  })
+
+  it('puts an include in its place once, however many ask for it', () => {
+    const files = {
+      take: lua('--- @include window', '--- @include now', 'return now()'),
+      'include/window': lua('--- @include now', 'local window = 1'),
+      'include/now': lua('local now = time'),
+    }
+    expect(assemble('take', from(files))).toBe('local now = time\nlocal window = 1\nreturn now()')
+  })
+
+  it.each([
+    ['a script that is not there', {}, 'no take.lua'],
+    [
+      'an include that is not there',
+      { take: '--- @include now' },
+      'take.lua: there is no include/now.lua',
+    ],
+    [
+      'includes that go in a circle',
+      { take: '--- @include a', 'include/a': '--- @include b', 'include/b': '--- @include a' },
+      'includes go in a circle: take > include/a > include/b > include/a',
+    ],
+    [
+      'an include of itself',
+      { take: '--- @include a', 'include/a': '--- @include a' },
+      'includes go in a circle: take > include/a > include/a',
+    ],
+    [
+      'a long comment',
+      { take: lua('return 1', '--[[ two', 'lines ]]') },
+      'take.lua:2: long strings and long comments cannot be shortened',
+    ],
+  ])('refuses %s', (_, files, message) => {
+    expect(() => assemble('take', from(files))).toThrow(message)
+  })
+})
+
+describe('toTypeScript', () => {
+  it('keeps each text to the letter, under its SHA-1', async () => {
+    const text = `return '\`' .. '\\n' .. '$\{x}' .. "\\\\"\nreturn 2`
+    const source = toTypeScript([{ name: 'take-permits', text }])
+    const module = `data:text/javascript,${encodeURIComponent(source.replace(' as const', ''))}`
+    const { SCRIPTS } = await import(/* @vite-ignore */ module)
+    const sha = createHash('sha1').update(text).digest('hex')
+    expect(SCRIPTS).toEqual({ takePermits: { name: 'takePermits', sha, text } })
+  })
+})
