@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
 import { createKeys } from '../src/store/keys.js'
+import { checkLevels } from '../src/store/levels/check-levels.js'
 import {
   emptyGuard,
   emptyLane,
@@ -22,6 +23,7 @@ import {
   takePermits,
 } from '../src/store/limits/transitions.js'
 import { connectNodeRedis } from '../src/store/redis/node-redis.js'
+import { createRedisLevels } from '../src/store/redis/redis-levels.js'
 import { createRedisLimits } from '../src/store/redis/redis-limits.js'
 import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
 import { type RedisServer, startRedis } from './redis-server.js'
@@ -133,6 +135,40 @@ describe('the Lua scripts', () => {
       { numRuns: 110 },
     )
     expect(steps).toBeGreaterThan(10_000)
+  }, 120_000)
+
+  it('charge levels as the TypeScript transition does, over ten thousand requests', async () => {
+    let requests = 0
+    const level = fc.record({
+      key: fc.constantFrom('{u1}:u', '{u2}:u', '{*}:g', '{ip}:i'),
+      limit: fc.integer({ min: 1, max: 20 }),
+      windowUs: fc.integer({ min: 1, max: 60_000_000 }),
+      burst: fc.integer({ min: 1, max: 25 }),
+    })
+    const request = fc.record({
+      levels: fc.uniqueArray(level, { selector: ({ key }) => key, minLength: 1 }),
+      cost: fc.integer({ min: 1, max: 6 }),
+    })
+    const trip = fc.record({
+      pauseUs: pause,
+      requests: fc.array(request, { minLength: 1, maxLength: 8 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(trip, { minLength: 30, maxLength: 60 }), async (trips) => {
+        let nowUs = START_US
+        const redis = createRedisLevels(runner, createKeys(`t${histories++}-`), () => String(nowUs))
+        const buckets = new Map<string, number>()
+        for (const each of trips) {
+          nowUs += each.pauseUs
+          expect(await redis.check(each.requests)).toEqual(
+            checkLevels(buckets, each.requests, nowUs),
+          )
+          requests += each.requests.length
+        }
+      }),
+      { numRuns: 80 },
+    )
+    expect(requests).toBeGreaterThan(10_000)
   }, 120_000)
 
   it('leave no key without an end', async () => {

@@ -10,3 +10,10 @@ export {
   type RateLimiterFigures,
   type RateLimiterOptions,
 } from './rate-limiter/rate-limiter.js'
+export type { Subject, UserLevel } from './user-limits/levels.js'
+export {
+  createUserLimits,
+  type UserLimitResult,
+  type UserLimits,
+  type UserLimitsOptions,
+} from './user-limits/user-limits.js'

@@ -9,7 +9,7 @@ const SCHEMA = '1'
 /** What would end a hash tag early, or blur where a name ends. */
 const SPECIAL = /[{}:%\s]/g
 
-function escaped(name: string): string {
+export function escaped(name: string): string {
   return name.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16)}`)
 }
 
@@ -18,6 +18,16 @@ export interface Keys {
   guard(guard: string): string
   /** The last settlement of a pod. */
   sequence(guard: string, pod: string): string
+  /** A bucket that `levelKey` named. */
+  level(key: string): string
+}
+
+/**
+ * A bucket of a user, an address, a tier. The subject is the hash tag, so all levels of one subject
+ * are in one slot.
+ */
+export function levelKey(subject: string, rest: string): string {
+  return `{${escaped(subject)}}:${rest}`
 }
 
 /** Short, because there may be a million of them. */
@@ -27,5 +37,6 @@ export function createKeys(prefix: string): Keys {
     lane: (guard, lane) => tagged(guard, `l:${escaped(lane)}`),
     guard: (guard) => tagged(guard, 'g'),
     sequence: (guard, pod) => tagged(guard, `q:${escaped(pod)}`),
+    level: (key) => `${prefix}${SCHEMA}:${key}`,
   }
 }

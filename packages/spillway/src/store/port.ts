@@ -88,9 +88,40 @@ export interface LimitStore {
   figures(request: LaneRef): MaybePromise<LaneFigures>
 }
 
+/** One level of limits that applies to a request: a token bucket. */
+export interface LevelCharge {
+  /** The whole key of the bucket, without a store's prefix. */
+  key: string
+  limit: number
+  windowUs: number
+  burst: number
+}
+
+export interface LevelRequest {
+  levels: readonly LevelCharge[]
+  cost: number
+}
+
+export interface LevelReply {
+  /** The level (from 1) that keeps it waiting longest; 0: allowed, and charged on all levels. */
+  refusedBy: number
+  waitUs: number
+  /** The level (from 1) that the figures below are of: the one that refused, or has least left. */
+  tightest: number
+  remaining: number
+  /** Until that level has everything again. */
+  resetUs: number
+}
+
+export interface LevelStore {
+  /** Requests are decided in order, each on all its levels or on none. */
+  check(requests: readonly LevelRequest[]): MaybePromise<LevelReply[]>
+}
+
 /** Everything shared. */
 export interface Store {
   readonly limits: LimitStore
+  readonly levels: LevelStore
   /** Leaves no connection and no timer behind. */
   close(): Promise<void>
 }

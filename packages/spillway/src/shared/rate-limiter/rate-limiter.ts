@@ -19,6 +19,7 @@ import {
 } from '../../core/options.js'
 import type { Random } from '../../core/random.js'
 import type { LaneFigures, LaneRef, MaybePromise, Store, TakeReply } from '../../store/port.js'
+import { readStore } from '../store-option.js'
 import { LaneLine, type Wish } from './lane-line.js'
 import {
   capacityOf,
@@ -105,11 +106,7 @@ const DEFAULT_LANE = 'default'
 
 const readOptions = object({
   name: text(),
-  store: (value: unknown, path: string, problems: { path: string; message: string }[]) => {
-    if (typeof (value as Store | undefined)?.limits?.take === 'function') return value as Store
-    problems.push({ path, message: 'must be a store: memoryStore() or redisStore(…)' })
-    return value as Store
-  },
+  store: readStore,
   limits: readLimits,
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),

@@ -5,6 +5,7 @@
 import type { Clock } from '../../core/clock.js'
 import { clockOption } from '../../core/injected.js'
 import { object, validate } from '../../core/options.js'
+import { checkLevels } from '../levels/check-levels.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
 import {
   applyFeedback,
@@ -14,7 +15,7 @@ import {
   settlePermits,
   takePermits,
 } from '../limits/transitions.js'
-import type { LaneRef, LimitStore, Store } from '../port.js'
+import type { LaneRef, LevelStore, LimitStore, Store } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 
 export interface MemoryStoreOptions {
@@ -28,18 +29,47 @@ const readOptions = object({ clock: clockOption })
 
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { clock } = validate('memoryStore', options, readOptions)
-  return { limits: createMemoryLimits(clock), close: async () => {} }
+  const nowUs = createMicroseconds(clock)
+  return {
+    limits: createMemoryLimits(nowUs),
+    levels: createMemoryLevels(nowUs),
+    close: async () => {},
+  }
 }
 
-function createMemoryLimits(clock: Clock): LimitStore {
+/** The store's time: the time of day at the start, and from there on a clock that never goes back. */
+function createMicroseconds(clock: Clock): () => number {
+  const startMs = clock.now()
+  const startUs = Math.floor(clock.wallMs()) * 1_000
+  return () => startUs + Math.floor((clock.now() - startMs) * 1_000)
+}
+
+function createMemoryLevels(nowUs: () => number): LevelStore {
+  const buckets = new ExpiringMap<number>()
+  return {
+    check(requests) {
+      const now = nowUs()
+      return checkLevels(
+        {
+          get: (key) => buckets.get(key, now),
+          set: (key, fullAtUs) => buckets.set(key, fullAtUs, now, fullAtUs),
+        },
+        requests,
+        now,
+      )
+    },
+  }
+}
+
+function createMemoryLimits(nowUs: () => number): LimitStore {
   const lanes = new ExpiringMap<LaneState>()
   const guards = new ExpiringMap<GuardState>()
   const sequences = new ExpiringMap<number>()
-  const startMs = clock.now()
-  const startUs = Math.floor(clock.wallMs()) * 1_000
-  const nowUs = () => startUs + Math.floor((clock.now() - startMs) * 1_000)
 
-  /** Runs a transition on both states of a lane and keeps what it says has to be kept. */
+  /**
+   * Runs a transition on both states of a lane and keeps what it says has to be kept. It may change
+   * states in place also where it says nothing: our time never goes back, so that makes no difference.
+   */
   function change<R extends LaneRef, T>(
     request: R,
     transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,

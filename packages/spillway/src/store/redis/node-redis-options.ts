@@ -20,33 +20,31 @@ export interface NodeRedisOptions {
 }
 
 /** What we use of node-redis. */
-export interface NodeRedisClient {
+interface NodeRedis {
   readonly isOpen: boolean
   readonly isReady: boolean
-  sendCommand(args: readonly string[], options: object): Promise<unknown>
   listenerCount(event: 'error'): number
   on(event: 'error', listener: (error: unknown) => void): unknown
 }
 
-export interface NodeRedisCluster extends Omit<NodeRedisClient, 'sendCommand'> {
-  sendCommand(
-    key: string | undefined,
-    readOnly: boolean,
-    args: readonly string[],
-    options: object,
-  ): Promise<unknown>
+export interface NodeRedisClient extends NodeRedis {
+  sendCommand(args: readonly string[]): Promise<unknown>
+  withCommandOptions(options: object): NodeRedisClient
+}
+
+export interface NodeRedisCluster extends NodeRedis {
+  sendCommand(key: string | undefined, readOnly: boolean, args: readonly string[]): Promise<unknown>
+  withCommandOptions(options: object): NodeRedisCluster
 }
 
 const readUrl: Check<string> = (value, path, problems) => {
-  // Not what was found: URLs contain passwords.
-  const complain = (message: string) => problems.push({ path, message })
-  const url = typeof value === 'string' && URL.canParse(value) ? new URL(value) : undefined
-  if (!url || !['redis:', 'rediss:', 'unix:'].includes(url.protocol)) {
-    complain('must be a URL such as redis://localhost:6379, rediss://… or unix:///…')
-  } else if (url.protocol !== 'unix:' && !/^\/?\d*$/.test(url.pathname)) {
-    complain('must end in the number of a database, such as /0, or in nothing')
+  if (typeof value === 'string' && /^(rediss?:\/\/[^/]+(\/\d*)?|unix:\/\/.*\/.+)$/.test(value)) {
+    if (value.startsWith('unix:') || URL.canParse(value)) return value
   }
-  return value as string
+  const expected = 'redis://host:6379, rediss://host:6379/0 or unix:///path'
+  // Does not say what was found: URLs contain passwords.
+  problems.push({ path, message: `must be a URL such as ${expected}` })
+  return ''
 }
 
 const readTls: Check<ConnectionOptions> = (value, path, problems) => {
@@ -57,8 +55,9 @@ const readTls: Check<ConnectionOptions> = (value, path, problems) => {
 }
 
 const readClient: Check<NodeRedisClient | NodeRedisCluster> = (value, path, problems) => {
-  const client = value as Partial<NodeRedisClient> | null | undefined
-  if (typeof client?.sendCommand !== 'function' || typeof client.isReady !== 'boolean') {
+  const client = Object(value) as Partial<NodeRedisClient>
+  const methods = [client.sendCommand, client.withCommandOptions, client.on]
+  if (!methods.every((method) => typeof method === 'function') || !('isReady' in client)) {
     problems.push({ path, message: 'must be a client or cluster of node-redis (createClient)' })
   } else if ('getMasterNode' in client) {
     const why = 'after a failover it would send again what may have run already'
@@ -67,14 +66,13 @@ const readClient: Check<NodeRedisClient | NodeRedisCluster> = (value, path, prob
   return value as NodeRedisClient | NodeRedisCluster
 }
 
-/** For whoever passes these on. */
-export const nodeRedisFields = {
+const readFields = object({
   url: optional(readUrl),
   tls: optional(readTls),
   client: optional(readClient),
-}
-
-const readFields = object({ ...nodeRedisFields, clock: clockOption, random: randomOption })
+  clock: clockOption,
+  random: randomOption,
+})
 
 export const readNodeRedisOptions: Check<ReturnType<typeof readFields>> = (
   value,

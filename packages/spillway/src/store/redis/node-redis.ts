@@ -23,8 +23,9 @@ const CONNECT_MS = 3_000
 const DEFAULT_URL = 'redis://127.0.0.1:6379'
 
 /**
- * Overrides what a client was created with. Without a word about `timeout`, node-redis makes an
- * `AbortSignal` and a timer for every command; type mappings would change what a reply looks like.
+ * Without a word about `timeout`, node-redis makes an `AbortSignal` and a timer for every command,
+ * ten times the cost of the rest; type mappings would change what a reply looks like. Said once and
+ * not with each command, because then node-redis would merge the two each time.
  */
 const COMMAND_OPTIONS = { timeout: undefined, typeMapping: undefined }
 
@@ -46,8 +47,7 @@ export function connectNodeRedis(options: NodeRedisOptions): RedisClient {
     get problem() {
       return connection.problem
     },
-    send: (args) =>
-      connection.client?.sendCommand(args, COMMAND_OPTIONS) ?? refuse(new Error(OFFLINE)),
+    send: (args) => connection.client?.sendCommand(args) ?? refuse(new Error(OFFLINE)),
     kindOf,
     reconnect: () => connection.hangUp(new Error('the server was silent')),
     close: async () => connection.close(),
@@ -66,6 +66,7 @@ function createLine(
     // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
     RESP: 2,
     disableOfflineQueue: true,
+    commandOptions: COMMAND_OPTIONS as object,
     socket: {
       ...tls,
       tls: url.startsWith('rediss:'),
@@ -104,14 +105,16 @@ async function loadPackage(): Promise<Package> {
 function useClient(given: Client | Cluster): RedisClient {
   // Nobody listening for errors means that the first one ends the process.
   if (given.listenerCount('error') === 0) given.on('error', () => {})
+  // The same client and connection, asked in another way.
+  const client = given.withCommandOptions(COMMAND_OPTIONS)
   return {
     get ready() {
       return isReady(given)
     },
     problem: undefined,
-    send: isCluster(given)
-      ? (args, key) => given.sendCommand(key, false, args, COMMAND_OPTIONS)
-      : (args) => given.sendCommand(args, COMMAND_OPTIONS),
+    send: isCluster(client)
+      ? (args, key) => client.sendCommand(key, false, args)
+      : (args) => client.sendCommand(args),
     kindOf,
     close: async () => {},
   }

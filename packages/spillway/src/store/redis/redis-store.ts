@@ -5,6 +5,7 @@ import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
 import { connectNodeRedis } from './node-redis.js'
 import type { NodeRedisOptions } from './node-redis-options.js'
+import { createRedisLevels } from './redis-levels.js'
 import { createRedisLimits } from './redis-limits.js'
 import { createScriptRunner } from './runner.js'
 
@@ -37,8 +38,10 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     commandTimeoutMs: own.commandTimeoutMs,
     clock: own.clock,
   })
+  const keys = createKeys(own.prefix)
   return {
-    limits: createRedisLimits(runner, createKeys(own.prefix)),
+    limits: createRedisLimits(runner, keys),
+    levels: createRedisLevels(runner, keys),
     get ready() {
       return client.ready
     },

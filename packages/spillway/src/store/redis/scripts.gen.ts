@@ -556,6 +556,75 @@ end
 save_guard()
 return guard.v`,
   },
+  checkLevels: {
+    name: 'checkLevels',
+    sha: 'cfe57e37e38a639b7703a9ed8d37d0531ef98306',
+    text: `local SET_BACK_US = 5000000
+local MARGIN_MS = 1000
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+local now
+if ARGV[1] ~= '' then
+now = tonumber(ARGV[1])
+else
+local time = redis.call('TIME')
+now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local request_count = tonumber(ARGV[2])
+local stored = redis.call('MGET', unpack(KEYS))
+local full_at = {}
+for index = 1, #KEYS do full_at[index] = tonumber(stored[index] or 0) end
+local changed = {}
+local reply = {}
+local at = 3
+for _ = 1, request_count do
+local level_count = tonumber(ARGV[at])
+local cost = tonumber(ARGV[at + 1])
+at = at + 2
+local refused_by, wait = 0, 0
+local keys, nexts, costs, bursts, rates = {}, {}, {}, {}, {}
+for level = 1, level_count do
+local key = tonumber(ARGV[at])
+local limit = tonumber(ARGV[at + 1])
+local window = tonumber(ARGV[at + 2])
+local burst_units = tonumber(ARGV[at + 3])
+local burst = ceil((burst_units * window) / limit)
+at = at + 4
+local cost_us = ceil((min(cost, burst_units) * window) / limit)
+local full = max(full_at[key], now)
+if full - now > burst + SET_BACK_US then full = now + burst end
+local excess = full + cost_us - now - burst
+if excess > wait then
+wait = excess
+refused_by = level
+end
+keys[level], nexts[level], costs[level] = key, full + cost_us, cost_us
+bursts[level], rates[level] = burst, { limit, window }
+end
+local remaining, reset, tightest = 9007199254740991, 0, 0
+for level = 1, level_count do
+local full = nexts[level]
+if refused_by == 0 then
+full_at[keys[level]] = full
+changed[keys[level]] = true
+else
+full = full - costs[level]
+end
+local free = bursts[level] - (full - now)
+local left = max(0, floor((free * rates[level][1]) / rates[level][2]))
+local told
+if refused_by == 0 then told = left < remaining else told = level == refused_by end
+if told then remaining, reset, tightest = left, full - now, level end
+end
+local count = #reply
+reply[count + 1], reply[count + 2], reply[count + 3] = refused_by, wait, tightest
+reply[count + 4], reply[count + 5] = remaining, reset
+end
+for index in pairs(changed) do
+local life = ceil((full_at[index] - now) / 1000) + MARGIN_MS
+redis.call('SET', KEYS[index], string.format('%.0f', full_at[index]), 'PX', life)
+end
+return reply`,
+  },
   readLimits: {
     name: 'readLimits',
     sha: 'ed1d03f72db463d2f4719ef7d88e8db2e99eb719',

@@ -1,0 +1,105 @@
+/** The levels of user limits: to whom each applies, and in which bucket it is counted. */
+import {
+  arrayOf,
+  type Check,
+  type Duration,
+  duration,
+  either,
+  integer,
+  object,
+  oneOf,
+  optional,
+} from '../../core/options.js'
+import { escaped, levelKey } from '../../store/keys.js'
+import type { LevelCharge } from '../../store/port.js'
+
+type Limit = number | 'unlimited'
+
+export interface UserLevel {
+  /**
+   * Who is counted together: everybody, all users of a tier, one user, one address, one address at
+   * one endpoint. A level that asks for something a request does not name does not apply to it.
+   */
+  per: 'global' | 'tier' | 'user' | 'ip' | 'endpoint'
+  /** Units per window; for `tier` and `endpoint` by name, where names left out are not limited. */
+  limit: Limit | Readonly<Record<string, Limit>>
+  windowMs: Duration
+  /** Units that may be taken at once. Default: the limit. */
+  burst?: number
+}
+
+/** Whose request it is. */
+export interface Subject {
+  user?: string
+  tier?: string
+  ip?: string
+  endpoint?: string
+}
+
+export interface Level {
+  readonly per: UserLevel['per']
+  /** What this request is charged here; nothing if the level does not apply to it. */
+  chargeFor(subject: Subject): LevelCharge | undefined
+}
+
+const readOne = either(integer({ min: 1 }), oneOf('unlimited'))
+
+const readLimit: Check<Limit | Record<string, Limit>> = (value, path, problems) => {
+  if (typeof value !== 'object' || value === null) return readOne(value, path, problems)
+  const fields = Object.fromEntries(Object.keys(value).map((name) => [name, readOne]))
+  return object(fields)(value, path, problems)
+}
+
+export const readLevels = arrayOf(
+  object({
+    per: oneOf('global', 'tier', 'user', 'ip', 'endpoint'),
+    limit: readLimit,
+    windowMs: duration({ min: 1 }),
+    burst: optional(integer({ min: 1 })),
+  }),
+)
+
+/** Short, because there is a key for every user. */
+const LETTER = { global: 'g', tier: 't', user: 'u', ip: 'i', endpoint: 'e' } as const
+
+export function createLevels(
+  levels: ReturnType<typeof readLevels>,
+  name: string | undefined,
+): Level[] {
+  const seen = new Map<string, number>()
+  return levels.map((level) => {
+    const number = (seen.get(level.per) ?? 0) + 1
+    seen.set(level.per, number)
+    const letter = number === 1 ? LETTER[level.per] : `${LETTER[level.per]}${number}`
+    return createLevel(level, name === undefined ? letter : `${letter}:${escaped(name)}`)
+  })
+}
+
+function createLevel(level: ReturnType<typeof readLevels>[number], suffix: string): Level {
+  const { per, limit, burst } = level
+  const windowUs = Math.ceil(level.windowMs * 1_000)
+  const limitFor = (which = ''): Limit =>
+    typeof limit !== 'object' ? limit : (own(limit, which) ?? 'unlimited')
+
+  return {
+    per,
+    chargeFor(subject) {
+      const who = whose(per, subject)
+      const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
+      if (who === undefined || units === 'unlimited') return undefined
+      const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
+      return { key: levelKey(who, rest), limit: units, windowUs, burst: burst ?? units }
+    },
+  }
+}
+
+/** Whom a level counts this request under. */
+function whose(per: UserLevel['per'], subject: Subject): string | undefined {
+  if (per === 'global') return '*'
+  if (per === 'endpoint') return subject.endpoint === undefined ? undefined : subject.ip
+  return subject[per]
+}
+
+function own(limits: Readonly<Record<string, Limit>>, name: string): Limit | undefined {
+  return Object.hasOwn(limits, name) ? limits[name] : undefined
+}

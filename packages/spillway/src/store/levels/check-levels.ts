@@ -1,0 +1,67 @@
+/**
+ * Several token buckets of one request, charged together or not at all. A bucket is one number: the
+ * time at which it is full again. What costs more than a bucket holds takes all of it, instead of
+ * waiting for ever. Twin: `redis/lua/check-levels.lua`.
+ */
+import type { LevelCharge, LevelReply, LevelRequest } from '../port.js'
+
+/** The buckets: when each is full again, or nothing for one that is. */
+export interface Buckets {
+  get(key: string): number | undefined
+  /** Until then it means something. */
+  set(key: string, fullAtUs: number): void
+}
+
+/** A clock that is off by less than this is waited for; by more, it was set. */
+const SET_BACK_US = 5_000_000
+
+export function checkLevels(
+  buckets: Buckets,
+  requests: readonly LevelRequest[],
+  nowUs: number,
+): LevelReply[] {
+  return requests.map((request) => checkOne(buckets, request, nowUs))
+}
+
+function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number): LevelReply {
+  let refusedBy = 0
+  let waitUs = 0
+  const fullAt = levels.map((level, index) => {
+    const burst = toUs(level, level.burst)
+    const next =
+      fullAtUs(buckets.get(level.key), burst, now) + toUs(level, Math.min(cost, level.burst))
+    const wait = next - now - burst
+    if (wait > waitUs) {
+      waitUs = wait
+      refusedBy = index + 1
+    }
+    return next
+  })
+  let remaining = Number.MAX_SAFE_INTEGER
+  let resetUs = 0
+  let tightest = 0
+  for (const [index, level] of levels.entries()) {
+    const next = fullAt[index] as number
+    // A refusal takes nothing: what is left is what was left before.
+    const full = refusedBy === 0 ? next : next - toUs(level, Math.min(cost, level.burst))
+    const free = toUs(level, level.burst) - (full - now)
+    const left = Math.max(0, Math.floor((free * level.limit) / level.windowUs))
+    if (refusedBy === 0) buckets.set(level.key, next)
+    if (refusedBy === 0 ? left < remaining : index + 1 === refusedBy) {
+      remaining = left
+      resetUs = full - now
+      tightest = index + 1
+    }
+  }
+  return { refusedBy, waitUs, tightest, remaining, resetUs }
+}
+
+/** Never in the past, and never further ahead than a bucket can be: then the clock was set back. */
+function fullAtUs(stored: number | undefined, burstUs: number, now: number): number {
+  const full = Math.max(stored ?? 0, now)
+  return full - now > burstUs + SET_BACK_US ? now + burstUs : full
+}
+
+function toUs({ limit, windowUs }: LevelCharge, units: number): number {
+  return Math.ceil((units * windowUs) / limit)
+}

@@ -1,0 +1,156 @@
+import { redisStore } from 'spillway/redis'
+import { createUserLimits, memoryStore, type Store, type UserLevel } from 'spillway/shared'
+import { createVirtualClock } from 'spillway/testing'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type RedisServer, startRedis } from './redis-server.js'
+
+let server: RedisServer
+const stores: Record<string, Store> = { memory: memoryStore() }
+beforeAll(async () => {
+  server = await startRedis()
+  const redis = redisStore({ url: server.url, commandTimeoutMs: 2_000 })
+  await vi.waitUntil(() => redis.ready, { timeout: 5_000 })
+  stores.redis = redis
+})
+afterAll(async () => {
+  await stores.redis?.close()
+  await server.stop()
+})
+
+const HOUR = 3_600_000
+let names = 0
+
+describe.each(['memory', 'redis'])('user limits (%s)', (kind) => {
+  const create = (levels: UserLevel[]) =>
+    createUserLimits({ store: stores[kind] as Store, name: `n${names++}`, levels })
+  const passes = async (limits: ReturnType<typeof create>, times: number, subject: object) => {
+    const results = await Promise.all(Array.from({ length: times }, () => limits.check(subject)))
+    return results.filter(({ allowed }) => allowed).length
+  }
+
+  it('count each user apart, exactly, however many ask at once', async () => {
+    const limits = create([{ per: 'user', limit: 60, windowMs: HOUR }])
+    expect(await passes(limits, 500, { user: 'ann' })).toBe(60)
+    expect(await passes(limits, 10, { user: 'bob' })).toBe(10)
+  })
+
+  it('tell what is left, until when, and how long to wait', async () => {
+    const limits = create([{ per: 'user', limit: 3, windowMs: HOUR }])
+    const first = await limits.check({ user: 'ann', cost: 2 })
+    expect(first).toMatchObject({ allowed: true, level: 'user', remaining: 1, retryAfterMs: 0 })
+    expect(first.resetMs).toBeCloseTo((HOUR * 2) / 3, -3)
+    const second = await limits.check({ user: 'ann', cost: 2 })
+    expect(second).toMatchObject({ allowed: false, level: 'user', remaining: 1 })
+    expect(second.retryAfterMs).toBeCloseTo(HOUR / 3, -3)
+  })
+
+  it('charge nothing on any level when one refuses, and name it', async () => {
+    const limits = create([
+      { per: 'global', limit: 1_000, windowMs: HOUR },
+      { per: 'user', limit: 100, windowMs: HOUR },
+      { per: 'ip', limit: 5, windowMs: HOUR },
+    ])
+    const subject = { user: 'ann', ip: '10.0.0.1' }
+    expect(await passes(limits, 50, subject)).toBe(5)
+    expect(await limits.check(subject)).toMatchObject({ allowed: false, level: 'ip' })
+    const elsewhere = await limits.check({ user: 'ann', ip: '10.0.0.2' })
+    expect(elsewhere).toMatchObject({ allowed: true, level: 'ip', remaining: 4 })
+    const ofUser = await limits.check({ user: 'ann' })
+    expect(ofUser).toMatchObject({ level: 'user', remaining: 100 - 7 })
+  })
+
+  it('know tiers, some of them without limit', async () => {
+    const limits = create([
+      { per: 'tier', limit: { free: 5, pro: 20, enterprise: 'unlimited' }, windowMs: HOUR },
+    ])
+    expect(await passes(limits, 10, { tier: 'free', user: 'ann' })).toBe(5)
+    expect(await passes(limits, 10, { tier: 'free', user: 'bob' })).toBe(0)
+    expect(await passes(limits, 30, { tier: 'pro' })).toBe(20)
+    expect(await limits.check({ tier: 'enterprise' })).toEqual({
+      allowed: true,
+      level: undefined,
+      remaining: Number.POSITIVE_INFINITY,
+      resetMs: 0,
+      retryAfterMs: 0,
+    })
+    expect(await passes(limits, 3, { tier: 'toString' })).toBe(3)
+  })
+
+  it('count an endpoint for each address, with windows of its own', async () => {
+    const limits = create([
+      { per: 'endpoint', limit: { '/api/search': 20 }, windowMs: '1m' },
+      { per: 'endpoint', limit: { '/api/export': 5 }, windowMs: '5m' },
+    ])
+    const from = (ip: string, endpoint: string) => ({ ip, endpoint })
+    expect(await passes(limits, 30, from('10.0.0.1', '/api/search'))).toBe(20)
+    expect(await passes(limits, 30, from('10.0.0.1', '/api/export'))).toBe(5)
+    expect(await passes(limits, 30, from('10.0.0.2', '/api/export'))).toBe(5)
+    expect(await passes(limits, 30, from('10.0.0.2', '/api/other'))).toBe(30)
+  })
+
+  it('keep names apart that look like parts of a key', async () => {
+    const limits = create([{ per: 'user', limit: 1, windowMs: HOUR }])
+    const users = ['a', '{a}', 'a}:u', 'a:b', 'a b', 'a%3ab', '']
+    for (const user of users) expect(await passes(limits, 2, { user })).toBe(1)
+  })
+
+  it('let through, once, what costs more than a bucket holds', async () => {
+    const limits = create([{ per: 'user', limit: 5, windowMs: HOUR }])
+    expect(await limits.check({ user: 'ann', cost: 50 })).toMatchObject({
+      allowed: true,
+      remaining: 0,
+    })
+    expect(await limits.check({ user: 'ann', cost: 50 })).toMatchObject({ allowed: false })
+  })
+
+  it('refuse bad input by name', async () => {
+    expect(() => create([{ per: 'usr' as 'user', limit: 1, windowMs: 1 }])).toThrow(
+      "userLimits.levels[0].per: must be one of 'global', 'tier', 'user', 'ip', 'endpoint', got \"usr\"; did you mean 'user'?",
+    )
+    expect(() => create([{ per: 'tier', limit: { free: 0 }, windowMs: 1 }])).toThrow(
+      'userLimits.levels[0].limit.free: must be a positive integer',
+    )
+    const limits = create([{ per: 'user', limit: 1, windowMs: 1 }])
+    await expect(limits.check({ user: 'a', cost: 0 })).rejects.toThrow('cost: must be')
+    const noStore = { levels: [] } as unknown as Parameters<typeof createUserLimits>[0]
+    expect(() => createUserLimits(noStore)).toThrow('userLimits.store: must be a store')
+  })
+})
+
+describe('user limits over time', () => {
+  it('give a burst and then a steady rate', async () => {
+    const clock = createVirtualClock()
+    const limits = createUserLimits({
+      store: memoryStore({ clock }),
+      levels: [{ per: 'user', limit: 60, windowMs: '1m', burst: 10 }],
+    })
+    let passed = 0
+    for (let second = 0; second < 600; second++) {
+      for (let i = 0; i < 5; i++) if ((await limits.check({ user: 'ann' })).allowed) passed++
+      await clock.advance(1_000)
+    }
+    expect(passed).toBe(10 + 599)
+  })
+
+  it('leave no key without an end, and none longer than a window and a margin', async () => {
+    const keys = (await server.send('KEYS', '*')) as string[]
+    expect(keys.length).toBeGreaterThan(10)
+    for (const key of keys) {
+      const life = (await server.send('PTTL', key)) as number
+      expect(life).toBeGreaterThan(0)
+      expect(life).toBeLessThanOrEqual(HOUR + 1_000)
+    }
+  })
+
+  it('need one short number per user', async () => {
+    const user = '550e8400-e29b-41d4-a716-446655440000'
+    const limits = createUserLimits({
+      store: stores.redis as Store,
+      levels: [{ per: 'user', limit: 60, windowMs: '1m' }],
+    })
+    await limits.check({ user })
+    const key = `sw1:{${user}}:u`
+    expect(await server.send('OBJECT', 'ENCODING', key)).toBe('int')
+    expect(key.length).toBeLessThanOrEqual(44)
+  })
+})
