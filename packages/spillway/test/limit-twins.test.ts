@@ -14,6 +14,7 @@ import {
   type LaneState,
 } from '../src/store/limits/lane-state.js'
 import type { LimitSpec } from '../src/store/limits/limit-spec.js'
+import { type Reports, reportRequests, totalRequests } from '../src/store/limits/reports.js'
 import {
   applyFeedback,
   changeLimits,
@@ -109,6 +110,10 @@ const operation = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant('figures' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('report' as const), requests: fc.nat(1_000) }),
+  },
 )
 const step = fc.record({
   pauseUs: pause,
@@ -200,6 +205,7 @@ async function replay(specs: LimitSpec[], plan: Step[]): Promise<void> {
   }
   const beliefs = [0, 1, 2].map(() => ({ limits: specs, version: 0 }))
   const stamps: Record<string, number[]> = {}
+  const reports: Reports = new Map()
   let sequence = 0
 
   for (const { pauseUs, lane: name, pod, operation: op } of plan) {
@@ -257,10 +263,19 @@ async function replay(specs: LimitSpec[], plan: Step[]): Promise<void> {
         )
         break
       }
-      case 'figures':
-        expect(await redis.figures(ref)).toEqual(
-          readLimits(lanes[name] as LaneState, guard, ref, nowUs),
-        )
+      case 'report': {
+        const request = { guard: 'g', pod: `p${pod}`, requests: op.requests }
+        reportRequests(reports, request.pod, request.requests, nowUs)
+        await redis.report(request)
+        break
+      }
+      case 'figures': {
+        const figures = readLimits(lanes[name] as LaneState, guard, ref, nowUs)
+        expect(await redis.figures(ref)).toEqual({
+          ...figures,
+          requestsLastMinute: totalRequests(reports, figures.nowUs),
+        })
+      }
     }
   }
 }

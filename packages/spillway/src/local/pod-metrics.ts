@@ -15,7 +15,7 @@ import {
   validate,
 } from '../core/options.js'
 import { type CallEnd, judge, type Outcome, type OutcomeOptions } from '../core/outcome.js'
-import { RollingCounter } from './rolling-counter.js'
+import { RollingCounter } from '../core/rolling-counter.js'
 import { RollingHistogram } from './rolling-histogram.js'
 
 export interface PodMetricsOptions {

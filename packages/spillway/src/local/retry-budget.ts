@@ -18,8 +18,8 @@ import {
   optional,
   validate,
 } from '../core/options.js'
+import { RollingCounter } from '../core/rolling-counter.js'
 import { isThenable } from '../core/thenable.js'
-import { RollingCounter } from './rolling-counter.js'
 
 /** What this pod knows about its own state; what is left out counts as healthy. */
 export interface RetryConditions {

@@ -18,6 +18,8 @@ export interface Keys {
   guard(guard: string): string
   /** The last settlement of a pod. */
   sequence(guard: string, pod: string): string
+  /** What pods report of themselves. */
+  reports(guard: string): string
   /** A bucket that `levelKey` named. */
   level(key: string): string
 }
@@ -37,6 +39,7 @@ export function createKeys(prefix: string): Keys {
     lane: (guard, lane) => tagged(guard, `l:${escaped(lane)}`),
     guard: (guard) => tagged(guard, 'g'),
     sequence: (guard, pod) => tagged(guard, `q:${escaped(pod)}`),
+    reports: (guard) => tagged(guard, 'r'),
     level: (key) => `${prefix}${SCHEMA}:${key}`,
   }
 }

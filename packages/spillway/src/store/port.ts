@@ -76,6 +76,15 @@ export interface LaneFigures {
   version: number
   pausedUntilUs: number
   limits: readonly { id: string; limit: number; used: number; remaining: number }[]
+  /** Of the whole fleet, on all lanes, as pods last reported it. */
+  requestsLastMinute: number
+}
+
+export interface ReportRequest {
+  guard: string
+  pod: string
+  /** Requests this pod made in the last minute. */
+  requests: number
 }
 
 export interface LimitStore {
@@ -86,6 +95,7 @@ export interface LimitStore {
   /** Answers with the version that is in force now. */
   change(request: ChangeRequest): MaybePromise<number>
   figures(request: LaneRef): MaybePromise<LaneFigures>
+  report(request: ReportRequest): MaybePromise<void>
 }
 
 /** One level of limits that applies to a request: a token bucket. */

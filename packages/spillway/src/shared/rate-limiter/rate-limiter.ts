@@ -3,7 +3,7 @@
  * store for all pods together. Protects the vendor's contract, and us from its 429s. Not for
  * protecting this pod: the local limiter does that without a round trip.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock, Timer } from '../../core/clock.js'
 import { currentDeadline } from '../../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../../core/errors.js'
 import { clockOption, randomOption } from '../../core/injected.js'
@@ -18,6 +18,7 @@ import {
   validate,
 } from '../../core/options.js'
 import type { Random } from '../../core/random.js'
+import { RollingCounter } from '../../core/rolling-counter.js'
 import type { LaneFigures, LaneRef, MaybePromise, Store, TakeReply } from '../../store/port.js'
 import { readStore } from '../store-option.js'
 import { LaneLine, type Wish } from './lane-line.js'
@@ -99,10 +100,13 @@ export interface RateLimiter {
 export interface RateLimiterFigures {
   /** Milliseconds the lane is still paused for. */
   pausedMs: number
+  /** Permits granted in the last minute to the whole fleet, on all lanes; pods report every 5 s. */
+  requestsLastMinute: number
   limits: readonly { id: string; limit: number; used: number; remaining: number }[]
 }
 
 const DEFAULT_LANE = 'default'
+const REPORT_MS = 5_000
 
 const readOptions = object({
   name: text(),
@@ -132,6 +136,8 @@ class SharedRateLimiter implements RateLimiter {
   #limits: readonly UnitLimit[]
   #version = 0
   #closed = false
+  readonly #requests = new RollingCounter(60_000, 60)
+  #reporting: Timer | undefined
 
   constructor(options: ReturnType<typeof readOptions>) {
     this.name = options.name
@@ -211,13 +217,16 @@ class SharedRateLimiter implements RateLimiter {
   }
 
   async figures({ lane = DEFAULT_LANE }: { lane?: string } = {}): Promise<RateLimiterFigures> {
+    await this.#report()
     const figures: LaneFigures = await this.#store.figures(this.#ref(lane))
+    const { limits, requestsLastMinute } = figures
     const pausedMs = Math.max(0, figures.pausedUntilUs - figures.nowUs) / 1_000
-    return { pausedMs, limits: figures.limits }
+    return { pausedMs, requestsLastMinute, limits }
   }
 
   async close(): Promise<void> {
     this.#closed = true
+    this.#reporting?.cancel()
     for (const lane of this.#lanes.values()) lane.close(() => this.#closedError())
     await this.#settler.drain()
   }
@@ -239,8 +248,27 @@ class SharedRateLimiter implements RateLimiter {
       .catch((error) => {
         throw this.#storeError(error, signal)
       })
-    if (allowed) return { allowed, permit: wish.permit as LanePermit }
+    if (allowed) {
+      this.#count()
+      return { allowed, permit: wish.permit as LanePermit }
+    }
     return { allowed, retryAfterMs: wish.retryAfterMs ?? 0, paused: wish.paused ?? false }
+  }
+
+  /** For the figures of others: told in the background, only while there is something to tell. */
+  #count(): void {
+    this.#requests.add(this.#clock.now(), 1)
+    if (this.#reporting !== undefined) return
+    this.#reporting = this.#clock.schedule(REPORT_MS, () => {
+      this.#reporting = undefined
+      if (!this.#closed) void this.#report().catch(() => {})
+    })
+    this.#reporting.unref()
+  }
+
+  async #report(): Promise<void> {
+    const requests = this.#requests.total(this.#clock.now())
+    await this.#store.report({ guard: this.name, pod: this.#pod, requests })
   }
 
   /** Per limit. An estimate above what can ever be granted is lowered to that, not refused for ever. */

@@ -159,7 +159,7 @@ export function readLimits(
   guardState: GuardState,
   request: LaneRef,
   serverUs: number,
-): LaneFigures {
+): Omit<LaneFigures, 'requestsLastMinute'> {
   const lane = structuredClone(laneState)
   const guard = structuredClone(guardState)
   const { now, entries } = present(lane, guard, request.limits, request.version, serverUs)

@@ -7,6 +7,7 @@ import { clockOption } from '../../core/injected.js'
 import { object, validate } from '../../core/options.js'
 import { checkLevels } from '../levels/check-levels.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
+import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
 import {
   applyFeedback,
   changeLimits,
@@ -65,6 +66,12 @@ function createMemoryLimits(nowUs: () => number): LimitStore {
   const lanes = new ExpiringMap<LaneState>()
   const guards = new ExpiringMap<GuardState>()
   const sequences = new ExpiringMap<number>()
+  const reports = new Map<string, Reports>()
+  const reportsOf = (guard: string): Reports => {
+    const known = reports.get(guard) ?? new Map()
+    reports.set(guard, known)
+    return known
+  }
 
   /**
    * Runs a transition on both states of a lane and keeps what it says has to be kept. It may change
@@ -96,6 +103,13 @@ function createMemoryLimits(nowUs: () => number): LimitStore {
     feedback: (request) => change(request, applyFeedback),
     change: (request) => change(request, changeLimits),
     figures: (request) =>
-      change(request, (lane, guard, ref, now) => ({ reply: readLimits(lane, guard, ref, now) })),
+      change(request, (lane, guard, ref, now) => {
+        const figures = readLimits(lane, guard, ref, now)
+        const requestsLastMinute = totalRequests(reportsOf(request.guard), figures.nowUs)
+        return { reply: { ...figures, requestsLastMinute } }
+      }),
+    report({ guard, pod, requests }) {
+      reportRequests(reportsOf(guard), pod, requests, nowUs())
+    },
   }
 }

@@ -57,8 +57,12 @@ export function createRedisLimits(
       return (await runner.run(SCRIPTS.changeLimits, laneKeys(request), args)) as number
     },
     async figures(request) {
-      const reply = await runner.run(SCRIPTS.readLimits, laneKeys(request), head(request))
+      const scriptKeys = [...laneKeys(request), keys.reports(request.guard)]
+      const reply = await runner.run(SCRIPTS.readLimits, scriptKeys, head(request))
       return readFigures(reply as FiguresWire, request)
+    },
+    async report({ guard, pod, requests }) {
+      await runner.run(SCRIPTS.reportRequests, [keys.reports(guard)], [time(), pod, requests])
     },
   }
 }
@@ -96,10 +100,16 @@ function readTakeReply(reply: TakeWire, request: LaneRef): TakeReply {
   return { ...answer, newer: { version, limits } }
 }
 
-type FiguresWire = [nowUs: number, version: number, pausedUntilUs: number, figures: number[]]
+type FiguresWire = [
+  nowUs: number,
+  version: number,
+  pausedUntilUs: number,
+  figures: number[],
+  requests: number,
+]
 
 function readFigures(reply: FiguresWire, request: LaneRef): LaneFigures {
-  const [nowUs, version, pausedUntilUs, figures] = reply
+  const [nowUs, version, pausedUntilUs, figures, requestsLastMinute] = reply
   const limits = request.limits.map(({ id }, index) => {
     const [limit, used, remaining] = figures.slice(index * 3, index * 3 + 3) as [
       number,
@@ -108,5 +118,5 @@ function readFigures(reply: FiguresWire, request: LaneRef): LaneFigures {
     ]
     return { id, limit, used, remaining }
   })
-  return { nowUs, version, pausedUntilUs, limits }
+  return { nowUs, version, pausedUntilUs, limits, requestsLastMinute }
 }

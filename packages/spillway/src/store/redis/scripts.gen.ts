@@ -627,7 +627,7 @@ return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: 'ed1d03f72db463d2f4719ef7d88e8db2e99eb719',
+    sha: '5f7c4ec84a9d19fe3ad29709a4974f768241a2b0',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -884,7 +884,33 @@ figures[#figures + 1] = specs[index].limit
 figures[#figures + 1] = used(specs[index], counts[index], now)
 figures[#figures + 1] = remaining(specs[index], counts[index], now)
 end
-return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures }`,
+local requests = 0
+local reports = redis.call('HVALS', KEYS[3])
+for index = 1, #reports do
+local count, at = string.match(reports[index], '^(%d+):(%d+)$')
+if tonumber(at) > now - 60000000 then requests = requests + tonumber(count) end
+end
+return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requests }`,
+  },
+  reportRequests: {
+    name: 'reportRequests',
+    sha: 'b443708e75a28ff27852ca97aad154cff8ffa992',
+    text: `local LIFE_US = 60000000
+local now
+if ARGV[1] ~= '' then
+now = tonumber(ARGV[1])
+else
+local time = redis.call('TIME')
+now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local reports = redis.call('HGETALL', KEYS[1])
+for index = 1, #reports, 2 do
+local at = tonumber(string.match(reports[index + 1], ':(%d+)$'))
+if at <= now - LIFE_US then redis.call('HDEL', KEYS[1], reports[index]) end
+end
+redis.call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ':' .. string.format('%.0f', now))
+redis.call('PEXPIRE', KEYS[1], 120000)
+return 1`,
   },
   settlePermits: {
     name: 'settlePermits',

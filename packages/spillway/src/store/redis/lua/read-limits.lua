@@ -1,7 +1,7 @@
 -- What is left and used of a lane's limits. Changes nothing.
--- KEYS: lane, guard
+-- KEYS: lane, guard, the guard's reports
 -- ARGV: see include/lane-state
--- reply: { now us, version, paused until us, {limit, used, remaining, …} }
+-- reply: { now us, version, paused until us, {limit, used, remaining, …}, requests in the last minute }
 --- @include counting
 --- @include lane-state
 local figures = {}
@@ -10,4 +10,10 @@ for index = 1, limit_count do
   figures[#figures + 1] = used(specs[index], counts[index], now)
   figures[#figures + 1] = remaining(specs[index], counts[index], now)
 end
-return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures }
+local requests = 0
+local reports = redis.call('HVALS', KEYS[3])
+for index = 1, #reports do
+  local count, at = string.match(reports[index], '^(%d+):(%d+)$')
+  if tonumber(at) > now - 60000000 then requests = requests + tonumber(count) end
+end
+return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requests }
