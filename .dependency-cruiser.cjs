@@ -3,6 +3,8 @@
 
 const SRC = '^packages/spillway/src/'
 const TEST = '\\.test\\.ts$'
+// A subpath's entry puts together what its users need, from whichever folders.
+const ENTRY = '/index\\.ts$'
 
 // shared/ speaks to the port; which store stands behind it is the application's choice.
 const STORE_PORT = 'store/[^/]+\\.ts$'
@@ -26,7 +28,7 @@ const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
   name: `${folder}-imports`,
   comment: `${folder}/ may import only: ${allowed.join(', ') || 'itself'}`,
   severity: 'error',
-  from: { path: `${SRC}${folder}/`, pathNot: TEST },
+  from: { path: `${SRC}${folder}/`, pathNot: [TEST, ENTRY] },
   to: { path: SRC, pathNot: `${SRC}(${[`${folder}/`, ...allowed].join('|')})` },
 }))
 

@@ -125,6 +125,7 @@ describe('time rules', () => {
   const forbidden = {
     'set-timeout': 'setTimeout(() => {}, 1)',
     'set-interval': 'setInterval(() => {}, 1)',
+    'set-immediate': 'setImmediate(() => {})',
     'global-set-timeout': 'globalThis.setTimeout(() => {}, 1)',
     'date-now': 'export const at = Date.now()',
     'date-now-taken-apart': 'export const { now } = Date',

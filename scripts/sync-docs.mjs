@@ -15,6 +15,8 @@ import { setupOrExit } from './setup.mjs'
 const checking = process.argv.includes('--check')
 const pages = findPages()
 if (!checking) await setupOrExit({ build: ['examples'] })
+// The examples inherit it: colour codes have no place on a page, even if this shell forces them.
+process.env.FORCE_COLOR = '0'
 
 let problems = 0
 for (const file of pages) {

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type CallEnd, judge } from 'spillway'
 import {
   createBulkhead,
   createPodMetrics,
@@ -9,7 +8,7 @@ import {
 } from 'spillway/local'
 
 const metrics = createPodMetrics()
-const slots = createBulkhead({ name: 'quotes', limit: 8, queue: { size: 50 } })
+const slots = createBulkhead({ name: 'quotes', limit: 8, queue: { size: 50 }, metrics })
 const conditions = () => ({
   errorRate: metrics.errorRate(),
   queueWaitMs: metrics.queueWaitMs(),
@@ -20,28 +19,12 @@ const retry = createRetry({ name: 'quotes', attempts: 3, baseMs: 10, budget })
 const inAll = createTimeout({ name: 'quotes, in all', totalMs: '2s' })
 const perCall = createTimeout({ name: 'quotes', callMs: 100 })
 
-/** From the outside in: time in all, retry, slot, time for one call, the call. */
 const getQuote = (id: number) =>
   inAll.run(({ signal }) => retry.run(({ attempt }) => tryOnce(id, attempt, signal), { signal }))
 
 function tryOnce(id: number, attempt: number, signal: AbortSignal) {
-  const queuedMs = performance.now()
-  const inSlot = () => {
-    metrics.recordQueueWait(performance.now() - queuedMs)
-    return measured(() => perCall.run((call) => vendor(id, attempt, call.signal), { signal }))
-  }
-  return slots.run(inSlot, { signal })
-}
-
-function measured<T>(call: () => Promise<T>): Promise<T> {
-  const startMs = performance.now()
-  const record = (end: CallEnd) => metrics.record(performance.now() - startMs, judge(end).outcome)
-  const work = call()
-  work.then(
-    (value) => record({ value }),
-    (error) => record({ error }),
-  )
-  return work
+  const timed = () => perCall.run((call) => vendor(id, attempt, call.signal), { signal })
+  return slots.run(() => metrics.measure(timed, { signal }), { signal })
 }
 
 let calls = 0

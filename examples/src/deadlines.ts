@@ -24,7 +24,7 @@ console.log(await Promise.all([handle('anna', 5_000, 150), handle('ben', 100, 15
 
 // Of two deadlines the earlier wins: code further in cannot give itself more time.
 runWithDeadline(createDeadline(100), () => {
-  runWithDeadline(createDeadline(60_000), () => {
+  runWithDeadline(createDeadline('1m'), () => {
     console.log(`100 ms at most: ${(currentDeadline()?.remainingMs() ?? 0) <= 100}`)
   })
 })

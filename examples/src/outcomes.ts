@@ -19,8 +19,9 @@ show('a broken connection', { error: new Error('ECONNRESET') })
 show('a typo in our own code', { error: new TypeError('x is not a function') })
 show('the caller hung up', { error: caller.reason, signal: caller })
 
-// An error that knows better than its kind.
-show('an error that says so', { error: Object.assign(status(503), { retryable: false }) })
+// Errors that know better than their kind.
+show('an error that says no', { error: Object.assign(status(503), { retryable: false }) })
+show('an error that says when', { error: Object.assign(status(503), { retryAfterMs: 500 }) })
 
 // Your own word: this vendor says "busy" in the body of a 200.
 const classify: OutcomeOptions['classify'] = (end) =>

@@ -1,23 +1,26 @@
-import { createPodMetrics } from 'spillway/local'
-import { createVirtualClock } from 'spillway/testing'
+import { createBulkhead, createPodMetrics } from 'spillway/local'
+import { createVirtualClock, sleep } from 'spillway/testing'
 
 const clock = createVirtualClock()
 const metrics = createPodMetrics({ windowMs: '10s', clock })
+const slots = createBulkhead({ limit: 1, queue: { size: 10 }, metrics, clock })
+
+async function vendor(status: number) {
+  await sleep(clock, status === 503 ? 100 : 20)
+  if (status !== 200) throw Object.assign(new Error(), { status })
+}
 
 function print() {
-  const { calls, errorRate, queueWaitMs, rps, p50Ms, p99Ms } = metrics.snapshot()
-  const percent = (errorRate * 100).toFixed(1)
-  console.log(`${calls} calls, ${rps} a second, ${percent} % failed`)
+  const { calls, rps, errorRate, queueWaitMs, p50Ms, p99Ms } = metrics.snapshot()
+  console.log(`${calls} calls, ${rps} a second, ${Math.round(errorRate * 100)} % failed`)
   console.log(`  in line ${queueWaitMs} ms, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`)
 }
 
-// Ten seconds of traffic: every tenth call fails, every twentieth is refused by the vendor.
-for (let call = 1; call <= 100; call++) {
-  metrics.recordQueueWait(call % 2 === 0 ? 10 : 0)
-  if (call % 20 === 0) metrics.record(5, 'throttled')
-  else if (call % 10 === 0) metrics.record(900, 'failure')
-  else metrics.record(call, 'success')
-  await clock.advance(100)
+// For ten seconds, ten calls a second that wait for the same slot.
+const statuses = [200, 200, 200, 200, 200, 200, 200, 200, 429, 503]
+for (let second = 1; second <= 10; second++) {
+  const calls = statuses.map((status) => slots.run(() => metrics.measure(() => vendor(status))))
+  await Promise.all([Promise.allSettled(calls), clock.advance(1_000)])
 }
 print()
 

@@ -7,7 +7,7 @@ const TIMES = [750, 1_000, 1_250, 1_500, 1_750, 2_000]
 // Eight a second. Somebody comes every 250 ms and takes all that is to be had.
 console.log('at ms'.padEnd(14), ...TIMES.map((ms) => String(ms).padStart(5)))
 for (const algorithm of ALGORITHMS) {
-  const clock = createVirtualClock({ startMs: 750 })
+  const clock = createVirtualClock({ startMs: 750, wallMs: 750 })
   const limiter = createRateLimiter({ limit: 8, windowMs: '1s', algorithm, clock })
   const taken = []
   for (const _ of TIMES) {

@@ -19,6 +19,6 @@ async function callVendor(question: string, attempt: number, signal: AbortSignal
   return `an answer to "${question}", at attempt ${attempt}`
 }
 
-const answer = await runWithDeadline(createDeadline(20_000), () => ask('why is the sky blue?'))
+const answer = await runWithDeadline(createDeadline('20s'), () => ask('why is the sky blue?'))
 console.log(answer)
 console.log(bulkhead.snapshot())

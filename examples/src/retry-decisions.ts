@@ -1,5 +1,5 @@
 import { createDeadline, onEvent, runWithDeadline } from 'spillway'
-import { createRetry, createRetryBudget, type RetryRunOptions } from 'spillway/local'
+import { createRetry, type RetryRunOptions } from 'spillway/local'
 import { createVirtualClock } from 'spillway/testing'
 
 const clock = createVirtualClock()
@@ -28,6 +28,9 @@ await call('429, come back in 2 s', answer(429, { 'retry-after': '2' }))
 await call('429, come back in 2 h', answer(429, { 'retry-after': '7200' }))
 await runWithDeadline(createDeadline(50, clock), () => call('503, 50 ms left', answer(503)))
 
+const leaving = new AbortController()
+clock.schedule(50, () => leaving.abort())
+await call('503, the caller leaves', answer(503), { signal: leaving.signal })
+
 console.log('503, nothing in the budget')
-const budget = createRetryBudget({ minimum: 0, clock })
-await clock.until(createRetry({ ...common, budget }).tryRun(answer(503)))
+await clock.until(createRetry({ ...common, budget: 0 }).tryRun(answer(503)))

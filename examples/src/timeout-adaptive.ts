@@ -1,5 +1,5 @@
 import { createTimeout } from 'spillway/local'
-import { createVirtualClock } from 'spillway/testing'
+import { createVirtualClock, sleep } from 'spillway/testing'
 
 const clock = createVirtualClock()
 const timeout = createTimeout({ callMs: '5s', adaptive: { margin: 0.5 }, clock })
@@ -7,8 +7,7 @@ const timeout = createTimeout({ callMs: '5s', adaptive: { margin: 0.5 }, clock }
 /** Makes that many calls which take that long, and says what the next one would be given. */
 async function calls(count: number, tookMs: number) {
   for (let call = 0; call < count; call++) {
-    const work = () => new Promise<void>((resolve) => clock.schedule(tookMs, resolve))
-    await clock.until(timeout.run(work))
+    await clock.until(timeout.run(() => sleep(clock, tookMs)))
   }
   await clock.advance(250)
   const limitMs = Math.round(timeout.callMs ?? 0)

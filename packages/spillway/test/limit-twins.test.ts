@@ -7,13 +7,13 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
 import { createKeys } from '../src/store/keys.js'
 import { checkLevels } from '../src/store/levels/check-levels.js'
+import type { LimitSpec } from '../src/store/limit-spec.js'
 import {
   emptyGuard,
   emptyLane,
   type GuardState,
   type LaneState,
 } from '../src/store/limits/lane-state.js'
-import type { LimitSpec } from '../src/store/limits/limit-spec.js'
 import { type Reports, reportRequests, totalRequests } from '../src/store/limits/reports.js'
 import {
   applyFeedback,

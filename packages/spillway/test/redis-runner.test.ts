@@ -33,7 +33,7 @@ afterAll(() => server.stop())
 beforeEach(() => server.send('FLUSHALL'))
 
 /** A runner over a connection of its own, closed after the test. */
-async function connect({ url = server.url, commandTimeoutMs = 100 } = {}): Promise<ScriptRunner> {
+async function connect({ url = server.url, commandTimeoutMs = 1_000 } = {}): Promise<ScriptRunner> {
   const client = connectNodeRedis({ url })
   const runner = createScriptRunner(client, { commandTimeoutMs, clock: systemClock })
   onTestFinished(() => runner.close())
@@ -84,14 +84,14 @@ describe('a script runner on node-redis', () => {
   })
 
   it('gives up on time on a server that hangs, and drops what it answers later', async () => {
-    const runner = await connect()
+    const runner = await connect({ commandTimeoutMs: 100 })
     await runner.run(ADD, ['n'], [1])
     server.pause()
     onTestFinished(() => server.resume())
     const startMs = performance.now()
     const failure = await failureOf(runner.run(ADD, ['n'], [10]))
     expect(performance.now() - startMs).toBeGreaterThanOrEqual(100)
-    expect(performance.now() - startMs).toBeLessThan(300)
+    expect(performance.now() - startMs).toBeLessThan(500)
     expect(failure).toMatchObject({ kind: 'ambiguous', message: 'add: no reply within 100 ms' })
 
     server.resume()
@@ -140,20 +140,20 @@ describe('a script runner on node-redis', () => {
 
   describe('whose own process was busy', () => {
     it('reads the replies that have arrived before it declares a timeout', async () => {
-      const runner = await connect()
+      const runner = await connect({ commandTimeoutMs: 100 })
       await runner.run(ADD, ['n'], [0])
       const underWay = Array.from({ length: 40 }, () => runner.run(ADD, ['n'], [1]))
       await nextTurn()
-      block(150)
+      block(250)
       expect(await Promise.all(underWay)).toHaveLength(40)
     })
 
     it('counts from the moment a command was written', async () => {
-      const runner = await connect()
+      const runner = await connect({ commandTimeoutMs: 200 })
       await runner.run(COUNT_TO, [], [0])
       // Written only when this process gets to it, and not answered at once.
       const underWay = runner.run(COUNT_TO, [], [1_000_000])
-      block(150)
+      block(250)
       expect(await underWay).toBe(1_000_000)
     })
   })
@@ -228,7 +228,7 @@ describe('a process with a connection', () => {
   })
 
   it('ends when it is closed while connecting', async () => {
-    await expect(runProgram('runner.close()')).resolves.toBe('')
-    await expect(runProgram('setImmediate(() => runner.close())')).resolves.toBe('')
+    const programs = ['runner.close()', 'setImmediate(() => runner.close())'].map(runProgram)
+    expect(await Promise.all(programs)).toEqual(['', ''])
   })
 })

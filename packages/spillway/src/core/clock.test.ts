@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from './clock.js'
 
@@ -46,5 +48,30 @@ describe('the system clock', () => {
     systemClock.schedule(10, run).cancel()
     vi.advanceTimersByTime(100)
     expect(run).not.toHaveBeenCalled()
+  })
+})
+
+describe('a poll turn of the system clock', () => {
+  it('comes when everything has been read that had arrived as a timer asked for it', async () => {
+    const server = createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const near = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const [far] = (await once(server, 'connection')) as [Socket]
+    const seen: string[] = []
+    near.on('data', () => Promise.resolve().then(() => seen.push('read')))
+    await new Promise<void>((resolve) => {
+      systemClock.schedule(1, () => {
+        far.write('arrives while this process is busy')
+        const lastMs = performance.now() + 5
+        while (performance.now() < lastMs);
+        systemClock.pollTurn(() => {
+          seen.push('turn')
+          resolve()
+        })
+      })
+    })
+    near.destroy()
+    server.close()
+    expect(seen).toEqual(['read', 'turn'])
   })
 })

@@ -10,7 +10,7 @@ import { TimerList } from './timer-list.js'
 
 export interface WaitOptions<W> {
   /** Longest wait in milliseconds; without it somebody else has to end it. */
-  patienceMs?: number
+  patienceMs?: number | undefined
   /** What the waiter asks for. Default: 1. */
   cost?: number
   signal?: AbortSignal | undefined

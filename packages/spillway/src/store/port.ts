@@ -3,7 +3,7 @@
  * transition of shared state at the store's own time. Times on the wire are whole microseconds of
  * that time; costs are whole units. A refusal is an answer; only a failure of the store throws.
  */
-import type { LimitSpec } from './limits/limit-spec.js'
+import type { LimitSpec } from './limit-spec.js'
 
 /** The memory store answers at once, a remote one later. */
 export type MaybePromise<T> = T | Promise<T>

@@ -16,6 +16,18 @@ describe('the virtual clock', () => {
     expect(clock.now()).toBe(20)
   })
 
+  it('takes a poll turn in no time, after what was due before', async () => {
+    const clock = createVirtualClock()
+    const fired: string[] = []
+    clock.schedule(10, () => {
+      clock.pollTurn(() => fired.push(`turn at ${clock.now()}`))
+      fired.push('timer')
+    })
+    clock.schedule(10, () => fired.push('other timer'))
+    await clock.advance(10)
+    expect(fired).toEqual(['timer', 'other timer', 'turn at 10'])
+  })
+
   it('lets every promise settle before the next timer fires, however long the chain', async () => {
     const clock = createVirtualClock()
     const log: string[] = []

@@ -60,11 +60,7 @@ export class LaneLine<P> {
       return NO
     }
     const patienceMs = wish.untilMs === undefined ? undefined : Math.max(0, wish.untilMs - now)
-    const answer = this.#line.join({
-      wish,
-      signal,
-      ...(patienceMs !== undefined && { patienceMs }),
-    })
+    const answer = this.#line.join({ wish, signal, patienceMs })
     this.#pump()
     return answer
   }

@@ -10,7 +10,7 @@ import {
   optional,
   text,
 } from '../../core/options.js'
-import type { LimitSpec } from '../../store/limits/limit-spec.js'
+import type { LimitSpec } from '../../store/limit-spec.js'
 
 export interface SharedLimit {
   /** What is counted: `requests` (one a call unless it says otherwise), `tokens`, anything. Default: `requests`. */

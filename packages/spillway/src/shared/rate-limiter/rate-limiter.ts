@@ -19,6 +19,7 @@ import {
 } from '../../core/options.js'
 import type { Random } from '../../core/random.js'
 import { RollingCounter } from '../../core/rolling-counter.js'
+import type { LimitSpec } from '../../store/limit-spec.js'
 import type { LaneFigures, LaneRef, MaybePromise, Store, TakeReply } from '../../store/port.js'
 import { readStore } from '../store-option.js'
 import { LaneLine, type Wish } from './lane-line.js'
@@ -134,6 +135,7 @@ class SharedRateLimiter implements RateLimiter {
   readonly #lanes = new Map<string, LaneLine<LanePermit>>()
   readonly #settler: Settler
   #limits: readonly UnitLimit[]
+  #specs: readonly LimitSpec[]
   #version = 0
   #closed = false
   readonly #requests = new RollingCounter(60_000, 60)
@@ -146,6 +148,7 @@ class SharedRateLimiter implements RateLimiter {
     this.#store = options.store.limits
     this.#jitterMs = options.jitterMs ?? usualJitterMs(options.limits)
     this.#limits = toUnitLimits(options.limits, this.#jitterMs)
+    this.#specs = specsOf(this.#limits)
     this.#pod = `${options.pod}-${Math.floor(options.random() * 2 ** 48).toString(36)}`
     this.#settler = new Settler(options.clock, ({ lane, sequence, settlements }) =>
       this.#store.settle({ ...this.#ref(lane), pod: this.#pod, sequence, settlements }),
@@ -199,9 +202,10 @@ class SharedRateLimiter implements RateLimiter {
   async setLimits(limits: readonly SharedLimit[]): Promise<void> {
     const checked = validate('rateLimiter.limits', limits, readLimits)
     const next = toUnitLimits(checked, this.#jitterMs)
-    const ref = { ...this.#ref(DEFAULT_LANE), limits: next.map(({ spec }) => spec) }
+    const ref = { ...this.#ref(DEFAULT_LANE), limits: specsOf(next) }
     this.#version = await this.#store.change(ref)
     this.#limits = next
+    this.#specs = specsOf(next)
   }
 
   async override(unit: string, limit: number, forMs: Duration): Promise<void> {
@@ -231,28 +235,37 @@ class SharedRateLimiter implements RateLimiter {
     await this.#settler.drain()
   }
 
-  async #ask(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
-    const { lane = DEFAULT_LANE, cost, signal } = options
-    signal?.throwIfAborted()
-    if (this.#closed) throw this.#closedError()
-    const deadline = currentDeadline()
-    const wish: Wish<LanePermit> = {
-      costs: this.#costs(cost),
-      untilMs:
-        untilMs === undefined || deadline === undefined
-          ? untilMs
-          : Math.min(untilMs, this.#clock.now() + deadline.remainingMs()),
+  #ask(options: AcquireOptions, untilMs: number | undefined): Promise<Acquisition> {
+    const { lane = DEFAULT_LANE, signal } = options
+    if (signal?.aborted) return refuse(signal.reason)
+    if (this.#closed) return refuse(this.#closedError())
+    let costs: number[]
+    try {
+      costs = this.#costs(options.cost)
+    } catch (error) {
+      return refuse(error)
     }
-    const allowed = await this.#lane(lane)
+    const wish: Wish<LanePermit> = { costs, untilMs: this.#earlier(untilMs) }
+    return this.#lane(lane)
       .ask(wish, signal)
-      .catch((error) => {
-        throw this.#storeError(error, signal)
-      })
-    if (allowed) {
-      this.#count()
-      return { allowed, permit: wish.permit as LanePermit }
-    }
-    return { allowed, retryAfterMs: wish.retryAfterMs ?? 0, paused: wish.paused ?? false }
+      .then(
+        (allowed): Acquisition => {
+          const { permit, retryAfterMs = 0, paused = false } = wish
+          if (!allowed || permit === undefined) return { allowed: false, retryAfterMs, paused }
+          this.#count()
+          return { allowed: true, permit }
+        },
+        (error) => {
+          throw this.#storeError(error, signal)
+        },
+      )
+  }
+
+  /** Nobody waits past the deadline of the request. */
+  #earlier(untilMs: number | undefined): number | undefined {
+    const deadline = currentDeadline()
+    if (untilMs === undefined || deadline === undefined) return untilMs
+    return Math.min(untilMs, this.#clock.now() + deadline.remainingMs())
   }
 
   /** For the figures of others: told in the background, only while there is something to tell. */
@@ -298,7 +311,15 @@ class SharedRateLimiter implements RateLimiter {
   }
 
   #take(lane: string, costs: (readonly number[])[]): MaybePromise<TakeReply> {
-    const reply = this.#store.take({ ...this.#ref(lane), costs })
+    // Written out: copying one object into another is what would cost most here.
+    const { name: guard } = this
+    const reply = this.#store.take({
+      guard,
+      lane,
+      limits: this.#specs,
+      version: this.#version,
+      costs,
+    })
     return reply instanceof Promise ? reply.then((each) => this.#learn(each)) : this.#learn(reply)
   }
 
@@ -309,8 +330,9 @@ class SharedRateLimiter implements RateLimiter {
     this.#version = newer.version
     this.#limits = this.#limits.map(({ unit }, index) => ({
       unit,
-      spec: newer.limits[index] as UnitLimit['spec'],
+      spec: newer.limits[index] as LimitSpec,
     }))
+    this.#specs = newer.limits
     return reply
   }
 
@@ -329,8 +351,7 @@ class SharedRateLimiter implements RateLimiter {
   }
 
   #ref(lane: string): LaneRef {
-    const limits = this.#limits.map(({ spec }) => spec)
-    return { guard: this.name, lane, limits, version: this.#version }
+    return { guard: this.name, lane, limits: this.#specs, version: this.#version }
   }
 
   #closedError(): SpillwayError {
@@ -348,6 +369,10 @@ class SharedRateLimiter implements RateLimiter {
       cause: error,
     })
   }
+}
+
+function specsOf(limits: readonly UnitLimit[]): LimitSpec[] {
+  return limits.map(({ spec }) => spec)
 }
 
 function usualJitterMs(limits: readonly { windowMs: number }[]): number {

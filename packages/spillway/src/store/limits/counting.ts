@@ -3,7 +3,7 @@
  * `redis/lua/include/counting.lua`, line by line: the same histories have to give the same replies.
  * All numbers are whole, and small enough for a double.
  */
-import type { LimitSpec } from './limit-spec.js'
+import type { LimitSpec } from '../limit-spec.js'
 
 /** What is kept of one limit. Fields mean different things to different algorithms. */
 export interface Count {

@@ -3,8 +3,9 @@
  * under two keys of one slot, and run the transitions in `transitions.ts` on them. Twin:
  * `redis/lua/include/lane-state.lua`.
  */
+
+import type { LimitSpec } from '../limit-spec.js'
 import { advance, type Count, emptyCount, lifeUs, rebase } from './counting.js'
-import type { LimitSpec } from './limit-spec.js'
 
 export interface LaneState {
   /** The latest time this state was changed at. */

@@ -6,7 +6,7 @@
 export type Reports = Map<string, { requests: number; atUs: number }>
 
 /** A pod that has not reported for this long made no requests, or is gone. */
-export const REPORT_LIFE_US = 60_000_000
+const REPORT_LIFE_US = 60_000_000
 
 export function reportRequests(
   reports: Reports,

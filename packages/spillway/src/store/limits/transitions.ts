@@ -2,6 +2,8 @@
  * Every change of a lane's shared state, as a function without I/O. Each has a Lua script of the
  * same name in `redis/lua/`; a differential test feeds both the same histories.
  */
+
+import type { LimitSpec } from '../limit-spec.js'
 import type {
   ChangeRequest,
   FeedbackRequest,
@@ -22,7 +24,6 @@ import {
   present,
   specStored,
 } from './lane-state.js'
-import type { LimitSpec } from './limit-spec.js'
 
 /** What a store has to keep after a transition, and for how long; nothing: leave it as it is. */
 export interface Kept<T> {
@@ -60,9 +61,9 @@ export function takePermits(
     nowUs: now,
     stamps: entries.map(({ spec, count }) => stampOf(spec, count)),
     remaining: entries.map(({ spec, count }) => remaining(spec, count, now)),
-    ...(guard.v > request.version && {
-      newer: { version: guard.v, limits: newest(request.limits, guard) },
-    }),
+  }
+  if (guard.v > request.version) {
+    reply.newer = { version: guard.v, limits: newest(request.limits, guard) }
   }
   return granted > 0 || at.changed ? keep(lane, guard, at, reply) : { reply }
 }

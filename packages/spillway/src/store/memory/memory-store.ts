@@ -63,15 +63,12 @@ function createMemoryLevels(nowUs: () => number): LevelStore {
 }
 
 function createMemoryLimits(nowUs: () => number): LimitStore {
-  const lanes = new ExpiringMap<LaneState>()
+  const allLanes = new Map<string, ExpiringMap<LaneState>>()
   const guards = new ExpiringMap<GuardState>()
   const sequences = new ExpiringMap<number>()
   const reports = new Map<string, Reports>()
-  const reportsOf = (guard: string): Reports => {
-    const known = reports.get(guard) ?? new Map()
-    reports.set(guard, known)
-    return known
-  }
+  const lanesOf = (guard: string) => getOrMake(allLanes, guard, () => new ExpiringMap<LaneState>())
+  const reportsOf = (guard: string) => getOrMake(reports, guard, (): Reports => new Map())
 
   /**
    * Runs a transition on both states of a lane and keeps what it says has to be kept. It may change
@@ -82,11 +79,11 @@ function createMemoryLimits(nowUs: () => number): LimitStore {
     transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
   ): T {
     const now = nowUs()
-    const laneKey = `${request.guard}\0${request.lane}`
-    const lane = lanes.get(laneKey, now) ?? emptyLane()
+    const lanes = lanesOf(request.guard)
+    const lane = lanes.get(request.lane, now) ?? emptyLane()
     const guard = guards.get(request.guard, now) ?? emptyGuard()
     const { reply, laneLifeUs, guardLifeUs } = transition(lane, guard, request, now)
-    if (laneLifeUs !== undefined) lanes.set(laneKey, lane, now, now + laneLifeUs)
+    if (laneLifeUs !== undefined) lanes.set(request.lane, lane, now, now + laneLifeUs)
     if (guardLifeUs !== undefined) guards.set(request.guard, guard, now, now + guardLifeUs)
     return reply
   }
@@ -112,4 +109,12 @@ function createMemoryLimits(nowUs: () => number): LimitStore {
       reportRequests(reportsOf(guard), pod, requests, nowUs())
     },
   }
+}
+
+function getOrMake<T>(map: Map<string, T>, key: string, make: () => T): T {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
 }

@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
 import { connectNodeRedis } from './node-redis.js'
+import type { NodeRedisOptions } from './node-redis-options.js'
 
 /** Has what a client of node-redis has, as far as we use it. */
 class FakeClient extends EventEmitter {
@@ -40,7 +41,7 @@ describe('connectNodeRedis', () => {
     [{ client: new FakeClient(), url: 'redis://localhost' }, 'must not come together with url'],
     [{ uri: 'redis://localhost' }, "redis.uri: unknown option; did you mean 'url'?"],
   ])('refuses %o', (options, message) => {
-    expect(() => connectNodeRedis(options)).toThrow(message)
+    expect(() => connectNodeRedis(options as NodeRedisOptions)).toThrow(message)
   })
 
   it('never repeats a password from a URL', () => {

@@ -1,6 +1,6 @@
 /** The limit operations as scripts: how requests are written down and replies are read. */
 import type { Keys } from '../keys.js'
-import type { LimitSpec } from '../limits/limit-spec.js'
+import type { LimitSpec } from '../limit-spec.js'
 import type { LaneFigures, LaneRef, LimitStore, TakeReply } from '../port.js'
 import type { ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
