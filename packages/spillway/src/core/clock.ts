@@ -62,7 +62,8 @@ class SystemTimer implements Timer {
   /** Node's timers count whole milliseconds and can be up to one early; we never are. */
   #fire(): void {
     const leftMs = this.#dueMs - performance.now()
-    if (leftMs <= 0) return this.#run()
+    // Written so that a delay that is no number ends too.
+    if (!(leftMs > 0)) return this.#run()
     this.#handle = this.#arm(leftMs)
     if (!this.#keepsAlive) this.#handle.unref()
   }

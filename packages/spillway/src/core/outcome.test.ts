@@ -131,7 +131,7 @@ describe('classify', () => {
     expect(judge({ error }, { classify: () => undefined }).outcome).toBe('ignored')
   })
 
-  it.each(['fail', 7, Promise.resolve('failure'), null])(
+  it.each(['fail', 7, true, Promise.resolve('failure'), null, { retryAfterMs: Number.NaN }])(
     'is replaced by the default when it returns %j, which is no verdict',
     (own) => {
       const classify = (() => own) as () => Outcome

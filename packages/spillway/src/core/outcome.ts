@@ -69,12 +69,13 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
   if (own === undefined) return standard
   const verdict: Partial<Verdict> = typeof own === 'string' ? { outcome: own } : own
   const outcome = verdict.outcome ?? standard.outcome
-  if (isThenable(verdict) || !OUTCOMES.includes(outcome)) {
+  const { retryAfterMs = standard.retryAfterMs } = verdict
+  const sound = retryAfterMs === undefined || (Number.isFinite(retryAfterMs) && retryAfterMs >= 0)
+  if (typeof verdict !== 'object' || isThenable(verdict) || !OUTCOMES.includes(outcome) || !sound) {
     throw new TypeError(`classify must return an outcome, a verdict or nothing, not ${String(own)}`)
   }
   const worthRetrying = outcome === 'failure' || outcome === 'throttled'
   const { retryable = typeof own === 'string' ? worthRetrying : standard.retryable } = verdict
-  const { retryAfterMs = standard.retryAfterMs } = verdict
   return { outcome, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 

@@ -201,6 +201,17 @@ describe('a bulkhead', () => {
     expect(metrics.queueWaitMs()).toBe(50)
   })
 
+  it('does not lose a slot to metrics that throw', async () => {
+    const metrics = {
+      recordQueueWait: () => {
+        throw new Error('metrics are down')
+      },
+    }
+    const bulkhead = createBulkhead({ limit: 1, metrics })
+    await expect(bulkhead.run(() => 'ok')).resolves.toBe('ok')
+    expect(bulkhead.active).toBe(0)
+  })
+
   it('refuses bad options by name', () => {
     expect(() => createBulkhead({ limit: 0 })).toThrow('bulkhead.limit: must be a positive integer')
     expect(() => createBulkhead({ limit: 1, queue: { size: 1.5 } })).toThrow('bulkhead.queue.size')
@@ -294,12 +305,17 @@ describe('close', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('does not wait for work that outlived its call', async () => {
-    const { clock, bulkhead } = setup({ limit: 1 })
-    const timeout = createTimeout({ callMs: 10, clock })
-    const hanging = bulkhead.run(() => timeout.run(() => new Promise(() => {})))
-    await expect(clock.until(hanging)).rejects.toThrow()
-    await bulkhead.close()
+  it('does not wait for work that outlives its call, before or after it was closed', async () => {
+    const { clock, bulkhead } = setup({ limit: 2 })
+    const hang = (callMs: number) => {
+      const timeout = createTimeout({ callMs, clock })
+      return bulkhead.run(() => timeout.run(() => new Promise(() => {}))).catch(() => {})
+    }
+    void hang(10)
+    void hang(20)
+    await clock.advance(10)
+    await clock.until(bulkhead.close())
+    expect(clock.now()).toBe(20)
     expect(clock.pending).toBe(0)
   })
 })

@@ -17,7 +17,7 @@ import {
   refuse,
   SpillwayError,
 } from '../core/errors.js'
-import { emit, listening } from '../core/events.js'
+import { callSafely, emit, listening } from '../core/events.js'
 import { clockOption } from '../core/injected.js'
 import { Line } from '../core/line.js'
 import {
@@ -141,7 +141,7 @@ class SlotBulkhead implements Bulkhead {
     if (deadline?.expired) return refuse(this.#tooLate())
     if (this.active < this.limit) {
       this.active++
-      this.#metrics?.recordQueueWait(0)
+      if (this.#metrics !== undefined) this.#noteWait(0)
       return this.#start(fn)
     }
     if (this.#line.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
@@ -151,7 +151,7 @@ class SlotBulkhead implements Bulkhead {
     // not that of whoever gave back the slot.
     return this.#line.join({ patienceMs, signal }).then((admitted) => {
       if (admitted && !signal?.aborted) {
-        this.#metrics?.recordQueueWait(this.#clock.now() - sinceMs)
+        this.#noteWait(this.#clock.now() - sinceMs)
         return this.#start(fn)
       }
       if (admitted) this.#release()
@@ -203,7 +203,14 @@ class SlotBulkhead implements Bulkhead {
     throw error
   }
 
+  #noteWait(waitMs: number): void {
+    const note = () => this.#metrics?.recordQueueWait(waitMs)
+    callSafely(this.name, 'metrics', note, undefined)
+  }
+
   #releaseAfter(work: Promise<unknown>): void {
+    // Who closes waits for calls, not for what they left behind.
+    if (this.#closed) return this.#release()
     const letGo = () => {
       if (!this.#overdue.delete(letGo)) return
       timer.cancel()

@@ -10,6 +10,7 @@ export {
 export { type BulkheadRegistry, createBulkheadRegistry } from './bulkhead-registry.js'
 export {
   createPodMetrics,
+  type MeasureOptions,
   type PodMetrics,
   type PodMetricsOptions,
   type PodMetricsSnapshot,

@@ -9,6 +9,7 @@ export class WorkerThreads {
   readonly #file: string
   readonly #limit: number
   #pool: Promise<Piscina> | undefined
+  #opened: Piscina | undefined
   /** Fails each piece of work that a thread has not taken yet or is doing. */
   readonly #running = new Set<(error: unknown) => void>()
 
@@ -29,7 +30,9 @@ export class WorkerThreads {
   }
 
   async close(): Promise<void> {
-    await (await this.#pool)?.destroy()
+    // One that could not be opened has nothing to close.
+    const pool = await this.#pool?.catch(() => undefined)
+    await pool?.destroy()
   }
 
   async #open(): Promise<Piscina> {
@@ -42,6 +45,7 @@ export class WorkerThreads {
       maxThreads: this.#limit,
       idleTimeout: IDLE_THREAD_MS,
     })
+    this.#opened = pool
     pool.on('error', (error) => this.#onError(pool, error))
     return pool
   }
@@ -52,8 +56,9 @@ export class WorkerThreads {
    */
   #onError(pool: Piscina, error: unknown): void {
     if (listening()) emit({ type: 'callback.failed', name: this.#file, callback: 'file', error })
-    if (pool.threads.length > 0) return
+    if (pool.threads.length > 0 || pool !== this.#opened) return
     this.#pool = undefined
+    this.#opened = undefined
     for (const fail of this.#running) fail(error)
     this.#running.clear()
     pool.destroy().catch(() => {})

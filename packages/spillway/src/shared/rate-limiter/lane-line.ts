@@ -55,7 +55,10 @@ export class LaneLine<P> {
   /** True when the wish has its permit; false when it was refused, which it then tells about. */
   ask(wish: Wish<P>, signal: AbortSignal | undefined): Promise<boolean> {
     const now = this.#options.clock.now()
-    if (this.#line.length > 0 && this.#cannotWait(wish)) {
+    // What the last one waited for in vain was what it wanted; nobody is left who does. A pause is
+    // for everybody.
+    if (this.#line.length === 0 && !this.#paused) this.#unblock()
+    if (this.#cannotWait(wish)) {
       this.#explain(wish)
       return NO
     }
@@ -87,8 +90,12 @@ export class LaneLine<P> {
   /** The new head of the line may want less than the one that left. */
   #afterDesertion(): void {
     if (this.#underWay) return
-    this.#blockedUntilMs = Number.NEGATIVE_INFINITY
+    if (!this.#paused) this.#unblock()
     this.#pump()
+  }
+
+  #unblock(): void {
+    this.#blockedUntilMs = Number.NEGATIVE_INFINITY
   }
 
   #pump(): void {
