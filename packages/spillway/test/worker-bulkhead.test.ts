@@ -110,13 +110,15 @@ describe('a worker bulkhead', () => {
 describe('a worker bulkhead registry', () => {
   it('gives each dependency a pool of its own', async () => {
     const pools = createWorkerBulkheadRegistry({ limit: 1, file })
-    const busy = pools.get('thumbnails').run({ ms: 60 })
-    await expect(pools.get('reports').run(3, { task: 'double' })).resolves.toBe(6)
+    const thumbnail = pools.get('thumbnails').run({ ms: 60 })
+    const report = pools.get('reports').run(3, { task: 'double' })
     expect(pools.snapshot().map(({ name, active }) => [name, active])).toEqual([
       ['thumbnails', 1],
-      ['reports', 0],
+      ['reports', 1],
     ])
-    await busy
+    await expect(pools.get('thumbnails').run(1)).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+    await expect(report).resolves.toBe(6)
+    await thumbnail
     await pools.close()
   })
 })
