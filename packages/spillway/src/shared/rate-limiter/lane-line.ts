@@ -40,6 +40,8 @@ export class LaneLine<P> {
   #underWay = false
   #lostTrips = 0
   #blockedUntilMs = Number.NEGATIVE_INFINITY
+  /** Who has to wait until then. */
+  #blocked: Waiter<Wish<P>> | undefined
   #paused = false
   #timer: Timer | undefined
 
@@ -48,8 +50,9 @@ export class LaneLine<P> {
     this.#line = new Line(options.clock, Number.NaN, () => this.#afterDesertion())
   }
 
-  get length(): number {
-    return this.#line.length
+  /** How long the head of the line still has to wait, as far as we know. */
+  get blockedMs(): number {
+    return Math.max(0, this.#blockedUntilMs - this.#options.clock.now())
   }
 
   /** True when the wish has its permit; false when it was refused, which it then tells about. */
@@ -83,14 +86,13 @@ export class LaneLine<P> {
   }
 
   #explain(wish: Wish<P>): void {
-    wish.retryAfterMs = Math.max(0, this.#blockedUntilMs - this.#options.clock.now())
+    wish.retryAfterMs = this.blockedMs
     wish.paused = this.#paused
   }
 
   /** The new head of the line may want less than the one that left. */
   #afterDesertion(): void {
-    if (this.#underWay) return
-    if (!this.#paused) this.#unblock()
+    if (this.#line.head !== this.#blocked && !this.#paused) this.#unblock()
     this.#pump()
   }
 
@@ -131,9 +133,16 @@ export class LaneLine<P> {
   #arrived(waiters: Waiter<Wish<P>>[], reply: TakeReply, askedMs: number): void {
     const tookMs = this.#options.clock.now() - askedMs
     if (tookMs <= this.#options.useWithinMs) return this.#answered(waiters, reply)
-    // Granted at the store, but so long ago that the vendor's window could be exceeded: spent, not
-    // used, and everybody asks again.
-    this.#lost(waiters, new Error(`the store took ${Math.round(tookMs)} ms to answer`))
+    // Granted so long ago that using it now could exceed the vendor's window. It goes back, because
+    // we know it was not used, and everybody asks again.
+    for (const { wish } of waiters.slice(0, reply.granted)) {
+      this.#options.giveBack(this.#options.createPermit(wish.costs, reply))
+    }
+    const took = `${Math.round(tookMs)} ms`
+    this.#lost(
+      waiters,
+      new Error(`the store took ${took} to answer; raise jitterMs if that is usual`),
+    )
   }
 
   #answered(waiters: Waiter<Wish<P>>[], reply: TakeReply): void {
@@ -144,6 +153,7 @@ export class LaneLine<P> {
     }
     if (reply.waitUs === 0) return
     this.#blockedUntilMs = this.#options.clock.now() + reply.waitUs / 1_000
+    this.#blocked = refused.find(({ waiting }) => waiting)
     this.#paused = reply.paused
     // Whoever cannot wait as long as the head of the line has to is told now, not later.
     for (const waiter of refused) {

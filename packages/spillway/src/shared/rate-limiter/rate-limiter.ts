@@ -42,7 +42,7 @@ export interface RateLimiterOptions {
   limits: readonly SharedLimit[]
   /**
    * How much later than its permit a call may reach the vendor. Windows are wider by this much, and
-   * a permit that took longer to get is not used. Default: a hundredth of the shortest window, 10 to
+   * a permit that took longer to get is not used. Default: a twentieth of the shortest window, 10 to
    * 100 ms.
    */
   jitterMs?: Duration
@@ -246,19 +246,18 @@ class SharedRateLimiter implements RateLimiter {
       return refuse(error)
     }
     const wish: Wish<LanePermit> = { costs, untilMs: this.#earlier(untilMs) }
-    return this.#lane(lane)
-      .ask(wish, signal)
-      .then(
-        (allowed): Acquisition => {
-          const { permit, retryAfterMs = 0, paused = false } = wish
-          if (!allowed || permit === undefined) return { allowed: false, retryAfterMs, paused }
-          this.#count()
-          return { allowed: true, permit }
-        },
-        (error) => {
-          throw this.#storeError(error, signal)
-        },
-      )
+    const line = this.#lane(lane)
+    return line.ask(wish, signal).then(
+      (allowed): Acquisition => {
+        const { permit, retryAfterMs = line.blockedMs, paused = false } = wish
+        if (!allowed || permit === undefined) return { allowed: false, retryAfterMs, paused }
+        this.#count()
+        return { allowed: true, permit }
+      },
+      (error) => {
+        throw this.#storeError(error, signal)
+      },
+    )
   }
 
   /** Nobody waits past the deadline of the request. */
@@ -377,7 +376,7 @@ function specsOf(limits: readonly UnitLimit[]): LimitSpec[] {
 
 function usualJitterMs(limits: readonly { windowMs: number }[]): number {
   const shortestMs = Math.min(...limits.map(({ windowMs }) => windowMs))
-  return Math.min(100, Math.max(10, shortestMs / 100))
+  return Math.min(100, Math.max(10, shortestMs / 20))
 }
 
 function toUs(ms: number): number {

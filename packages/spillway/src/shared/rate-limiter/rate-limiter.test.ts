@@ -1,0 +1,269 @@
+import { describe, expect, it } from 'vitest'
+import { createDeadline, runWithDeadline } from '../../core/deadline.js'
+import { sleep } from '../../core/sleep.js'
+import { memoryStore } from '../../store/memory/memory-store.js'
+import type { LimitStore, Store } from '../../store/port.js'
+import { createVirtualClock, type VirtualClock } from '../../testing/virtual-clock.js'
+import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
+
+type Fault = 'lose-request' | 'lose-reply' | 'late'
+
+/** A store at a distance: each trip takes 2 ms, is counted, and may go wrong. */
+function distantStore(clock: VirtualClock) {
+  const near = memoryStore({ clock })
+  const faults: Fault[] = []
+  const trips: Record<string, number> = {}
+  const far =
+    <Q, A>(name: string, run: (request: Q) => A | Promise<A>) =>
+    async (request: Q): Promise<A> => {
+      trips[name] = (trips[name] ?? 0) + 1
+      const fault = faults.shift()
+      await sleep(clock, 1)
+      if (fault === 'lose-request') throw new Error('not sent')
+      const answer = await run(request)
+      await sleep(clock, fault === 'late' ? 500 : 1)
+      if (fault === 'lose-reply') throw new Error('no reply')
+      return answer
+    }
+  const limits: LimitStore = {
+    take: far('take', near.limits.take),
+    settle: far('settle', near.limits.settle),
+    feedback: far('feedback', near.limits.feedback),
+    change: far('change', near.limits.change),
+    figures: near.limits.figures,
+    report: near.limits.report,
+  }
+  const store: Store = { ...near, limits }
+  return { store, faults, trips }
+}
+
+function setup(options: Partial<RateLimiterOptions> = {}) {
+  const clock = createVirtualClock()
+  const distant = distantStore(clock)
+  const create = () =>
+    createRateLimiter({
+      name: 'openai',
+      store: distant.store,
+      limits: [{ limit: 10, windowMs: '1s' }],
+      clock,
+      ...options,
+    })
+  return { clock, ...distant, limiter: create(), create }
+}
+
+const used = async (limiter: ReturnType<typeof setup>['limiter']) =>
+  (await limiter.figures()).limits.map((limit) => limit.used)
+
+describe('group commit', () => {
+  it('carries everybody who asked meanwhile in one trip, in order, exactly', async () => {
+    const { clock, limiter, trips } = setup({ limits: [{ limit: 150, windowMs: '1m' }] })
+    const asked = Array.from({ length: 200 }, () => limiter.acquire())
+    const answers = await clock.until(Promise.all(asked))
+    expect(answers.map(({ allowed }) => allowed).lastIndexOf(true)).toBe(149)
+    expect(answers.filter(({ allowed }) => allowed)).toHaveLength(150)
+    expect(trips.take).toBe(2)
+  })
+
+  it('lets a request that is alone wait for nobody', async () => {
+    const { clock, limiter } = setup()
+    await clock.until(limiter.acquire())
+    expect(clock.now()).toBe(2)
+  })
+
+  it('asks nothing while the head of the line waits for a known time', async () => {
+    const { clock, limiter, trips } = setup()
+    await clock.until(limiter.takeUpTo(10))
+    const waiting = Array.from({ length: 10 }, () => limiter.acquireWithin('5s'))
+    const impatient = [300, 400, 500].map((ms) => limiter.acquireWithin(ms))
+    const before = trips.take ?? 0
+    await clock.advance(900)
+    expect((await Promise.all(impatient)).map(({ allowed }) => allowed)).toEqual([
+      false,
+      false,
+      false,
+    ])
+    expect((trips.take ?? 0) - before).toBeLessThanOrEqual(1)
+    const answers = await clock.until(Promise.all(waiting))
+    expect(answers.every(({ allowed }) => allowed)).toBe(true)
+  })
+})
+
+describe('a wish that has to wait', () => {
+  it('is granted at the exact time, or refused at once if that is too late', async () => {
+    const { clock, limiter } = setup()
+    await clock.until(limiter.takeUpTo(10))
+    const refused = await clock.until(limiter.acquireWithin(100))
+    expect(refused).toMatchObject({ allowed: false, paused: false })
+    expect(clock.now()).toBeLessThan(10)
+    const startMs = clock.now()
+    const retryAfterMs = refused.allowed ? 0 : refused.retryAfterMs
+    await expect(clock.until(limiter.acquireWithin('5s'))).resolves.toMatchObject({ allowed: true })
+    expect(clock.now() - startMs - retryAfterMs).toBeLessThan(5)
+  })
+
+  it('is not kept past the deadline of the request', async () => {
+    const { clock, limiter } = setup()
+    await clock.until(limiter.takeUpTo(10))
+    const hurried = runWithDeadline(createDeadline(50, clock), () => limiter.acquireWithin('1h'))
+    await expect(clock.until(hurried)).resolves.toMatchObject({ allowed: false })
+    expect(clock.now()).toBeLessThan(60)
+  })
+
+  it('does not overtake a larger one that came before it', async () => {
+    const { clock, limiter } = setup()
+    await clock.until(limiter.takeUpTo(5))
+    const order: string[] = []
+    const large = limiter
+      .acquireWithin('5s', { cost: { requests: 8 } })
+      .then(() => order.push('large'))
+    const small = limiter.acquireWithin('5s').then(() => order.push('small'))
+    await clock.until(Promise.all([large, small]))
+    expect(order).toEqual(['large', 'small'])
+  })
+
+  it('leaves when its caller aborts, and what it was granted goes to the next', async () => {
+    const { clock, limiter } = setup({ limits: [{ limit: 1, windowMs: '1m' }] })
+    const abort = new AbortController()
+    const leaving = limiter.acquireWithin('1s', { signal: abort.signal })
+    const staying = limiter.acquireWithin('1s')
+    await clock.advance(1)
+    abort.abort(new Error('left'))
+    await expect(leaving).rejects.toThrow('left')
+    await expect(clock.until(staying)).resolves.toMatchObject({ allowed: true })
+    expect(await used(limiter)).toEqual([1])
+  })
+
+  it('gives back what nobody else can use', async () => {
+    const { clock, limiter } = setup()
+    const abort = new AbortController()
+    const leaving = limiter.acquireWithin('1s', { cost: { requests: 4 }, signal: abort.signal })
+    await clock.advance(1)
+    abort.abort(new Error('left'))
+    await expect(leaving).rejects.toThrow('left')
+    await clock.advance(20)
+    expect(await used(limiter)).toEqual([0])
+  })
+})
+
+describe('a trip that goes wrong', () => {
+  it('counts as spent if its reply was lost, and its callers ask again', async () => {
+    const { clock, limiter, faults, trips } = setup()
+    faults.push('lose-reply')
+    await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
+    expect(trips.take).toBe(2)
+    expect(await used(limiter)).toEqual([2])
+  })
+
+  it('is an outage when it happens again and again, and not a refusal', async () => {
+    const { clock, limiter, faults } = setup()
+    faults.push('lose-request', 'lose-reply', 'lose-request')
+    await expect(clock.until(limiter.acquire())).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      stage: 'vendor-limit',
+      scope: 'shared',
+      cause: { message: 'not sent' },
+    })
+    await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
+  })
+
+  it('is not used when it comes too late for the vendor’s window, and goes back', async () => {
+    const { clock, limiter, faults, trips } = setup()
+    faults.push('late')
+    await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
+    await clock.advance(10)
+    expect(trips.take).toBe(2)
+    expect(await used(limiter)).toEqual([1])
+  })
+})
+
+describe('settling', () => {
+  const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1m' }] as const
+
+  it('gives back what was not used and books what was used beyond, once', async () => {
+    const { clock, limiter } = setup({ limits })
+    const ask = async (tokens: number) => {
+      const answer = await clock.until(limiter.acquire({ cost: { tokens } }))
+      return answer.allowed ? answer.permit : undefined
+    }
+    const [less, more, none] = [await ask(300), await ask(300), await ask(300)]
+    less?.settle({ tokens: 100 })
+    less?.settle({ tokens: 0 })
+    more?.settle({ tokens: 450 })
+    none?.refund()
+    await clock.advance(50)
+    expect(await used(limiter)).toEqual([550])
+  })
+
+  it('bounds the debt by one limit’s worth', async () => {
+    const { clock, limiter } = setup({ limits })
+    const answer = await clock.until(limiter.acquire({ cost: { tokens: 10 } }))
+    if (answer.allowed) answer.permit.settle({ tokens: 1_000_000 })
+    await clock.advance(50)
+    expect(await used(limiter)).toEqual([2_000])
+  })
+
+  it('is sent again until it has arrived, and counts once all the same', async () => {
+    const { clock, limiter, faults, trips } = setup({ limits })
+    const answer = await clock.until(limiter.acquire({ cost: { tokens: 500 } }))
+    faults.push('lose-reply', 'lose-request', 'lose-reply')
+    if (answer.allowed) answer.permit.settle({ tokens: 400 })
+    await clock.until(limiter.close())
+    expect(trips.settle).toBe(4)
+    expect(await used(limiter)).toEqual([400])
+  })
+
+  it('lowers an estimate that could never be granted', async () => {
+    const { clock, limiter } = setup({ limits })
+    const answer = await clock.until(limiter.acquire({ cost: { tokens: 5_000 } }))
+    expect(answer).toMatchObject({ allowed: true, permit: { cost: { tokens: 1_000 } } })
+  })
+})
+
+describe('limits that change', () => {
+  it('are heard of by other pods with their next trip', async () => {
+    const { clock, limiter, create } = setup()
+    const other = create()
+    await clock.until(limiter.takeUpTo(4))
+    await clock.until(limiter.setLimits([{ limit: 5, windowMs: '1s' }]))
+    const asked = Array.from({ length: 10 }, () => other.acquire())
+    const answers = await clock.until(Promise.all(asked))
+    expect(answers.filter(({ allowed }) => allowed)).toHaveLength(1)
+    await clock.until(other.setLimits([{ limit: 20, windowMs: '1s' }]))
+    expect(await clock.until(limiter.takeUpTo(30))).toHaveLength(15)
+  })
+
+  it('may change for a while only', async () => {
+    const { clock, limiter } = setup()
+    await clock.until(limiter.override('requests', 2, '10s'))
+    expect(await clock.until(limiter.takeUpTo(20))).toHaveLength(2)
+    await clock.advance(11_000)
+    expect(await clock.until(limiter.takeUpTo(20))).toHaveLength(10)
+    await expect(limiter.override('tokens', 2, '1s')).rejects.toThrow("no limit on 'tokens'")
+  })
+})
+
+describe('close', () => {
+  it('refuses whoever waits or comes later, and leaves no timer', async () => {
+    const { clock, limiter } = setup()
+    await clock.until(limiter.takeUpTo(10))
+    const waiting = limiter.acquireWithin('1m').catch((error) => error.code)
+    await clock.advance(10)
+    await clock.until(limiter.close())
+    await expect(waiting).resolves.toBe('CLOSED')
+    await expect(limiter.acquire()).rejects.toMatchObject({ code: 'CLOSED' })
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('options', () => {
+  it('are refused by name', () => {
+    const wrong = (options: object) => () => setup(options as Partial<RateLimiterOptions>)
+    expect(wrong({ limits: [] })).toThrow('rateLimiter.limits: must be 1 to 16 limits')
+    expect(wrong({ limits: [{ limit: 0, windowMs: 1 }] })).toThrow('rateLimiter.limits[0].limit')
+    expect(wrong({ limits: [{ limit: 1, windowMs: 1, burst: 3 }] })).toThrow(
+      "rateLimiter.limits[0].burst: only has a meaning with algorithm 'token-bucket'",
+    )
+    expect(wrong({ store: {} })).toThrow('rateLimiter.store: must be a store')
+    expect(wrong({ jiterMs: 5 })).toThrow("did you mean 'jitterMs'?")
+  })
+})
