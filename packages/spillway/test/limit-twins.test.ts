@@ -131,7 +131,7 @@ describe('the Lua scripts', () => {
     await fc.assert(
       fc.asyncProperty(
         limits,
-        fc.array(step, { minLength: 60, maxLength: 150 }),
+        fc.array(step, { minLength: 100, maxLength: 160 }),
         async (specs, plan) => {
           await replay(specs, plan)
           steps += plan.length
@@ -159,7 +159,7 @@ describe('the Lua scripts', () => {
       requests: fc.array(request, { minLength: 1, maxLength: 8 }),
     })
     await fc.assert(
-      fc.asyncProperty(fc.array(trip, { minLength: 30, maxLength: 60 }), async (trips) => {
+      fc.asyncProperty(fc.array(trip, { minLength: 40, maxLength: 60 }), async (trips) => {
         let nowUs = START_US
         const redis = createRedisLevels(runner, createKeys(`t${histories++}-`), () => String(nowUs))
         const buckets = new Map<string, number>()
@@ -171,7 +171,7 @@ describe('the Lua scripts', () => {
           requests += each.requests.length
         }
       }),
-      { numRuns: 80 },
+      { numRuns: 120 },
     )
     expect(requests).toBeGreaterThan(10_000)
   }, 120_000)

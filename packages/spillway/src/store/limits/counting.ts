@@ -1,6 +1,6 @@
 /**
  * How each algorithm counts, as changes to a few numbers. The Lua twin of this file is
- * `redis/lua/include/counting.lua`, line by line: the same histories have to give the same replies.
+ * `redis/lua/include/counting.lua`: the same histories have to give the same replies.
  * All numbers are whole, and small enough for a double.
  */
 import type { LimitSpec } from '../limit-spec.js'

@@ -3,29 +3,33 @@
 export const SCRIPTS = {
   applyFeedback: {
     name: 'applyFeedback',
-    sha: '603ff23ae99f9d27de9e6a2b993ee658a3ffb3a4',
+    sha: 'b064af365f0c49dc8f22508892f5a507e5d44a7e',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, b = {}, f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+end
+local function open_slices(count)
+local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
+for index = #slices + 1, count.k do slices[index] = 0 end
+slices[count.n % count.k + 1] = count.c
+return slices
 end
 local function advance_slices(spec, count, now)
 local slice_us = ceil(spec.window / spec.slices)
 local length = ceil(spec.window / slice_us) + 1
 local slice = floor(now / slice_us)
-if count.w ~= slice_us or #count.b ~= length then
-count.w = slice_us
-count.b = {}
-for i = 1, length do count.b[i] = 0 end
-count.b[slice % length + 1] = count.s
-count.n = slice
+if count.w ~= slice_us or count.k ~= length then
+count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
 return count.s > 0
 end
+if slice <= count.n then return false end
+local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - count.b[passed % length + 1]
-count.b[passed % length + 1] = 0
+count.s = count.s - slices[passed % length + 1]
+slices[passed % length + 1] = 0
 end
-count.n = max(count.n, slice)
+count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now)
@@ -80,10 +84,11 @@ if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
 if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
-local length = #count.b
+local length = count.k
+local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
 for slice = max(0, count.n - length + 1), count.n do
-missing = missing - count.b[slice % length + 1]
+missing = missing - slices[slice % length + 1]
 if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
@@ -94,10 +99,7 @@ count.f = max(count.f, now) + units_to_us(spec, cost)
 return
 end
 count.s = count.s + cost
-if spec.algorithm == SLIDING then
-local index = count.n % #count.b + 1
-count.b[index] = count.b[index] + cost
-end
+if spec.algorithm == SLIDING then count.c = count.c + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -107,11 +109,13 @@ if is_bucket(spec) then
 count.f = max(now, count.f - units_to_us(spec, units))
 elseif spec.algorithm == FIXED then
 if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - #count.b and stamp <= count.n then
-local index = stamp % #count.b + 1
-local back = min(units, count.b[index])
-count.b[index] = count.b[index] - back
-count.s = count.s - back
+elseif stamp > count.n - count.k and stamp <= count.n then
+local slices = open_slices(count)
+local index = stamp % count.k + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count.s, count.c = count.s - back, slices[count.n % count.k + 1]
+count.b = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
@@ -140,7 +144,7 @@ end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
 if spec.algorithm == FIXED then return spec.window end
-return #count.b * count.w
+return count.k * count.w
 end
 local function rebase(count, back_us)
 if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
@@ -290,29 +294,33 @@ return lane.p > now and lane.p or 0`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: '269eb355db1ee75ba61d23ead38a523039821bb5',
+    sha: '6402ace86f1282cc21de09ea720c8f6e8494f6d7',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, b = {}, f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+end
+local function open_slices(count)
+local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
+for index = #slices + 1, count.k do slices[index] = 0 end
+slices[count.n % count.k + 1] = count.c
+return slices
 end
 local function advance_slices(spec, count, now)
 local slice_us = ceil(spec.window / spec.slices)
 local length = ceil(spec.window / slice_us) + 1
 local slice = floor(now / slice_us)
-if count.w ~= slice_us or #count.b ~= length then
-count.w = slice_us
-count.b = {}
-for i = 1, length do count.b[i] = 0 end
-count.b[slice % length + 1] = count.s
-count.n = slice
+if count.w ~= slice_us or count.k ~= length then
+count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
 return count.s > 0
 end
+if slice <= count.n then return false end
+local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - count.b[passed % length + 1]
-count.b[passed % length + 1] = 0
+count.s = count.s - slices[passed % length + 1]
+slices[passed % length + 1] = 0
 end
-count.n = max(count.n, slice)
+count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now)
@@ -367,10 +375,11 @@ if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
 if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
-local length = #count.b
+local length = count.k
+local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
 for slice = max(0, count.n - length + 1), count.n do
-missing = missing - count.b[slice % length + 1]
+missing = missing - slices[slice % length + 1]
 if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
@@ -381,10 +390,7 @@ count.f = max(count.f, now) + units_to_us(spec, cost)
 return
 end
 count.s = count.s + cost
-if spec.algorithm == SLIDING then
-local index = count.n % #count.b + 1
-count.b[index] = count.b[index] + cost
-end
+if spec.algorithm == SLIDING then count.c = count.c + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -394,11 +400,13 @@ if is_bucket(spec) then
 count.f = max(now, count.f - units_to_us(spec, units))
 elseif spec.algorithm == FIXED then
 if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - #count.b and stamp <= count.n then
-local index = stamp % #count.b + 1
-local back = min(units, count.b[index])
-count.b[index] = count.b[index] - back
-count.s = count.s - back
+elseif stamp > count.n - count.k and stamp <= count.n then
+local slices = open_slices(count)
+local index = stamp % count.k + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count.s, count.c = count.s - back, slices[count.n % count.k + 1]
+count.b = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
@@ -427,7 +435,7 @@ end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
 if spec.algorithm == FIXED then return spec.window end
-return #count.b * count.w
+return count.k * count.w
 end
 local function rebase(count, back_us)
 if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
@@ -627,29 +635,33 @@ return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: '5f7c4ec84a9d19fe3ad29709a4974f768241a2b0',
+    sha: '44d68e3d2bd65d625ce1dc7ce538d86a427686a4',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, b = {}, f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+end
+local function open_slices(count)
+local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
+for index = #slices + 1, count.k do slices[index] = 0 end
+slices[count.n % count.k + 1] = count.c
+return slices
 end
 local function advance_slices(spec, count, now)
 local slice_us = ceil(spec.window / spec.slices)
 local length = ceil(spec.window / slice_us) + 1
 local slice = floor(now / slice_us)
-if count.w ~= slice_us or #count.b ~= length then
-count.w = slice_us
-count.b = {}
-for i = 1, length do count.b[i] = 0 end
-count.b[slice % length + 1] = count.s
-count.n = slice
+if count.w ~= slice_us or count.k ~= length then
+count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
 return count.s > 0
 end
+if slice <= count.n then return false end
+local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - count.b[passed % length + 1]
-count.b[passed % length + 1] = 0
+count.s = count.s - slices[passed % length + 1]
+slices[passed % length + 1] = 0
 end
-count.n = max(count.n, slice)
+count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now)
@@ -704,10 +716,11 @@ if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
 if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
-local length = #count.b
+local length = count.k
+local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
 for slice = max(0, count.n - length + 1), count.n do
-missing = missing - count.b[slice % length + 1]
+missing = missing - slices[slice % length + 1]
 if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
@@ -718,10 +731,7 @@ count.f = max(count.f, now) + units_to_us(spec, cost)
 return
 end
 count.s = count.s + cost
-if spec.algorithm == SLIDING then
-local index = count.n % #count.b + 1
-count.b[index] = count.b[index] + cost
-end
+if spec.algorithm == SLIDING then count.c = count.c + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -731,11 +741,13 @@ if is_bucket(spec) then
 count.f = max(now, count.f - units_to_us(spec, units))
 elseif spec.algorithm == FIXED then
 if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - #count.b and stamp <= count.n then
-local index = stamp % #count.b + 1
-local back = min(units, count.b[index])
-count.b[index] = count.b[index] - back
-count.s = count.s - back
+elseif stamp > count.n - count.k and stamp <= count.n then
+local slices = open_slices(count)
+local index = stamp % count.k + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count.s, count.c = count.s - back, slices[count.n % count.k + 1]
+count.b = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
@@ -764,7 +776,7 @@ end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
 if spec.algorithm == FIXED then return spec.window end
-return #count.b * count.w
+return count.k * count.w
 end
 local function rebase(count, back_us)
 if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
@@ -914,7 +926,7 @@ return 1`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: '55daae9b0271a22e37d6a666f7b8407d18a25a55',
+    sha: '2a06d900a9c743ab1c34a924cdd252dd6843d94d',
     text: `local last = redis.call('GET', KEYS[3])
 local sequence = tonumber(ARGV[4 + 7 * tonumber(ARGV[3])])
 if last and tonumber(last) >= sequence then return 0 end
@@ -922,25 +934,29 @@ redis.call('SET', KEYS[3], string.format('%.0f', sequence), 'PX', 600000)
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, b = {}, f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+end
+local function open_slices(count)
+local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
+for index = #slices + 1, count.k do slices[index] = 0 end
+slices[count.n % count.k + 1] = count.c
+return slices
 end
 local function advance_slices(spec, count, now)
 local slice_us = ceil(spec.window / spec.slices)
 local length = ceil(spec.window / slice_us) + 1
 local slice = floor(now / slice_us)
-if count.w ~= slice_us or #count.b ~= length then
-count.w = slice_us
-count.b = {}
-for i = 1, length do count.b[i] = 0 end
-count.b[slice % length + 1] = count.s
-count.n = slice
+if count.w ~= slice_us or count.k ~= length then
+count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
 return count.s > 0
 end
+if slice <= count.n then return false end
+local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - count.b[passed % length + 1]
-count.b[passed % length + 1] = 0
+count.s = count.s - slices[passed % length + 1]
+slices[passed % length + 1] = 0
 end
-count.n = max(count.n, slice)
+count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now)
@@ -995,10 +1011,11 @@ if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
 if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
-local length = #count.b
+local length = count.k
+local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
 for slice = max(0, count.n - length + 1), count.n do
-missing = missing - count.b[slice % length + 1]
+missing = missing - slices[slice % length + 1]
 if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
@@ -1009,10 +1026,7 @@ count.f = max(count.f, now) + units_to_us(spec, cost)
 return
 end
 count.s = count.s + cost
-if spec.algorithm == SLIDING then
-local index = count.n % #count.b + 1
-count.b[index] = count.b[index] + cost
-end
+if spec.algorithm == SLIDING then count.c = count.c + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -1022,11 +1036,13 @@ if is_bucket(spec) then
 count.f = max(now, count.f - units_to_us(spec, units))
 elseif spec.algorithm == FIXED then
 if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - #count.b and stamp <= count.n then
-local index = stamp % #count.b + 1
-local back = min(units, count.b[index])
-count.b[index] = count.b[index] - back
-count.s = count.s - back
+elseif stamp > count.n - count.k and stamp <= count.n then
+local slices = open_slices(count)
+local index = stamp % count.k + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count.s, count.c = count.s - back, slices[count.n % count.k + 1]
+count.b = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
@@ -1055,7 +1071,7 @@ end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
 if spec.algorithm == FIXED then return spec.window end
-return #count.b * count.w
+return count.k * count.w
 end
 local function rebase(count, back_us)
 if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
@@ -1183,29 +1199,33 @@ return 1`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: '38294a73e932b1d33fa0108e0ad485f41cddcc4c',
+    sha: '6d5bace279a61b84babeb26244e7885250da994b',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, b = {}, f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+end
+local function open_slices(count)
+local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
+for index = #slices + 1, count.k do slices[index] = 0 end
+slices[count.n % count.k + 1] = count.c
+return slices
 end
 local function advance_slices(spec, count, now)
 local slice_us = ceil(spec.window / spec.slices)
 local length = ceil(spec.window / slice_us) + 1
 local slice = floor(now / slice_us)
-if count.w ~= slice_us or #count.b ~= length then
-count.w = slice_us
-count.b = {}
-for i = 1, length do count.b[i] = 0 end
-count.b[slice % length + 1] = count.s
-count.n = slice
+if count.w ~= slice_us or count.k ~= length then
+count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
 return count.s > 0
 end
+if slice <= count.n then return false end
+local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - count.b[passed % length + 1]
-count.b[passed % length + 1] = 0
+count.s = count.s - slices[passed % length + 1]
+slices[passed % length + 1] = 0
 end
-count.n = max(count.n, slice)
+count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now)
@@ -1260,10 +1280,11 @@ if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
 if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
-local length = #count.b
+local length = count.k
+local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
 for slice = max(0, count.n - length + 1), count.n do
-missing = missing - count.b[slice % length + 1]
+missing = missing - slices[slice % length + 1]
 if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
@@ -1274,10 +1295,7 @@ count.f = max(count.f, now) + units_to_us(spec, cost)
 return
 end
 count.s = count.s + cost
-if spec.algorithm == SLIDING then
-local index = count.n % #count.b + 1
-count.b[index] = count.b[index] + cost
-end
+if spec.algorithm == SLIDING then count.c = count.c + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -1287,11 +1305,13 @@ if is_bucket(spec) then
 count.f = max(now, count.f - units_to_us(spec, units))
 elseif spec.algorithm == FIXED then
 if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - #count.b and stamp <= count.n then
-local index = stamp % #count.b + 1
-local back = min(units, count.b[index])
-count.b[index] = count.b[index] - back
-count.s = count.s - back
+elseif stamp > count.n - count.k and stamp <= count.n then
+local slices = open_slices(count)
+local index = stamp % count.k + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count.s, count.c = count.s - back, slices[count.n % count.k + 1]
+count.b = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
@@ -1320,7 +1340,7 @@ end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
 if spec.algorithm == FIXED then return spec.window end
-return #count.b * count.w
+return count.k * count.w
 end
 local function rebase(count, back_us)
 if count.r > 0 then count.f = count.f - back_us else count.w = 0 end

@@ -1,29 +1,36 @@
--- How each algorithm counts. Twin of store/limits/counting.ts, line by line.
--- spec: { id, algorithm, limit, window, slices, burst, vendor }; count: { n, s, w, b, f, r }
+-- How each algorithm counts. Twin of store/limits/counting.ts.
+-- spec: { id, algorithm, limit, window, slices, burst, vendor }; count: { n, s, w, c, k, b, f, r }
+-- Unlike there, the slices (b, k of them) stay packed inside the state, and the newest one (c) is
+-- kept beside them: most trips touch no other, and need not unpack the rest.
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
 local function empty_count()
-  return { n = 0, s = 0, w = 0, b = {}, f = 0, r = 0 }
+  return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+end
+
+local function open_slices(count)
+  local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
+  for index = #slices + 1, count.k do slices[index] = 0 end
+  slices[count.n % count.k + 1] = count.c
+  return slices
 end
 
 local function advance_slices(spec, count, now)
   local slice_us = ceil(spec.window / spec.slices)
   local length = ceil(spec.window / slice_us) + 1
   local slice = floor(now / slice_us)
-  if count.w ~= slice_us or #count.b ~= length then
-    count.w = slice_us
-    count.b = {}
-    for i = 1, length do count.b[i] = 0 end
-    count.b[slice % length + 1] = count.s
-    count.n = slice
+  if count.w ~= slice_us or count.k ~= length then
+    count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
     return count.s > 0
   end
+  if slice <= count.n then return false end
+  local slices = open_slices(count)
   for passed = max(count.n, slice - length) + 1, slice do
-    count.s = count.s - count.b[passed % length + 1]
-    count.b[passed % length + 1] = 0
+    count.s = count.s - slices[passed % length + 1]
+    slices[passed % length + 1] = 0
   end
-  count.n = max(count.n, slice)
+  count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
   return false
 end
 
@@ -86,10 +93,11 @@ local function wait_us(spec, count, now, cost)
     return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
   end
   if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
-  local length = #count.b
+  local length = count.k
+  local slices = open_slices(count)
   local missing = count.s + cost - spec.limit
   for slice = max(0, count.n - length + 1), count.n do
-    missing = missing - count.b[slice % length + 1]
+    missing = missing - slices[slice % length + 1]
     if missing <= 0 then return (slice + length) * count.w - now end
   end
   return spec.window
@@ -101,10 +109,7 @@ local function charge(spec, count, now, cost)
     return
   end
   count.s = count.s + cost
-  if spec.algorithm == SLIDING then
-    local index = count.n % #count.b + 1
-    count.b[index] = count.b[index] + cost
-  end
+  if spec.algorithm == SLIDING then count.c = count.c + cost end
 end
 
 local function stamp_of(spec, count)
@@ -116,11 +121,13 @@ local function refund(spec, count, now, stamp, units)
     count.f = max(now, count.f - units_to_us(spec, units))
   elseif spec.algorithm == FIXED then
     if stamp == count.n then count.s = max(0, count.s - units) end
-  elseif stamp > count.n - #count.b and stamp <= count.n then
-    local index = stamp % #count.b + 1
-    local back = min(units, count.b[index])
-    count.b[index] = count.b[index] - back
-    count.s = count.s - back
+  elseif stamp > count.n - count.k and stamp <= count.n then
+    local slices = open_slices(count)
+    local index = stamp % count.k + 1
+    local back = min(units, slices[index])
+    slices[index] = slices[index] - back
+    count.s, count.c = count.s - back, slices[count.n % count.k + 1]
+    count.b = cmsgpack.pack(slices)
   end
 end
 
@@ -153,7 +160,7 @@ end
 local function life_us(spec, count, now)
   if is_bucket(spec) then return max(0, count.f - now) end
   if spec.algorithm == FIXED then return spec.window end
-  return #count.b * count.w
+  return count.k * count.w
 end
 
 local function rebase(count, back_us)

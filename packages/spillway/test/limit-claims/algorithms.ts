@@ -1,0 +1,86 @@
+/** What each algorithm promises, to many pods that ask at once. */
+import type { SharedLimit } from 'spillway/shared'
+import { describe, expect, it } from 'vitest'
+import {
+  askTogether,
+  createVendor,
+  type Fleet,
+  grantedMs,
+  LONG_MS,
+  permitOf,
+  usedOf,
+} from './fleet.js'
+
+/** As the store counts: a window of 200 ms, and as much for the way to the vendor. */
+const WINDOW_MS = 400
+const SHORT = { windowMs: 200, jitterMs: 200 }
+
+export function claimAlgorithms(fleet: Fleet): void {
+  /** When the store let each of so many calls through that four pods want to make now. */
+  async function grantTimes(limit: Partial<SharedLimit>, calls: number): Promise<number[]> {
+    const { windowMs, jitterMs } = SHORT
+    const pod = createVendor(fleet, { jitterMs, limits: [{ limit: 10, windowMs, ...limit }] })
+    const pods = [pod(), pod(), pod(), pod()]
+    const asked = Array.from({ length: calls }, (_, call) =>
+      pods[call % pods.length]!.acquireWithin('30s'),
+    )
+    const answers = await fleet.until(Promise.all(asked))
+    return answers.map((answer) => grantedMs(permitOf(answer))).sort((a, b) => a - b)
+  }
+
+  describe.each([
+    { algorithm: 'sliding-window', passes: 10 },
+    { algorithm: 'token-bucket', passes: 10 },
+    { algorithm: 'token-bucket', burst: 4, passes: 4 },
+    { algorithm: 'leaky-bucket', passes: 1 },
+    { algorithm: 'fixed-window', passes: 10 },
+  ] as const)('$algorithm that lets $passes pass at once', ({ passes, ...limit }) => {
+    it('lets exactly so many of forty pods pass, and charges nobody else', async () => {
+      const pod = createVendor(fleet, { limits: [{ limit: 10, windowMs: LONG_MS, ...limit }] })
+      const answers = await askTogether(pod, 40)
+      const refusals = answers.filter(({ allowed }) => !allowed)
+      expect(refusals).toHaveLength(40 - passes)
+      for (const refusal of refusals) {
+        expect(refusal).toMatchObject({ paused: false, retryAfterMs: expect.any(Number) })
+        expect(refusal).not.toMatchObject({ retryAfterMs: 0 })
+      }
+      expect(await usedOf(pod)).toEqual({ requests: passes })
+    })
+  })
+
+  it('never grants more than a sliding window holds, wherever the window is laid', async () => {
+    const atMs = await grantTimes({ algorithm: 'sliding-window' }, 40)
+    for (let last = 10; last < atMs.length; last++) {
+      expect(atMs[last]! - atMs[last - 10]!).toBeGreaterThanOrEqual(WINDOW_MS)
+    }
+  })
+
+  it('gives a burst from a token bucket and from then on a steady rate', async () => {
+    const atMs = await grantTimes({ algorithm: 'token-bucket', burst: 4 }, 16)
+    const beatMs = WINDOW_MS / 10
+    for (const [first, fromMs] of atMs.entries()) {
+      for (let last = first; last < atMs.length; last++) {
+        const passed = last - first + 1
+        expect(passed).toBeLessThanOrEqual(4 + (atMs[last]! - fromMs) / beatMs)
+      }
+    }
+  })
+
+  it('never lets two through a leaky bucket closer together than one beat', async () => {
+    const atMs = await grantTimes({ algorithm: 'leaky-bucket' }, 8)
+    for (let next = 1; next < atMs.length; next++) {
+      expect(atMs[next]! - atMs[next - 1]!).toBeGreaterThanOrEqual(WINDOW_MS / 10)
+    }
+  })
+
+  it('counts a fixed window from edge to edge', async () => {
+    const atMs = await grantTimes({ algorithm: 'fixed-window' }, 25)
+    const passed = new Map<number, number>()
+    for (const ms of atMs) {
+      const window = Math.floor(ms / WINDOW_MS)
+      passed.set(window, (passed.get(window) ?? 0) + 1)
+    }
+    expect(passed.size).toBeGreaterThanOrEqual(3)
+    for (const count of passed.values()) expect(count).toBeLessThanOrEqual(10)
+  })
+}

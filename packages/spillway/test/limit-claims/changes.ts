@@ -1,0 +1,202 @@
+/** Limits that change while pods run. */
+import type { RateLimiter, SharedLimit } from 'spillway/shared'
+import { describe, expect, it } from 'vitest'
+import {
+  createVendor,
+  type Fleet,
+  grantedMs,
+  LONG_MS,
+  passing,
+  permitOf,
+  take,
+  usedOf,
+} from './fleet.js'
+
+/** The most of these times that lie in any window of this length. */
+function mostWithin(timesMs: readonly number[], windowMs: number): number {
+  const sorted = timesMs.toSorted((a, b) => a - b)
+  let start = 0
+  let most = 0
+  for (const [index, ms] of sorted.entries()) {
+    while (ms - sorted[start]! >= windowMs) start++
+    most = Math.max(most, index - start + 1)
+  }
+  return most
+}
+
+export function claimChanges(fleet: Fleet): void {
+  const windowMs = LONG_MS
+  const tokens = (count: number) => ({ cost: { tokens: count } })
+  const ofTokens = (limit: number, more: Partial<SharedLimit> = {}) =>
+    createVendor(fleet, { limits: [{ unit: 'tokens', limit, windowMs, ...more }] })
+
+  describe.each(['sliding-window', 'token-bucket', 'fixed-window'] as const)(
+    'setLimits on a %s',
+    (algorithm) => {
+      const limits = (limit: number): SharedLimit[] => [{ limit, windowMs, algorithm }]
+
+      it('is obeyed by pods that were not told, and what counted goes on counting', async () => {
+        const pod = createVendor(fleet, { limits: limits(10) })
+        const [one, other] = [pod(), pod()]
+        await other.takeUpTo(4)
+        await one.setLimits(limits(5))
+        expect(await fleet.answered(other.acquire())).toMatchObject({ allowed: true })
+        expect(await passing(pod, 9)).toBe(0)
+        expect(await usedOf(pod)).toEqual({ requests: 5 })
+        await other.setLimits(limits(20))
+        expect(await passing(pod, 30)).toBe(15)
+        expect((await one.figures()).limits).toEqual([
+          { id: 'requests', limit: 20, used: 20, remaining: 0 },
+        ])
+      })
+    },
+  )
+
+  it('halves and doubles a limit under load, and every pod keeps to it', async () => {
+    const WINDOW_MS = 300
+    const limits = (limit: number): SharedLimit[] => [{ limit, windowMs: 150 }]
+    const pod = createVendor(fleet, { jitterMs: 150, limits: limits(20) })
+    const grants: number[] = []
+    let running = true
+    const load = async (caller: RateLimiter) => {
+      while (running && grants.length < 10_000) {
+        grants.push(grantedMs(permitOf(await caller.acquireWithin('10s'))))
+      }
+    }
+    const callers = [pod(), pod(), pod()].flatMap((each) => Array.from({ length: 20 }, () => each))
+    const calling = Promise.all(callers.map(load))
+    const boss = pod()
+    /** Between these two times of the store, more or less, the limit changed. */
+    const change = async (limit: number) => {
+      const beforeMs = Math.max(...grants)
+      await boss.setLimits(limits(limit))
+      const afterMs = Math.max(...grants)
+      await fleet.sleep(3.5 * WINDOW_MS)
+      return { beforeMs, afterMs }
+    }
+    await fleet.sleep(WINDOW_MS / 2)
+    const halved = await change(10)
+    const doubled = await change(40)
+    running = false
+    await fleet.until(calling)
+
+    const most = (fromMs: number, toMs: number) =>
+      mostWithin(
+        grants.filter((ms) => ms >= fromMs && ms <= toMs),
+        WINDOW_MS,
+      )
+    // A pod may have been idle for most of a window when the limit changed.
+    const lagMs = 1.5 * WINDOW_MS
+    expect(most(0, halved.beforeMs)).toBe(20)
+    const half = most(halved.afterMs + lagMs, doubled.beforeMs)
+    expect(half).toBeLessThanOrEqual(10)
+    expect(half).toBeGreaterThan(5)
+    const twice = most(doubled.afterMs, Number.POSITIVE_INFINITY)
+    expect(twice).toBeLessThanOrEqual(40)
+    expect(twice).toBeGreaterThan(20)
+  })
+
+  it('keeps what counted when a window gets longer or shorter', async () => {
+    const pod = ofTokens(10)
+    await take(pod(), tokens(7))
+    await pod().setLimits([{ unit: 'tokens', limit: 10, windowMs: windowMs / 2 }])
+    expect(await usedOf(pod)).toEqual({ tokens: 7 })
+    expect(await passing(pod, 9, tokens(1))).toBe(3)
+    await pod().setLimits([{ unit: 'tokens', limit: 10, windowMs }])
+    expect(await usedOf(pod)).toEqual({ tokens: 10 })
+  })
+
+  it.fails('lowers an estimate to a limit that was lowered while it waited', async () => {
+    const pod = createVendor(fleet, {
+      jitterMs: 200,
+      limits: [{ unit: 'tokens', limit: 10, windowMs: 200 }],
+    })
+    const one = pod()
+    await take(one, tokens(10))
+    const waiting = one.acquireWithin('1.5s', tokens(10))
+    await fleet.sleep(20)
+    await pod().setLimits([{ unit: 'tokens', limit: 5, windowMs: 200 }])
+    expect(await fleet.until(waiting)).toMatchObject({ allowed: true })
+  })
+
+  it.fails('goes on with those who wait when a limit is added', async () => {
+    const short = { windowMs: 200 }
+    const pod = createVendor(fleet, { jitterMs: 200, limits: [{ limit: 1, ...short }] })
+    const one = pod()
+    await take(one)
+    const waiting = one.acquireWithin('1.5s')
+    await fleet.sleep(20)
+    await one.setLimits([
+      { limit: 1, ...short },
+      { unit: 'tokens', limit: 100, ...short },
+    ])
+    expect(await fleet.until(waiting)).toMatchObject({ allowed: true })
+  })
+
+  it.fails('settles permits of earlier limits on the limits they were booked on', async () => {
+    const requests = { limit: 10, windowMs }
+    const ofUnit = { unit: 'tokens', limit: 100, windowMs }
+    const pod = createVendor(fleet, { limits: [requests, ofUnit] })
+    const one = pod()
+    const permit = await take(one, tokens(50))
+    await one.setLimits([ofUnit, requests])
+    permit.settle({ tokens: 10 })
+    await one.close()
+    expect(await usedOf(pod)).toEqual({ requests: 1, tokens: 10 })
+  })
+
+  it.fails('lets pods pass whose windows differ, as those of two releases do', async () => {
+    const ofWindow = (ms: number) => ({ limits: [{ limit: 1, windowMs: ms }] })
+    const pod = createVendor(fleet, { jitterMs: 100, ...ofWindow(200) })
+    const [old, young] = [pod(), pod(ofWindow(250))]
+    await take(old)
+    const answers = await fleet.until(
+      Promise.all([old.acquireWithin('1.5s'), young.acquireWithin('1.5s')]),
+    )
+    expect(answers.map(({ allowed }) => allowed)).toContain(true)
+  })
+
+  describe('override', () => {
+    it('holds for every pod, and ends by itself', async () => {
+      const pod = ofTokens(10)
+      await take(pod(), tokens(2))
+      await pod().override('tokens', 4, 800)
+      expect(await passing(pod, 9, tokens(1))).toBe(2)
+      expect((await pod().figures()).limits).toMatchObject([{ limit: 4, remaining: 0 }])
+      await fleet.sleep(850)
+      expect((await pod().figures()).limits).toMatchObject([{ limit: 10, remaining: 6 }])
+      expect(await passing(pod, 9, tokens(1))).toBe(6)
+    })
+
+    it('may give more than the limit, and ends when told to', async () => {
+      const pod = ofTokens(5)
+      const one = pod()
+      await one.override('tokens', 8, '10m')
+      expect(await passing(pod, 20, tokens(1))).toBe(8)
+      await one.override('tokens', 8, 0)
+      expect((await pod().figures()).limits).toEqual([
+        { id: 'tokens', limit: 5, used: 8, remaining: 0 },
+      ])
+    })
+
+    it('outlives a change of the limits', async () => {
+      const pod = ofTokens(10)
+      await pod().override('tokens', 3, '10m')
+      await pod().setLimits([{ unit: 'tokens', limit: 20, windowMs }])
+      expect(await passing(pod, 9, tokens(1))).toBe(3)
+      await pod().override('tokens', 3, 0)
+      expect(await passing(pod, 30, tokens(1))).toBe(17)
+    })
+
+    it.fails('lowers estimates above it, too', async () => {
+      const pod = ofTokens(10)
+      await pod().override('tokens', 4, '10m')
+      expect(await pod().acquire(tokens(10))).toMatchObject({ allowed: true })
+      expect(await usedOf(pod)).toEqual({ tokens: 4 })
+    })
+
+    it('names the limits there are when asked for one that is not', async () => {
+      await expect(ofTokens(10)().override('token', 4, '10m')).rejects.toThrow('known: tokens')
+    })
+  })
+}

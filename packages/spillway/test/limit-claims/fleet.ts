@@ -1,0 +1,175 @@
+/**
+ * What the claims about limits are made on: pods that share a store, and the time they live in. With
+ * the memory store that time is virtual and everything is exact; with Redis both are real.
+ */
+import { systemClock } from 'spillway'
+import { type RedisStore, redisStore } from 'spillway/redis'
+import {
+  type Acquisition,
+  createRateLimiter,
+  memoryStore,
+  type Permit,
+  type RateLimiter,
+  type RateLimiterOptions,
+  type Store,
+} from 'spillway/shared'
+import { type Clock, createVirtualClock, sleep } from 'spillway/testing'
+import { it, onTestFinished, vi } from 'vitest'
+import { type RedisServer, startRedis } from '../redis-server.js'
+
+/** Long enough never to end within a test. */
+export const LONG_MS = 3_600_000
+/** A trip that takes longer than this fails a test; windows are longer by as much. */
+export const JITTER_MS = 1_000
+
+/** The longest it may take a server to answer. */
+const ANSWER_MS = 1_000
+
+export interface Fleet {
+  readonly kind: 'memory' | 'redis'
+  readonly clock: Clock
+  start(): Promise<void>
+  stop(): Promise<void>
+  /** A store, as one more pod would have it: all of them hold the same. */
+  store(): Store
+  sleep(ms: number): Promise<void>
+  /** Lets time pass until the promise is settled. */
+  until<T>(promise: Promise<T>): Promise<T>
+  /** For what must not wait for anything but the store: fails if it does. */
+  answered<T>(promise: Promise<T>): Promise<T>
+  /** Sends the server a command, if there is one. */
+  send(...command: string[]): Promise<unknown>
+}
+
+export function createMemoryFleet(): Fleet {
+  const clock = createVirtualClock()
+  const store = memoryStore({ clock })
+  return {
+    kind: 'memory',
+    clock,
+    start: async () => {},
+    stop: async () => {},
+    store: () => store,
+    sleep: (ms) => clock.advance(ms),
+    until: (promise) => clock.until(promise),
+    answered: (promise) => Promise.race([promise, clock.settle().then(complain)]),
+    send: async () => undefined,
+  }
+}
+
+export function createRedisFleet(): Fleet {
+  let server: RedisServer
+  let stores: RedisStore[] = []
+  let pods = 0
+  return {
+    kind: 'redis',
+    clock: systemClock,
+    async start() {
+      server = await startRedis()
+      stores = [1, 2, 3].map(() => redisStore({ url: server.url, commandTimeoutMs: 5_000 }))
+      await vi.waitUntil(() => stores.every(({ ready }) => ready), { timeout: 5_000 })
+    },
+    async stop() {
+      await Promise.all(stores.map((store) => store.close()))
+      await server.stop()
+    },
+    store: () => stores[pods++ % stores.length] as RedisStore,
+    sleep: (ms) => sleep(systemClock, ms),
+    until: (promise) => promise,
+    answered: (promise) => Promise.race([promise, sleep(systemClock, ANSWER_MS).then(complain)]),
+    send: (...command) => server.send(...command),
+  }
+}
+
+/** A store whose answers to some of the calls for permits take so long to arrive. */
+export function slowStore(fleet: Fleet, delaysMs: number[]): Store {
+  const { limits, levels, close } = fleet.store()
+  const slow: Store['limits'] = {
+    ...limits,
+    async take(request) {
+      const reply = await limits.take(request)
+      const delayMs = delaysMs.shift() ?? 0
+      if (delayMs > 0) await sleep(fleet.clock, delayMs)
+      return reply
+    },
+  }
+  return { limits: slow, levels, close }
+}
+
+function complain(): never {
+  throw new Error('there was no answer')
+}
+
+type VendorOptions = Omit<RateLimiterOptions, 'store' | 'name'> &
+  Partial<Pick<RateLimiterOptions, 'store' | 'name'>>
+
+let vendors = 0
+
+/** A vendor nobody has called yet. Each call of the function makes one more pod that calls it. */
+export function createVendor(fleet: Fleet, options: VendorOptions) {
+  const name = `vendor-${++vendors}`
+  return (own: Partial<VendorOptions> = {}): RateLimiter => {
+    const { clock } = fleet
+    const store = own.store ?? fleet.store()
+    const pod = createRateLimiter({ name, jitterMs: JITTER_MS, clock, ...options, ...own, store })
+    onTestFinished(() => pod.close())
+    return pod
+  }
+}
+
+/** For claims that do not hold yet where the store takes its time to answer. */
+export function itFailsRemotely(fleet: Fleet): typeof it.fails {
+  return fleet.kind === 'redis' ? it.fails : it
+}
+
+/** So many pods ask at once, each for itself. */
+export function askTogether(
+  pod: () => RateLimiter,
+  pods: number,
+  ...options: Parameters<RateLimiter['acquire']>
+): Promise<Acquisition[]> {
+  return Promise.all(Array.from({ length: pods }, () => pod().acquire(...options)))
+}
+
+/** How many of so many pods that ask at once are let through. */
+export async function passing(...args: Parameters<typeof askTogether>): Promise<number> {
+  return (await askTogether(...args)).filter(({ allowed }) => allowed).length
+}
+
+export function permitOf(acquisition: Acquisition): Permit {
+  if (!acquisition.allowed) throw new Error(`refused: ${JSON.stringify(acquisition)}`)
+  return acquisition.permit
+}
+
+/** Takes a permit that has to be there. */
+export async function take(
+  pod: RateLimiter,
+  ...options: Parameters<RateLimiter['acquire']>
+): Promise<Permit> {
+  return permitOf(await pod.acquire(...options))
+}
+
+/** Whether it still waits, a moment from now. */
+export async function isWaiting(fleet: Fleet, promise: Promise<unknown>): Promise<boolean> {
+  let waiting = true
+  const note = () => {
+    waiting = false
+  }
+  promise.then(note, note)
+  await fleet.sleep(30)
+  return waiting
+}
+
+/** When the store granted it, in milliseconds of the store's time. */
+export function grantedMs(permit: Permit): number {
+  return (permit as Permit & { grantedUs: number }).grantedUs / 1_000
+}
+
+/** Units used of each limit, by its name, as a pod sees them that has not asked for anything. */
+export async function usedOf(
+  pod: () => RateLimiter,
+  ...options: Parameters<RateLimiter['figures']>
+): Promise<Record<string, number>> {
+  const { limits } = await pod().figures(...options)
+  return Object.fromEntries(limits.map(({ id, used }) => [id, used]))
+}

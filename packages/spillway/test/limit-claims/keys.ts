@@ -1,0 +1,103 @@
+/** What is stored: under names that do not meet, and never for ever. */
+import { describe, expect, it } from 'vitest'
+import {
+  createVendor,
+  type Fleet,
+  itFailsRemotely,
+  JITTER_MS,
+  LONG_MS,
+  passing,
+  take,
+} from './fleet.js'
+
+const NAMES = [
+  'a',
+  'a:b',
+  'a:b:c',
+  '{a}',
+  'a{b}',
+  'a}b{',
+  '{',
+  '}',
+  '{}',
+  ':',
+  'a b',
+  'a  b',
+  'a%20b',
+  '%7b',
+  'a\nb',
+  'l:a',
+  'default',
+  'ü漢😀',
+]
+
+const DAY_MS = 86_400_000
+const SEQUENCE_MS = 600_000
+const REPORTS_MS = 120_000
+/** Everything lives a second longer than it means something. */
+const MARGIN_MS = 1_001
+
+export function claimKeys(fleet: Fleet): void {
+  describe('names', () => {
+    it('never meet, whatever they are made of', async () => {
+      const limits = [{ limit: 1, windowMs: LONG_MS }]
+      const pods = NAMES.map((name) => createVendor(fleet, { name, limits }))
+      for (const pod of pods) {
+        for (const lane of NAMES) expect(await passing(pod, 1, { lane })).toBe(1)
+      }
+      for (const pod of pods) {
+        for (const lane of NAMES) expect(await passing(pod, 1, { lane })).toBe(0)
+      }
+    })
+
+    itFailsRemotely(fleet)('are told apart by their white space', async () => {
+      const limits = [{ limit: 1, windowMs: LONG_MS }]
+      const lanes = ['x 03', 'x\u2003']
+      const pod = createVendor(fleet, { limits })
+      for (const lane of lanes) expect(await passing(pod, 1, { lane })).toBe(1)
+    })
+  })
+
+  describe.runIf(fleet.kind === 'redis')('keys', () => {
+    /** Every key there is, with the milliseconds it has left. */
+    const allKeys = async () => {
+      const script = `
+        local found = {}
+        for _, key in ipairs(redis.call('KEYS', '*')) do
+          found[#found + 1] = { key, redis.call('PTTL', key) }
+        end
+        return found`
+      return (await fleet.send('EVAL', script, '0')) as [key: string, leftMs: number][]
+    }
+
+    it('hold one hash tag, the vendor’s', async () => {
+      const keys = await allKeys()
+      expect(keys.length).toBeGreaterThan(NAMES.length)
+      for (const [key] of keys) expect(key).toMatch(/^sw1:\{[^{}]+\}:[^{}]+$/)
+    })
+
+    it('end when what they hold means nothing any more', async () => {
+      const pod = createVendor(fleet, { limits: [{ limit: 5, windowMs: LONG_MS }] })
+      const one = pod()
+      const permit = await take(one)
+      permit.refund()
+      await one.setLimits([{ limit: 6, windowMs: LONG_MS }])
+      await one.close()
+      const longest = {
+        // A token bucket in debt is full again after two windows, others are empty after one.
+        l: (LONG_MS + JITTER_MS) * 2,
+        g: DAY_MS,
+        q: SEQUENCE_MS,
+        r: REPORTS_MS,
+      }
+      const kinds = new Set<string>()
+      for (const [key, leftMs] of await allKeys()) {
+        const kind = /\}:([lgqr])(?:$|:)/.exec(key)?.[1] as keyof typeof longest
+        kinds.add(kind)
+        expect(leftMs, key).toBeGreaterThanOrEqual(0)
+        expect(leftMs, key).toBeLessThanOrEqual(longest[kind] + MARGIN_MS)
+      }
+      expect([...kinds].sort()).toEqual(['g', 'l', 'q', 'r'])
+    })
+  })
+}

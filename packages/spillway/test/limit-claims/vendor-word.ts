@@ -1,0 +1,221 @@
+/** Pauses, by hand and because a vendor's answer asked for one. */
+import type { Permit, RateLimiter, RateLimiterOptions } from 'spillway/shared'
+import { describe, expect, it } from 'vitest'
+import { createVendor, type Fleet, LONG_MS, passing, take, usedOf } from './fleet.js'
+
+export function claimVendorWord(fleet: Fleet): void {
+  const create = (options: Partial<RateLimiterOptions> = {}) =>
+    createVendor(fleet, { limits: [{ limit: 100, windowMs: LONG_MS }], ...options })
+
+  /** How long a lane is paused; told by a pod that has not heard of it. */
+  const pausedMs = async (pod: () => RateLimiter, lane = 'default') =>
+    (await pod().figures({ lane })).pausedMs
+
+  /** Paused for so long a moment ago: a little of it may have passed. */
+  const expectPause = async (pod: () => RateLimiter, ms: number) => {
+    const paused = await pausedMs(pod)
+    expect(paused).toBeLessThanOrEqual(ms)
+    expect(paused).toBeGreaterThan(ms / 2)
+  }
+
+  const throttled = (headers: object = {}) => ({ status: 429, headers })
+
+  describe('pauseFor', () => {
+    it('stops every pod, and says so', async () => {
+      const pod = create()
+      await pod().pauseFor('10s')
+      const answer = await pod().acquire()
+      expect(answer).toMatchObject({ allowed: false, paused: true })
+      const { retryAfterMs } = answer as { retryAfterMs: number }
+      expect(retryAfterMs).toBeGreaterThan(5_000)
+      expect(retryAfterMs).toBeLessThanOrEqual(10_000)
+      expect(await usedOf(pod)).toEqual({ requests: 0 })
+    })
+
+    it('ends by itself, and lets those through who waited for its end', async () => {
+      const pod = create()
+      const startMs = fleet.clock.now()
+      await pod().pauseFor(300)
+      const answers = [1, 2, 3].map(() => pod().acquireWithin('10s'))
+      for (const answer of answers) {
+        expect(await fleet.until(answer)).toMatchObject({ allowed: true })
+      }
+      expect(fleet.clock.now() - startMs).toBeGreaterThanOrEqual(300)
+      expect(await pausedMs(pod)).toBe(0)
+    })
+
+    it('keeps the longer of two pauses, whichever came first', async () => {
+      const pod = create()
+      await pod().pauseFor('20s')
+      await pod().pauseFor('10s')
+      await expectPause(pod, 20_000)
+      await pod().pauseFor('40s')
+      await expectPause(pod, 40_000)
+    })
+
+    it('pauses no longer than maxPauseMs', async () => {
+      const pod = create({ maxPauseMs: '15s' })
+      await pod().pauseFor('1h')
+      await expectPause(pod, 15_000)
+    })
+
+    it('pauses one lane and no other', async () => {
+      const pod = create()
+      await pod().pauseFor('10s', { lane: 'mini' })
+      expect(await passing(pod, 2, { lane: 'mini' })).toBe(0)
+      expect(await passing(pod, 2, { lane: 'large' })).toBe(2)
+    })
+  })
+
+  describe('heed', () => {
+    it('pauses the fleet for as long as a 429 says', async () => {
+      const pod = create()
+      const one = pod()
+      await one.heed(throttled({ 'Retry-After': '20' }), await take(one))
+      await expectPause(pod, 20_000)
+      expect(await pod().acquire()).toMatchObject({ allowed: false, paused: true })
+    })
+
+    it('pauses the lane of the permit', async () => {
+      const pod = create()
+      const one = pod()
+      await one.heed(throttled({ 'retry-after': '20' }), await take(one, { lane: 'mini' }))
+      expect(await pausedMs(pod, 'mini')).toBeGreaterThan(0)
+      expect(await pausedMs(pod)).toBe(0)
+    })
+
+    it('takes no pause over maxPauseMs from a vendor', async () => {
+      const pod = create({ maxPauseMs: '15s' })
+      const one = pod()
+      await one.heed(throttled({ 'retry-after-ms': '3600000' }), await take(one))
+      await expectPause(pod, 15_000)
+    })
+
+    it('pauses briefly for a 429 without a hint, and twice as long each time it is repeated', async () => {
+      const pod = create({ basePauseMs: 600 })
+      for (const pauseMs of [600, 1_200]) {
+        const one = pod()
+        const answer = await fleet.until(one.acquireWithin('10s'))
+        await one.heed(throttled(), (answer as { permit: Permit }).permit)
+        await expectPause(pod, pauseMs)
+      }
+    })
+
+    it('begins anew with brief pauses after an answer that told what is left', async () => {
+      const pod = create({ basePauseMs: 600 })
+      const one = pod()
+      await one.heed(throttled(), await take(one))
+      const next = await fleet.until(one.acquireWithin('10s'))
+      const left = { 'x-ratelimit-remaining-requests': '90' }
+      await one.heed({ status: 200, headers: left }, (next as { permit: Permit }).permit)
+      await one.heed(throttled(), await take(one))
+      await expectPause(pod, 600)
+    })
+
+    it.fails('begins anew with brief pauses after an answer that told nothing', async () => {
+      const pod = create({ basePauseMs: 500 })
+      const one = pod()
+      await one.heed(throttled(), await take(one))
+      const next = await fleet.until(one.acquireWithin('10s'))
+      await one.heed({ status: 200, headers: {} }, (next as { permit: Permit }).permit)
+      await fleet.sleep(1_200)
+      await one.heed(throttled(), await take(one))
+      await expectPause(pod, 500)
+    })
+
+    it.fails('counts the refusals of one burst as one', async () => {
+      const pod = create({ basePauseMs: '5s' })
+      const one = pod()
+      const permits = await one.takeUpTo(10)
+      await Promise.all(permits.map((permit) => one.heed(throttled(), permit)))
+      await expectPause(pod, 5_000)
+    })
+
+    it.each([
+      {
+        dialect: 'OpenAI',
+        unit: 'tokens',
+        headers: { 'x-ratelimit-remaining-tokens': '0', 'x-ratelimit-reset-tokens': '12s300ms' },
+        pauseMs: 12_300,
+      },
+      {
+        dialect: 'the IETF draft',
+        unit: 'requests',
+        headers: { RateLimit: '"default";r=0;t=12' },
+        pauseMs: 12_000,
+      },
+      {
+        dialect: 'the older IETF draft',
+        unit: 'requests',
+        headers: { 'ratelimit-limit': '100', 'ratelimit-remaining': '0', 'ratelimit-reset': '12' },
+        pauseMs: 12_000,
+      },
+    ])('waits for the reset when nothing is left, in the words of $dialect', async (word) => {
+      const pod = create({ limits: [{ unit: word.unit, limit: 100, windowMs: LONG_MS }] })
+      const one = pod()
+      await one.heed({ status: 200, headers: word.headers }, await take(one))
+      await expectPause(pod, word.pauseMs)
+    })
+
+    it('waits for the reset when nothing is left, in the words of Anthropic', async () => {
+      const pod = create({ limits: [{ unit: 'inputTokens', limit: 100, windowMs: LONG_MS }] })
+      const one = pod()
+      const headers = new Headers({
+        'anthropic-ratelimit-input-tokens-remaining': '0',
+        'anthropic-ratelimit-input-tokens-reset': new Date(
+          fleet.clock.wallMs() + 12_000,
+        ).toISOString(),
+      })
+      await one.heed({ status: 200, headers }, await take(one))
+      await expectPause(pod, 12_000)
+    })
+
+    it('takes away what the vendor says is not there, and adds nothing it says is', async () => {
+      const pod = create()
+      const one = pod()
+      const permit = await take(one)
+      const left = (count: number) => ({
+        status: 200,
+        headers: { 'x-ratelimit-remaining-requests': String(count) },
+      })
+      await one.heed(left(99), permit)
+      expect(await usedOf(pod)).toEqual({ requests: 1 })
+      await one.heed(left(30), permit)
+      expect(await usedOf(pod)).toEqual({ requests: 70 })
+      await one.heed(left(80), permit)
+      expect(await usedOf(pod)).toEqual({ requests: 70 })
+      expect(await passing(pod, 40)).toBe(30)
+    })
+
+    it.fails('takes everything away when nothing is left and nobody says until when', async () => {
+      const pod = create()
+      const one = pod()
+      const headers = { 'x-ratelimit-remaining-requests': '0' }
+      await one.heed({ status: 200, headers }, await take(one))
+      expect(await passing(pod, 3)).toBe(0)
+    })
+
+    it('discards what an earlier call heard when a later one has spoken', async () => {
+      const pod = create()
+      const [one, two] = [pod(), pod()]
+      const earlier = await take(one)
+      await fleet.sleep(5)
+      const later = await take(two)
+      const headers = { 'x-ratelimit-remaining-requests': '90' }
+      await two.heed({ status: 200, headers }, later)
+      await one.heed(throttled({ 'retry-after': '20' }), earlier)
+      expect(await pausedMs(pod)).toBe(0)
+      await two.heed(throttled({ 'retry-after': '20' }), later)
+      await expectPause(pod, 20_000)
+    })
+
+    it('takes an answer that says nothing for what it is', async () => {
+      const pod = create()
+      const one = pod()
+      await one.heed({ status: 200, headers: undefined }, await take(one))
+      await one.heed({ status: 500, headers: { 'content-type': 'text/plain' } }, await take(one))
+      expect(await pausedMs(pod)).toBe(0)
+      expect(await usedOf(pod)).toEqual({ requests: 2 })
+    })
+  })
+}

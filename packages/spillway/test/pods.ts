@@ -1,0 +1,149 @@
+/** Pods in processes of their own, and the vendor they call. */
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import type { RateLimiterOptions } from 'spillway/shared'
+
+const PROGRAM = fileURLToPath(new URL('fixtures/limited-pod.mjs', import.meta.url))
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url))
+
+/** What a pod can be asked to do is in its program. */
+export interface Task {
+  job: 'ask' | 'press' | 'spend'
+  limiter: Omit<RateLimiterOptions, 'store'>
+  /** The longest it waits for a reply of the store. */
+  commandTimeoutMs?: number
+  /** Replies that never arrive: every so many-th to commands on keys with this in their names. */
+  lose?: { every: number; offset: number; key: string }
+  [detail: string]: unknown
+}
+
+export interface Report {
+  passed: number
+  /** Calls that were told that the store did not answer. */
+  failed: number
+  /** Replies that could have been lost, and those that were. */
+  replies: number
+  lost: number
+  /** What time of day it was in the pod. */
+  wallMs: number
+}
+
+export interface Pod {
+  /** What it said when it was ready. */
+  readonly ready: Report
+  run(task: Task): Promise<Report>
+  stop(): Promise<void>
+}
+
+export interface PodOptions {
+  /** Of the Redis server. */
+  url: string
+  vendorPort: number
+  /** How far the pod's clock is off, such as `+1h`; needs `faketime`. */
+  clock?: string
+}
+
+/** Starts a pod, and waits until it is connected. */
+export async function startPod({ url, vendorPort, clock }: PodOptions): Promise<Pod> {
+  const node = [process.execPath, PROGRAM, url, String(vendorPort)]
+  const [command = '', ...args] = clock === undefined ? node : ['faketime', '-f', clock, ...node]
+  const child = spawn(command, args, {
+    cwd: PACKAGE,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+  const ready = await nextReport(child)
+  return {
+    ready,
+    run(task) {
+      const report = nextReport(child)
+      child.send(task)
+      return report
+    },
+    async stop() {
+      if (!child.connected) return
+      const gone = once(child, 'exit')
+      // Not a signal: with a clock of its own, the process we know is not the pod itself.
+      child.disconnect()
+      await gone
+    },
+  }
+}
+
+async function nextReport(child: ChildProcess): Promise<Report> {
+  const stop = new AbortController()
+  const { signal } = stop
+  const died = once(child, 'exit', { signal }).then(([code]) => {
+    throw new Error(`the pod ended with ${code}`)
+  })
+  died.catch(() => {})
+  try {
+    const [report] = await Promise.race([once(child, 'message', { signal }), died])
+    return report
+  } finally {
+    stop.abort()
+  }
+}
+
+export const HAS_FAKETIME = spawnSync('faketime', ['--version']).status === 0
+
+/** A call, as the vendor sees it. */
+export interface Arrival {
+  atMs: number
+  lane: string
+  /** Tokens. */
+  estimate: number
+  actual: number
+}
+
+export interface Vendor {
+  readonly port: number
+  /** The calls that have arrived since we last asked, with the time at which they did. */
+  takeArrivals(): Arrival[]
+  stop(): Promise<void>
+}
+
+export async function startVendor(): Promise<Vendor> {
+  const arrivals: Arrival[] = []
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    createInterface({ input: socket }).on('line', (line) => {
+      const atMs = performance.now()
+      const [lane = '', estimate, actual] = line.split(' ')
+      arrivals.push({ atMs, lane, estimate: Number(estimate), actual: Number(actual) })
+    })
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    takeArrivals: () => arrivals.splice(0),
+    async stop() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+/** The most that was used in any window of this length, wherever it is laid. */
+export function mostInAWindow(
+  arrivals: readonly Arrival[],
+  windowMs: number,
+  unitsOf: (arrival: Arrival) => number = () => 1,
+): number {
+  let most = 0
+  let units = 0
+  let start = 0
+  for (const arrival of arrivals) {
+    units += unitsOf(arrival)
+    for (; arrival.atMs - arrivals[start]!.atMs >= windowMs; start++) {
+      units -= unitsOf(arrivals[start]!)
+    }
+    most = Math.max(most, units)
+  }
+  return most
+}
