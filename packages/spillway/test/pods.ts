@@ -8,6 +8,10 @@ import type { RateLimiterOptions } from 'spillway/shared'
 
 const PROGRAM = fileURLToPath(new URL('fixtures/limited-pod.mjs', import.meta.url))
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url))
+/** Starts a program that sees another time of day; see scripts/ensure-faketime.mjs. */
+const FAKETIME = 'faketime'
+
+export const HAS_FAKETIME = spawnSync(FAKETIME, ['--version']).status === 0
 
 /** What a pod can be asked to do is in its program. */
 export interface Task {
@@ -49,7 +53,7 @@ export interface PodOptions {
 /** Starts a pod, and waits until it is connected. */
 export async function startPod({ url, vendorPort, clock }: PodOptions): Promise<Pod> {
   const node = [process.execPath, PROGRAM, url, String(vendorPort)]
-  const [command = '', ...args] = clock === undefined ? node : ['faketime', '-f', clock, ...node]
+  const [command = '', ...args] = clock === undefined ? node : [FAKETIME, '-f', clock, ...node]
   const child = spawn(command, args, {
     cwd: PACKAGE,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -86,8 +90,6 @@ async function nextReport(child: ChildProcess): Promise<Report> {
     stop.abort()
   }
 }
-
-export const HAS_FAKETIME = spawnSync('faketime', ['--version']).status === 0
 
 /** A call, as the vendor sees it. */
 export interface Arrival {

@@ -15,7 +15,7 @@ export function createRedisLevels(
   return {
     async check(requests) {
       const numbers = new Map<string, number>()
-      const args: (string | number)[] = [time(), requests.length]
+      const args: number[] = []
       for (const { levels, cost } of requests) {
         args.push(levels.length, cost)
         for (const { key, limit, windowUs, burst } of levels) {
@@ -28,7 +28,8 @@ export function createRedisLevels(
         }
       }
       const allKeys = Array.from(numbers.keys(), keys.level)
-      const reply = (await runner.run(SCRIPTS.checkLevels, allKeys, args)) as number[]
+      const json = `[${args.join()}]`
+      const reply = (await runner.run(SCRIPTS.checkLevels, allKeys, [time(), json])) as number[]
       return requests.map((_, index) => readReply(reply, index * NUMBERS_IN_A_REPLY))
     },
   }

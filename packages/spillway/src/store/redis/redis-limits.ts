@@ -5,8 +5,6 @@ import type { LaneFigures, LaneRef, LimitStore, TakeReply } from '../port.js'
 import type { ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 
-type Argument = string | number
-
 /** What the scripts call the algorithms. */
 const ALGORITHM = {
   'sliding-window': 1,
@@ -22,43 +20,50 @@ export function createRedisLimits(
   time: () => string = () => '',
 ): LimitStore {
   const laneKeys = ({ guard, lane }: LaneRef) => [keys.lane(guard, lane), keys.guard(guard)]
-  const head = ({ limits, version }: LaneRef): Argument[] => {
-    const args: Argument[] = [time(), version, limits.length]
-    for (const spec of limits) writeSpec(args, spec)
-    return args
-  }
+  /** One argument in JSON: cheaper to send, and to read over there, than many. */
+  const input = (request: LaneRef, own: object) => [
+    time(),
+    JSON.stringify({ v: request.version, l: request.limits.map(writeSpec), ...own }),
+  ]
 
   return {
     async take(request) {
-      const args = head(request)
-      args.push(request.costs.length)
-      for (const costs of request.costs) for (const cost of costs) args.push(cost)
-      const reply = await runner.run(SCRIPTS.takePermits, laneKeys(request), args)
-      return readTakeReply(reply as TakeWire, request)
+      // The hot one, so it is put together by hand.
+      const costs = request.costs.map((each) => each.join()).join()
+      const json = `{"v":${request.version},"l":${writeSpecs(request.limits)},"costs":[${costs}]}`
+      const reply = await runner.run(SCRIPTS.takePermits, laneKeys(request), [time(), json])
+      return readTakeReply(reply as number[], request)
     },
     async settle(request) {
-      const { guard, pod, sequence, settlements } = request
-      const args = head(request)
-      args.push(sequence, settlements.length)
-      for (const { limit, stamp, delta } of settlements) args.push(limit + 1, stamp, delta)
+      const { guard, pod, sequence } = request
+      const settlements = request.settlements.map(({ limit, stamp, delta }) => [
+        limit + 1,
+        stamp,
+        delta,
+      ])
       const scriptKeys = [...laneKeys(request), keys.sequence(guard, pod)]
-      await runner.run(SCRIPTS.settlePermits, scriptKeys, args)
+      await runner.run(SCRIPTS.settlePermits, scriptKeys, input(request, { sequence, settlements }))
     },
     async feedback(request) {
-      const { grantedUs, throttled, pauseUs = -1, basePauseUs, maxPauseUs, left } = request
-      const args = head(request)
-      args.push(grantedUs, throttled ? 1 : 0, pauseUs, basePauseUs, maxPauseUs, left.length)
-      for (const { limit, remaining, resetUs } of left) args.push(limit + 1, remaining, resetUs)
+      const own = {
+        granted: request.grantedUs,
+        throttled: request.throttled,
+        pause: request.pauseUs ?? -1,
+        base: request.basePauseUs,
+        longest: request.maxPauseUs,
+        left: request.left.map(({ limit, remaining, resetUs }) => [limit + 1, remaining, resetUs]),
+      }
+      const args = input(request, own)
       return (await runner.run(SCRIPTS.applyFeedback, laneKeys(request), args)) as number
     },
     async change(request) {
       const { id = '', limit = 0, forUs = 0 } = request.override ?? {}
-      const args = [...head(request), id, limit, forUs]
+      const args = input(request, { id, limit, for_us: forUs })
       return (await runner.run(SCRIPTS.changeLimits, laneKeys(request), args)) as number
     },
     async figures(request) {
       const scriptKeys = [...laneKeys(request), keys.reports(request.guard)]
-      const reply = await runner.run(SCRIPTS.readLimits, scriptKeys, head(request))
+      const reply = await runner.run(SCRIPTS.readLimits, scriptKeys, input(request, {}))
       return readFigures(reply as FiguresWire, request)
     },
     async report({ guard, pod, requests }) {
@@ -67,37 +72,57 @@ export function createRedisLimits(
   }
 }
 
-function writeSpec(args: Argument[], spec: LimitSpec): void {
-  const { id, algorithm, limit, windowUs, slices, burst, span } = spec
-  const vendor = span === 'vendor' ? 1 : 0
-  args.push(id, ALGORITHM[algorithm], limit, windowUs, slices, burst, vendor)
+/** A limiter sends the same limits with every trip, until they change. */
+const written = new WeakMap<readonly LimitSpec[], string>()
+
+function writeSpecs(limits: readonly LimitSpec[]): string {
+  const known = written.get(limits)
+  if (known !== undefined) return known
+  const json = JSON.stringify(limits.map(writeSpec))
+  written.set(limits, json)
+  return json
 }
 
-type TakeWire = [
-  granted: number,
-  waitUs: number,
-  paused: number,
-  nowUs: number,
-  version: number,
-  stamps: number[],
-  remaining: number[],
-  newer: number[],
-]
+function writeSpec({ id, algorithm, limit, windowUs, slices, burst, span }: LimitSpec) {
+  return [id, ALGORITHM[algorithm], limit, windowUs, slices, burst, span === 'vendor' ? 1 : 0]
+}
 
-function readTakeReply(reply: TakeWire, request: LaneRef): TakeReply {
-  const [granted, waitUs, paused, nowUs, version, stamps, remaining, newer] = reply
-  const answer = { granted, waitUs, paused: paused === 1, nowUs, stamps, remaining }
-  if (version <= request.version) return answer
-  const limits = request.limits.map((spec, index) => {
-    const [limit, windowUs, burst, slices] = newer.slice(index * 4, index * 4 + 4) as [
-      number,
-      number,
-      number,
-      number,
-    ]
+/** Where the figures of each limit begin in a reply to `take`. */
+const FIRST_FIGURE = 5
+
+function readTakeReply(reply: readonly number[], request: LaneRef): TakeReply {
+  const [granted, waitUs, paused, nowUs, version] = reply as [
+    number,
+    number,
+    number,
+    number,
+    number,
+  ]
+  const { limits } = request
+  const restAt = FIRST_FIGURE + 2 * limits.length
+  const answer: TakeReply = {
+    granted,
+    waitUs,
+    paused: paused === 1,
+    nowUs,
+    stamps: reply.slice(FIRST_FIGURE, FIRST_FIGURE + limits.length),
+    remaining: reply.slice(FIRST_FIGURE + limits.length, restAt),
+  }
+  if (version > request.version)
+    answer.newer = { version, limits: readNewer(reply, restAt, limits) }
+  return answer
+}
+
+function readNewer(
+  reply: readonly number[],
+  at: number,
+  limits: readonly LimitSpec[],
+): LimitSpec[] {
+  return limits.map((spec, index) => {
+    const fields = reply.slice(at + index * 4, at + index * 4 + 4)
+    const [limit, windowUs, burst, slices] = fields as [number, number, number, number]
     return { ...spec, limit, windowUs, burst, slices }
   })
-  return { ...answer, newer: { version, limits } }
 }
 
 type FiguresWire = [

@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   applyFeedback: {
     name: 'applyFeedback',
-    sha: 'b064af365f0c49dc8f22508892f5a507e5d44a7e',
+    sha: '10f3603b1efea9ff87cdc3f9a118f2b4d969a7b6',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -152,19 +152,13 @@ end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
-local version = tonumber(ARGV[2])
-local limit_count = tonumber(ARGV[3])
-local argument = 4 + 7 * limit_count
-local function read_spec(index)
-local at = 4 + 7 * index
+local input = cjson.decode(ARGV[2])
+local version = input.v
+local limit_count = #input.l
+local function read_spec(fields)
 return {
-id = ARGV[at],
-algorithm = tonumber(ARGV[at + 1]),
-limit = tonumber(ARGV[at + 2]),
-window = tonumber(ARGV[at + 3]),
-slices = tonumber(ARGV[at + 4]),
-burst = tonumber(ARGV[at + 5]),
-vendor = ARGV[at + 6] == '1',
+id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
+slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
 }
 end
 local function server_us()
@@ -219,7 +213,7 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(index - 1)
+local own = read_spec(input.l[index])
 local spec = spec_in_force(own, guard, now)
 local home = spec.vendor and guard.counts or lane.counts
 local count = home[spec.id]
@@ -258,12 +252,9 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
-local granted = tonumber(ARGV[argument])
-local throttled = ARGV[argument + 1] == '1'
-local pause = tonumber(ARGV[argument + 2])
-local base_pause = tonumber(ARGV[argument + 3])
-local longest_pause = tonumber(ARGV[argument + 4])
-local spoken_of = tonumber(ARGV[argument + 5])
+local granted = input.granted
+local pause = input.pause
+local longest_pause = input.longest
 if granted > 0 then
 if granted < lane.f then
 if changed then keep() end
@@ -271,20 +262,17 @@ return lane.p > now and lane.p or 0
 end
 lane.f = granted
 end
-if throttled then
+if input.throttled then
 if pause < 0 then
-pause = base_pause * 2 ^ min(lane.g, 20)
+pause = input.base * 2 ^ min(lane.g, 20)
 lane.g = lane.g + 1
 end
 lane.p = max(lane.p, now + min(pause, longest_pause))
 elseif granted > 0 then
 lane.g = 0
 end
-for number = 0, spoken_of - 1 do
-local at = argument + 6 + 3 * number
-local index = tonumber(ARGV[at])
-local left = tonumber(ARGV[at + 1])
-local reset = tonumber(ARGV[at + 2])
+for _, word in ipairs(input.left) do
+local index, left, reset = word[1], word[2], word[3]
 local more = remaining(specs[index], counts[index], now) - left
 if left == 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
 elseif more > 0 then charge(specs[index], counts[index], now, more) end
@@ -294,7 +282,7 @@ return lane.p > now and lane.p or 0`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: '6402ace86f1282cc21de09ea720c8f6e8494f6d7',
+    sha: '1358d286e289b871f3d87aba34abea4765b92e77',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -443,19 +431,13 @@ end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
-local version = tonumber(ARGV[2])
-local limit_count = tonumber(ARGV[3])
-local argument = 4 + 7 * limit_count
-local function read_spec(index)
-local at = 4 + 7 * index
+local input = cjson.decode(ARGV[2])
+local version = input.v
+local limit_count = #input.l
+local function read_spec(fields)
 return {
-id = ARGV[at],
-algorithm = tonumber(ARGV[at + 1]),
-limit = tonumber(ARGV[at + 2]),
-window = tonumber(ARGV[at + 3]),
-slices = tonumber(ARGV[at + 4]),
-burst = tonumber(ARGV[at + 5]),
-vendor = ARGV[at + 6] == '1',
+id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
+slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
 }
 end
 local function server_us()
@@ -510,7 +492,7 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(index - 1)
+local own = read_spec(input.l[index])
 local spec = spec_in_force(own, guard, now)
 local home = spec.vendor and guard.counts or lane.counts
 local count = home[spec.id]
@@ -549,11 +531,9 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
-local id = ARGV[argument]
+local id = input.id
 if id ~= '' then
-local limit = tonumber(ARGV[argument + 1])
-local for_us = tonumber(ARGV[argument + 2])
-guard.overrides[id] = for_us > 0 and { limit, now + for_us } or nil
+guard.overrides[id] = input.for_us > 0 and { input.limit, now + input.for_us } or nil
 else
 guard.v = max(guard.v, version) + 1
 for index = 1, limit_count do
@@ -566,7 +546,7 @@ return guard.v`,
   },
   checkLevels: {
     name: 'checkLevels',
-    sha: 'cfe57e37e38a639b7703a9ed8d37d0531ef98306',
+    sha: 'b3225f511167ebbbee68557e41049b556c4716d7',
     text: `local SET_BACK_US = 5000000
 local MARGIN_MS = 1000
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
@@ -577,24 +557,21 @@ else
 local time = redis.call('TIME')
 now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local request_count = tonumber(ARGV[2])
+local input = cjson.decode(ARGV[2])
 local stored = redis.call('MGET', unpack(KEYS))
 local full_at = {}
 for index = 1, #KEYS do full_at[index] = tonumber(stored[index] or 0) end
 local changed = {}
 local reply = {}
-local at = 3
-for _ = 1, request_count do
-local level_count = tonumber(ARGV[at])
-local cost = tonumber(ARGV[at + 1])
+local at, length = 1, #input
+while at <= length do
+local level_count = input[at]
+local cost = input[at + 1]
 at = at + 2
 local refused_by, wait = 0, 0
 local keys, nexts, costs, bursts, rates = {}, {}, {}, {}, {}
 for level = 1, level_count do
-local key = tonumber(ARGV[at])
-local limit = tonumber(ARGV[at + 1])
-local window = tonumber(ARGV[at + 2])
-local burst_units = tonumber(ARGV[at + 3])
+local key, limit, window, burst_units = input[at], input[at + 1], input[at + 2], input[at + 3]
 local burst = ceil((burst_units * window) / limit)
 at = at + 4
 local cost_us = ceil((min(cost, burst_units) * window) / limit)
@@ -635,7 +612,7 @@ return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: '44d68e3d2bd65d625ce1dc7ce538d86a427686a4',
+    sha: '3f9969773dc6d4dcb0778d6d2f9cddce17867266',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -784,19 +761,13 @@ end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
-local version = tonumber(ARGV[2])
-local limit_count = tonumber(ARGV[3])
-local argument = 4 + 7 * limit_count
-local function read_spec(index)
-local at = 4 + 7 * index
+local input = cjson.decode(ARGV[2])
+local version = input.v
+local limit_count = #input.l
+local function read_spec(fields)
 return {
-id = ARGV[at],
-algorithm = tonumber(ARGV[at + 1]),
-limit = tonumber(ARGV[at + 2]),
-window = tonumber(ARGV[at + 3]),
-slices = tonumber(ARGV[at + 4]),
-burst = tonumber(ARGV[at + 5]),
-vendor = ARGV[at + 6] == '1',
+id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
+slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
 }
 end
 local function server_us()
@@ -851,7 +822,7 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(index - 1)
+local own = read_spec(input.l[index])
 local spec = spec_in_force(own, guard, now)
 local home = spec.vendor and guard.counts or lane.counts
 local count = home[spec.id]
@@ -926,280 +897,7 @@ return 1`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: '2a06d900a9c743ab1c34a924cdd252dd6843d94d',
-    text: `local last = redis.call('GET', KEYS[3])
-local sequence = tonumber(ARGV[4 + 7 * tonumber(ARGV[3])])
-if last and tonumber(last) >= sequence then return 0 end
-redis.call('SET', KEYS[3], string.format('%.0f', sequence), 'PX', 600000)
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
-local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
-end
-local function open_slices(count)
-local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
-for index = #slices + 1, count.k do slices[index] = 0 end
-slices[count.n % count.k + 1] = count.c
-return slices
-end
-local function advance_slices(spec, count, now)
-local slice_us = ceil(spec.window / spec.slices)
-local length = ceil(spec.window / slice_us) + 1
-local slice = floor(now / slice_us)
-if count.w ~= slice_us or count.k ~= length then
-count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
-return count.s > 0
-end
-if slice <= count.n then return false end
-local slices = open_slices(count)
-for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - slices[passed % length + 1]
-slices[passed % length + 1] = 0
-end
-count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
-return false
-end
-local function advance_window(spec, count, now)
-local window = floor(now / spec.window)
-if count.w ~= spec.window then
-count.w = spec.window
-count.n = window
-return count.s > 0
-end
-if window > count.n then
-count.n = window
-count.s = 0
-end
-return false
-end
-local function rescale(spec, count, now)
-if count.r == spec.limit and count.w == spec.window then return false end
-local in_debt = count.f > now and count.r > 0
-if in_debt then
-local units = ((count.f - now) * count.r) / count.w
-count.f = now + ceil((units * spec.window) / spec.limit)
-end
-count.r = spec.limit
-count.w = spec.window
-return in_debt
-end
-local function advance(spec, count, now)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now) end
-return rescale(spec, count, now)
-end
-local function is_bucket(spec)
-return spec.algorithm == TOKEN or spec.algorithm == LEAKY
-end
-local function units_to_us(spec, units)
-return ceil((units * spec.window) / spec.limit)
-end
-local function burst_us(spec)
-return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
-end
-local function fits(spec, count, now, cost)
-if cost == 0 then return true end
-if spec.algorithm == LEAKY then return count.f <= now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
-end
-return count.s + cost <= spec.limit
-end
-local function wait_us(spec, count, now, cost)
-if spec.algorithm == LEAKY then return count.f - now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
-end
-if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
-local length = count.k
-local slices = open_slices(count)
-local missing = count.s + cost - spec.limit
-for slice = max(0, count.n - length + 1), count.n do
-missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count.w - now end
-end
-return spec.window
-end
-local function charge(spec, count, now, cost)
-if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost)
-return
-end
-count.s = count.s + cost
-if spec.algorithm == SLIDING then count.c = count.c + cost end
-end
-local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count.n
-end
-local function refund(spec, count, now, stamp, units)
-if is_bucket(spec) then
-count.f = max(now, count.f - units_to_us(spec, units))
-elseif spec.algorithm == FIXED then
-if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - count.k and stamp <= count.n then
-local slices = open_slices(count)
-local index = stamp % count.k + 1
-local back = min(units, slices[index])
-slices[index] = slices[index] - back
-count.s, count.c = count.s - back, slices[count.n % count.k + 1]
-count.b = cmsgpack.pack(slices)
-end
-end
-local function overrun(spec, count, now, units)
-if is_bucket(spec) then
-local most = now + burst_us(spec) + spec.window
-count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
-return
-end
-local most = max(0, 2 * spec.limit - count.s)
-charge(spec, count, now, min(units, most))
-end
-local function remaining(spec, count, now)
-if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
-if spec.algorithm == TOKEN then
-local free_us = burst_us(spec) - max(0, count.f - now)
-return max(0, floor((free_us * spec.limit) / spec.window))
-end
-return max(0, spec.limit - count.s)
-end
-local function used(spec, count, now)
-if not is_bucket(spec) then return count.s end
-local whole = spec.burst == 0 and spec.limit or spec.burst
-if spec.algorithm == LEAKY then whole = 1 end
-return whole - remaining(spec, count, now)
-end
-local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return spec.window end
-return count.k * count.w
-end
-local function rebase(count, back_us)
-if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
-end
-local SET_BACK_US = 5000000
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
-local version = tonumber(ARGV[2])
-local limit_count = tonumber(ARGV[3])
-local argument = 4 + 7 * limit_count
-local function read_spec(index)
-local at = 4 + 7 * index
-return {
-id = ARGV[at],
-algorithm = tonumber(ARGV[at + 1]),
-limit = tonumber(ARGV[at + 2]),
-window = tonumber(ARGV[at + 3]),
-slices = tonumber(ARGV[at + 4]),
-burst = tonumber(ARGV[at + 5]),
-vendor = ARGV[at + 6] == '1',
-}
-end
-local function server_us()
-if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
-local time = redis.call('TIME')
-return tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
-local function unpack_or(key, fallback)
-local packed = redis.call('GET', key)
-return packed and cmsgpack.unpack(packed) or fallback
-end
-local function spec_stored(spec, guard)
-local stored = guard.limits[spec.id]
-if not stored then return spec end
-return {
-id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
-limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
-}
-end
-local function spec_in_force(spec, guard, now)
-local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec.id]
-if not override or override[2] <= now then return base end
-return {
-id = base.id, algorithm = base.algorithm, vendor = base.vendor,
-limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
-}
-end
-local function rebase_state(state, server)
-local back_us = state.t - server
-if back_us <= 0 then return end
-for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
-state.p = max(0, state.p - back_us)
-state.f = 0
-else
-for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
-end
-state.t = server
-end
-local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
-local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
-local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
-if changed then
-rebase_state(lane, server)
-rebase_state(guard, server)
-end
-local now = max(server, lane.t, guard.t)
-local own_specs = {}
-local specs = {}
-local counts = {}
-local spans_vendor = false
-for index = 1, limit_count do
-local own = read_spec(index - 1)
-local spec = spec_in_force(own, guard, now)
-local home = spec.vendor and guard.counts or lane.counts
-local count = home[spec.id]
-if not count then
-count = empty_count()
-home[spec.id] = count
-end
-changed = advance(spec, count, now) or changed
-own_specs[index] = own
-specs[index] = spec
-counts[index] = count
-spans_vendor = spans_vendor or spec.vendor
-end
-local function life_of(vendor)
-local life = 0
-for index = 1, limit_count do
-if specs[index].vendor == vendor then
-life = max(life, life_us(specs[index], counts[index], now))
-end
-end
-return life
-end
-local function save(key, state, life)
-state.t = now
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
-end
-local function save_lane()
-save(KEYS[1], lane, max(life_of(false), lane.p - now))
-end
-local function save_guard()
-local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
-for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
-save(KEYS[2], guard, life)
-end
-local function keep()
-save_lane()
-if spans_vendor or changed then save_guard() end
-end
-local settlement_count = tonumber(ARGV[argument + 1])
-for number = 0, settlement_count - 1 do
-local at = argument + 2 + 3 * number
-local index = tonumber(ARGV[at])
-local stamp = tonumber(ARGV[at + 1])
-local delta = tonumber(ARGV[at + 2])
-if delta < 0 then refund(specs[index], counts[index], now, stamp, -delta)
-elseif delta > 0 then overrun(specs[index], counts[index], now, delta) end
-end
-keep()
-return 1`,
-  },
-  takePermits: {
-    name: 'takePermits',
-    sha: '6d5bace279a61b84babeb26244e7885250da994b',
+    sha: '8c79d2661af911d09b6976c1a9c3c582e9764919',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -1348,19 +1046,13 @@ end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
-local version = tonumber(ARGV[2])
-local limit_count = tonumber(ARGV[3])
-local argument = 4 + 7 * limit_count
-local function read_spec(index)
-local at = 4 + 7 * index
+local input = cjson.decode(ARGV[2])
+local version = input.v
+local limit_count = #input.l
+local function read_spec(fields)
 return {
-id = ARGV[at],
-algorithm = tonumber(ARGV[at + 1]),
-limit = tonumber(ARGV[at + 2]),
-window = tonumber(ARGV[at + 3]),
-slices = tonumber(ARGV[at + 4]),
-burst = tonumber(ARGV[at + 5]),
-vendor = ARGV[at + 6] == '1',
+id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
+slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
 }
 end
 local function server_us()
@@ -1415,7 +1107,7 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(index - 1)
+local own = read_spec(input.l[index])
 local spec = spec_in_force(own, guard, now)
 local home = spec.vendor and guard.counts or lane.counts
 local count = home[spec.id]
@@ -1454,43 +1146,304 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
-local cost_count = tonumber(ARGV[argument])
+local last = redis.call('GET', KEYS[3])
+if last and tonumber(last) >= input.sequence then return 0 end
+redis.call('SET', KEYS[3], string.format('%.0f', input.sequence), 'PX', 600000)
+for _, settlement in ipairs(input.settlements) do
+local index, stamp, delta = settlement[1], settlement[2], settlement[3]
+if delta < 0 then refund(specs[index], counts[index], now, stamp, -delta)
+elseif delta > 0 then overrun(specs[index], counts[index], now, delta) end
+end
+keep()
+return 1`,
+  },
+  takePermits: {
+    name: 'takePermits',
+    sha: '3acf05de0648fe4f7ce8b81921eacf4e9d971976',
+    text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_count()
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+end
+local function open_slices(count)
+local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
+for index = #slices + 1, count.k do slices[index] = 0 end
+slices[count.n % count.k + 1] = count.c
+return slices
+end
+local function advance_slices(spec, count, now)
+local slice_us = ceil(spec.window / spec.slices)
+local length = ceil(spec.window / slice_us) + 1
+local slice = floor(now / slice_us)
+if count.w ~= slice_us or count.k ~= length then
+count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
+return count.s > 0
+end
+if slice <= count.n then return false end
+local slices = open_slices(count)
+for passed = max(count.n, slice - length) + 1, slice do
+count.s = count.s - slices[passed % length + 1]
+slices[passed % length + 1] = 0
+end
+count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
+return false
+end
+local function advance_window(spec, count, now)
+local window = floor(now / spec.window)
+if count.w ~= spec.window then
+count.w = spec.window
+count.n = window
+return count.s > 0
+end
+if window > count.n then
+count.n = window
+count.s = 0
+end
+return false
+end
+local function rescale(spec, count, now)
+if count.r == spec.limit and count.w == spec.window then return false end
+local in_debt = count.f > now and count.r > 0
+if in_debt then
+local units = ((count.f - now) * count.r) / count.w
+count.f = now + ceil((units * spec.window) / spec.limit)
+end
+count.r = spec.limit
+count.w = spec.window
+return in_debt
+end
+local function advance(spec, count, now)
+if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
+if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+return rescale(spec, count, now)
+end
+local function is_bucket(spec)
+return spec.algorithm == TOKEN or spec.algorithm == LEAKY
+end
+local function units_to_us(spec, units)
+return ceil((units * spec.window) / spec.limit)
+end
+local function burst_us(spec)
+return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
+end
+local function fits(spec, count, now, cost)
+if cost == 0 then return true end
+if spec.algorithm == LEAKY then return count.f <= now end
+if spec.algorithm == TOKEN then
+return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
+end
+return count.s + cost <= spec.limit
+end
+local function wait_us(spec, count, now, cost)
+if spec.algorithm == LEAKY then return count.f - now end
+if spec.algorithm == TOKEN then
+return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
+end
+if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+local length = count.k
+local slices = open_slices(count)
+local missing = count.s + cost - spec.limit
+for slice = max(0, count.n - length + 1), count.n do
+missing = missing - slices[slice % length + 1]
+if missing <= 0 then return (slice + length) * count.w - now end
+end
+return spec.window
+end
+local function charge(spec, count, now, cost)
+if is_bucket(spec) then
+count.f = max(count.f, now) + units_to_us(spec, cost)
+return
+end
+count.s = count.s + cost
+if spec.algorithm == SLIDING then count.c = count.c + cost end
+end
+local function stamp_of(spec, count)
+return is_bucket(spec) and 0 or count.n
+end
+local function refund(spec, count, now, stamp, units)
+if is_bucket(spec) then
+count.f = max(now, count.f - units_to_us(spec, units))
+elseif spec.algorithm == FIXED then
+if stamp == count.n then count.s = max(0, count.s - units) end
+elseif stamp > count.n - count.k and stamp <= count.n then
+local slices = open_slices(count)
+local index = stamp % count.k + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count.s, count.c = count.s - back, slices[count.n % count.k + 1]
+count.b = cmsgpack.pack(slices)
+end
+end
+local function overrun(spec, count, now, units)
+if is_bucket(spec) then
+local most = now + burst_us(spec) + spec.window
+count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
+return
+end
+local most = max(0, 2 * spec.limit - count.s)
+charge(spec, count, now, min(units, most))
+end
+local function remaining(spec, count, now)
+if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
+if spec.algorithm == TOKEN then
+local free_us = burst_us(spec) - max(0, count.f - now)
+return max(0, floor((free_us * spec.limit) / spec.window))
+end
+return max(0, spec.limit - count.s)
+end
+local function used(spec, count, now)
+if not is_bucket(spec) then return count.s end
+local whole = spec.burst == 0 and spec.limit or spec.burst
+if spec.algorithm == LEAKY then whole = 1 end
+return whole - remaining(spec, count, now)
+end
+local function life_us(spec, count, now)
+if is_bucket(spec) then return max(0, count.f - now) end
+if spec.algorithm == FIXED then return spec.window end
+return count.k * count.w
+end
+local function rebase(count, back_us)
+if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
+end
+local SET_BACK_US = 5000000
+local MARGIN_US = 1000000
+local CHANGED_LIMITS_LIFE_US = 86400000000
+local input = cjson.decode(ARGV[2])
+local version = input.v
+local limit_count = #input.l
+local function read_spec(fields)
+return {
+id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
+slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
+}
+end
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local function unpack_or(key, fallback)
+local packed = redis.call('GET', key)
+return packed and cmsgpack.unpack(packed) or fallback
+end
+local function spec_stored(spec, guard)
+local stored = guard.limits[spec.id]
+if not stored then return spec end
+return {
+id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
+limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
+}
+end
+local function spec_in_force(spec, guard, now)
+local base = guard.v > version and spec_stored(spec, guard) or spec
+local override = guard.overrides[spec.id]
+if not override or override[2] <= now then return base end
+return {
+id = base.id, algorithm = base.algorithm, vendor = base.vendor,
+limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
+}
+end
+local function rebase_state(state, server)
+local back_us = state.t - server
+if back_us <= 0 then return end
+for _, count in pairs(state.counts) do rebase(count, back_us) end
+if state.p then
+state.p = max(0, state.p - back_us)
+state.f = 0
+else
+for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
+end
+state.t = server
+end
+local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
+local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local server = server_us()
+local changed = max(lane.t, guard.t) - server > SET_BACK_US
+if changed then
+rebase_state(lane, server)
+rebase_state(guard, server)
+end
+local now = max(server, lane.t, guard.t)
+local own_specs = {}
+local specs = {}
+local counts = {}
+local spans_vendor = false
+for index = 1, limit_count do
+local own = read_spec(input.l[index])
+local spec = spec_in_force(own, guard, now)
+local home = spec.vendor and guard.counts or lane.counts
+local count = home[spec.id]
+if not count then
+count = empty_count()
+home[spec.id] = count
+end
+changed = advance(spec, count, now) or changed
+own_specs[index] = own
+specs[index] = spec
+counts[index] = count
+spans_vendor = spans_vendor or spec.vendor
+end
+local function life_of(vendor)
+local life = 0
+for index = 1, limit_count do
+if specs[index].vendor == vendor then
+life = max(life, life_us(specs[index], counts[index], now))
+end
+end
+return life
+end
+local function save(key, state, life)
+state.t = now
+redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+end
+local function save_lane()
+save(KEYS[1], lane, max(life_of(false), lane.p - now))
+end
+local function save_guard()
+local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
+save(KEYS[2], guard, life)
+end
+local function keep()
+save_lane()
+if spans_vendor or changed then save_guard() end
+end
+local costs = input.costs
 local granted = 0
 local wait = 0
 if lane.p > now then
 wait = lane.p - now
 else
-local at = argument + 1
-for _ = 1, cost_count do
+for at = 0, #costs - 1, limit_count do
 wait = 0
 for index = 1, limit_count do
-local cost = tonumber(ARGV[at + index - 1])
+local cost = costs[at + index]
 if not fits(specs[index], counts[index], now, cost) then
 wait = max(wait, wait_us(specs[index], counts[index], now, cost), 1)
 end
 end
 if wait > 0 then break end
 for index = 1, limit_count do
-local cost = tonumber(ARGV[at + index - 1])
+local cost = costs[at + index]
 if cost > 0 then charge(specs[index], counts[index], now, cost) end
 end
 granted = granted + 1
-at = at + limit_count
 end
 end
-local stamps, left, newer = {}, {}, {}
+local reply = { granted, wait, lane.p > now and 1 or 0, now, guard.v }
 for index = 1, limit_count do
-stamps[index] = stamp_of(specs[index], counts[index])
-left[index] = remaining(specs[index], counts[index], now)
+reply[5 + index] = stamp_of(specs[index], counts[index])
+reply[5 + limit_count + index] = remaining(specs[index], counts[index], now)
+end
 if guard.v > version then
+for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
-newer[#newer + 1] = spec.limit
-newer[#newer + 1] = spec.window
-newer[#newer + 1] = spec.burst
-newer[#newer + 1] = spec.slices
+local at = #reply
+reply[at + 1], reply[at + 2] = spec.limit, spec.window
+reply[at + 3], reply[at + 4] = spec.burst, spec.slices
 end
 end
 if granted > 0 or changed then keep() end
-return { granted, wait, lane.p > now and 1 or 0, now, guard.v, stamps, left, newer }`,
+return reply`,
   },
 } as const

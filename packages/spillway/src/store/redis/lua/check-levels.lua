@@ -1,7 +1,8 @@
 -- Charges each request's token buckets together, or none of them. Twin of store/levels/check-levels.ts.
 -- KEYS: the buckets of all requests, each once
--- ARGV: time in microseconds instead of the server's (tests only; empty in use), number of requests,
---       then for each: number of levels, cost, and for each level: key (from 1), limit, window us, burst
+-- ARGV: time in microseconds instead of the server's (tests only; empty in use), then the requests as
+--       one JSON array of numbers, for each: number of levels, cost, and for each level: key (from 1),
+--       limit, window us, burst
 -- reply: for each request: refused by (level from 1, 0 allowed), wait us, tightest level, remaining,
 --        reset us
 -- expiry: a bucket ends a second after it is full again
@@ -16,25 +17,22 @@ else
   local time = redis.call('TIME')
   now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local request_count = tonumber(ARGV[2])
+local input = cjson.decode(ARGV[2])
 local stored = redis.call('MGET', unpack(KEYS))
 local full_at = {}
 for index = 1, #KEYS do full_at[index] = tonumber(stored[index] or 0) end
 
 local changed = {}
 local reply = {}
-local at = 3
-for _ = 1, request_count do
-  local level_count = tonumber(ARGV[at])
-  local cost = tonumber(ARGV[at + 1])
+local at, length = 1, #input
+while at <= length do
+  local level_count = input[at]
+  local cost = input[at + 1]
   at = at + 2
   local refused_by, wait = 0, 0
   local keys, nexts, costs, bursts, rates = {}, {}, {}, {}, {}
   for level = 1, level_count do
-    local key = tonumber(ARGV[at])
-    local limit = tonumber(ARGV[at + 1])
-    local window = tonumber(ARGV[at + 2])
-    local burst_units = tonumber(ARGV[at + 3])
+    local key, limit, window, burst_units = input[at], input[at + 1], input[at + 2], input[at + 3]
     local burst = ceil((burst_units * window) / limit)
     at = at + 4
     local cost_us = ceil((min(cost, burst_units) * window) / limit)
