@@ -4,6 +4,7 @@
  */
 import { channel } from 'node:diagnostics_channel'
 import type { ErrorCode } from './errors.js'
+import { swallow } from './thenable.js'
 
 export type SpillwayEvent =
   | {
@@ -59,10 +60,10 @@ export function emit(event: SpillwayEvent): void {
  * Hears every event of this process; returns what stops it. A listener that throws is ignored: a
  * faulty log line must not take the pod down.
  */
-export function onEvent(listener: (event: SpillwayEvent) => void): () => void {
+export function onEvent(listener: (event: SpillwayEvent) => unknown): () => void {
   const subscriber = (event: unknown) => {
     try {
-      listener(event as SpillwayEvent)
+      swallow(listener(event as SpillwayEvent))
     } catch {}
   }
   stream.subscribe(subscriber)

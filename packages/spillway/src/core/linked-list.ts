@@ -11,11 +11,18 @@ export class LinkedList<T extends Linked<T>> {
   length = 0
 
   push(item: T): void {
-    item.before = this.last
-    item.after = undefined
-    if (this.last === undefined) this.first = item
-    else this.last.after = item
-    this.last = item
+    this.insertAfter(this.last, item)
+  }
+
+  /** Behind an item of this list, or at the very front. */
+  insertAfter(previous: T | undefined, item: T): void {
+    const next = previous === undefined ? this.first : previous.after
+    item.before = previous
+    item.after = next
+    if (previous === undefined) this.first = item
+    else previous.after = item
+    if (next === undefined) this.last = item
+    else next.before = item
     this.length++
   }
 

@@ -6,7 +6,7 @@ import { type ErrorCode, SpillwayError } from './errors.js'
 import { callSafely } from './events.js'
 import { OptionsError } from './options.js'
 import { retryAfterFromHeaders } from './retry-after.js'
-import { isThenable } from './thenable.js'
+import { isThenable, swallow } from './thenable.js'
 
 export type Outcome =
   /** The downstream did its work. */
@@ -58,7 +58,8 @@ const OUTCOMES: readonly unknown[] = [
 ] satisfies Outcome[]
 
 export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
-  const standard = 'error' in end ? judgeError(end.error, end, options) : judgeValue(end, options)
+  const standard =
+    'error' in end ? judgeErrorSafely(end.error, end, options) : judgeValue(end, options)
   const { classify } = options
   if (classify === undefined) return standard
   const name = options.name ?? 'outcome'
@@ -71,6 +72,7 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
   const outcome = verdict.outcome ?? standard.outcome
   const { retryAfterMs = standard.retryAfterMs } = verdict
   const sound = retryAfterMs === undefined || (Number.isFinite(retryAfterMs) && retryAfterMs >= 0)
+  swallow(own)
   if (typeof verdict !== 'object' || isThenable(verdict) || !OUTCOMES.includes(outcome) || !sound) {
     throw new TypeError(`classify must return an outcome, a verdict or nothing, not ${String(own)}`)
   }
@@ -81,6 +83,15 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
 
 /** Of Spillway's own decisions, only these were taken after the downstream had been called. */
 const DECIDED_AFTER_THE_CALL: ReadonlySet<ErrorCode> = new Set(['CALL_TIMEOUT', 'VENDOR_ERROR'])
+
+/** A getter on somebody's error may throw; that must not take the error's place. */
+function judgeErrorSafely(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
+  try {
+    return judgeError(error, end, options)
+  } catch {
+    return { outcome: 'failure', retryable: true }
+  }
+}
 
 function judgeError(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
   const verdict = judgeErrorKind(error, end, options)
@@ -96,9 +107,8 @@ function judgeErrorKind(error: unknown, end: CallEnd, options: OutcomeOptions): 
   if (error instanceof SpillwayError) return judgeOwnError(error)
   if (error instanceof OptionsError) return { outcome: 'ignored', retryable: false }
   const facts = asRecord(error)
-  if (end.signal?.aborted && (error === end.signal.reason || facts.name === 'AbortError')) {
-    return hungUp(end, options)
-  }
+  // However a client puts it: the caller left.
+  if (end.signal?.aborted) return hungUp(end, options)
   // Nobody who was waiting hung up, yet the call was aborted: someone gave up on it.
   if (facts.name === 'AbortError') return { outcome: 'ignored', retryable: false }
   if (facts.name === 'TimeoutError') return { outcome: 'failure', retryable: true }
@@ -125,7 +135,7 @@ function hungUp({ durationMs }: CallEnd, { slowMs }: OutcomeOptions): Verdict {
 
 function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions): Verdict {
   const { value } = end
-  if (value instanceof Response) {
+  if (isResponse(value)) {
     const verdict = judgeStatus(value.status, value.headers, options)
     if (verdict.outcome !== 'success') return verdict
   }
@@ -170,13 +180,30 @@ function statusOf(error: Record<string, unknown>): number | undefined {
  * The caller's own mistakes (a typo, a wrong argument) look the same the second time. `fetch` says
  * TypeError when the network fails, but then names the cause, which is none.
  */
-function isBug(error: unknown): boolean {
+function isBug(error: unknown, depth = 0): boolean {
   const bug =
     error instanceof TypeError ||
     error instanceof ReferenceError ||
     error instanceof RangeError ||
     error instanceof SyntaxError
-  return bug && (error.cause === undefined || isBug(error.cause))
+  return (
+    bug && (error.cause === undefined || (depth < MOST_CAUSES && isBug(error.cause, depth + 1)))
+  )
+}
+
+/** A chain of causes could be a circle. */
+const MOST_CAUSES = 5
+
+/** Node's own, or that of another fetch: they look alike. */
+export function isResponse(value: unknown): value is Response {
+  if (typeof value !== 'object' || value === null) return false
+  if (value instanceof Response) return true
+  const { status, ok, headers } = value as Record<string, unknown>
+  return (
+    typeof status === 'number' &&
+    typeof ok === 'boolean' &&
+    typeof asRecord(headers).get === 'function'
+  )
 }
 
 function asRecord(value: unknown): Record<string, unknown> {

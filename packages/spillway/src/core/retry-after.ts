@@ -24,12 +24,13 @@ export function parseRetryAfter(value: unknown, wallMs: number): number | undefi
   if (typeof value !== 'string') return undefined
   // Date.parse reads "12" and "-5" as years; an HTTP-date always names its day.
   if (!/^[A-Za-z]/.test(value.trim())) return undefined
-  const atMs = Date.parse(value)
+  // An HTTP-date is in GMT whether it says so or, in its oldest form, not.
+  const atMs = Date.parse(/GMT|UTC|[+-]\d{4}$/.test(value) ? value : `${value} GMT`)
   return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - wallMs)
 }
 
 function nonNegative(value: unknown): number | undefined {
-  if (value === undefined || value === null || value === '') return undefined
+  if (value === undefined || value === null || String(value).trim() === '') return undefined
   const amount = Number(value)
   return Number.isFinite(amount) && amount >= 0 ? amount : undefined
 }
@@ -37,7 +38,8 @@ function nonNegative(value: unknown): number | undefined {
 /** A header by its name in lower case. */
 export function headerOf(headers: HeaderSource, name: string): unknown {
   if (typeof headers !== 'object' || headers === null) return undefined
-  if (headers instanceof Headers) return headers.get(name) ?? undefined
+  const { get } = headers as { get?: unknown }
+  if (typeof get === 'function') return get.call(headers, name) ?? undefined
   for (const [key, value] of Object.entries(headers)) {
     if (key.toLowerCase() === name) return Array.isArray(value) ? value[0] : value
   }

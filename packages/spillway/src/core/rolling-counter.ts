@@ -33,6 +33,11 @@ export class RollingCounter {
     return this.#total
   }
 
+  /** How far back the total reaches now: the window and what has passed of the newest slice. */
+  coveredMs(nowMs: number): number {
+    return this.windowMs + (nowMs % this.#sliceMs)
+  }
+
   /** Milliseconds until at least `amount` of what is counted now has left the window. */
   msUntilLeft(nowMs: number, amount: number): number {
     this.#advance(nowMs)

@@ -1,11 +1,18 @@
 /**
  * Many timers of one and the same delay behind a single clock timer. Entries expire in the order
- * they were added, so a linked list is all the order there is: adding and removing cost a few
- * pointer writes, where a clock timer costs a heap and a handle. Nearly every timeout is armed and
- * disarmed without ever firing.
+ * they were added, but for a few that count from a moment ago, so a linked list is all the order
+ * there is: adding and removing cost a few pointer writes, where a clock timer costs a heap and a
+ * handle. Nearly every timeout is armed and disarmed without ever firing.
  */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Clock, Timer } from './clock.js'
 import { type Linked, LinkedList } from './linked-list.js'
+
+/**
+ * The shared timer belongs to no request. Armed inside of one it would fire all entries in that
+ * request's async context, and keep that context for as long as there is traffic.
+ */
+const outsideOfRequests = AsyncLocalStorage.snapshot()
 
 class Entry implements Linked<Entry> {
   before: Entry | undefined
@@ -34,6 +41,8 @@ export class TimerList {
    * meanwhile it is unreferenced, so that it does not keep the process alive.
    */
   #timer: Timer | undefined
+  #timerDueMs = 0
+  #firing = false
 
   constructor(clock: Clock, delayMs: number) {
     this.#clock = clock
@@ -52,9 +61,10 @@ export class TimerList {
     const dueMs = fromMs + delayMs
     if (delayMs !== this.#delayMs) return this.#clock.schedule(dueMs - this.#clock.now(), run)
     const entry = new Entry(this, dueMs, run)
-    if (this.#timer === undefined) this.#arm(dueMs - this.#clock.now())
-    else if (this.#entries.length === 0) this.#timer.ref()
-    this.#entries.push(entry)
+    let previous = this.#entries.last
+    while (previous !== undefined && previous.dueMs > dueMs) previous = previous.before
+    this.#entries.insertAfter(previous, entry)
+    if (!this.#firing) this.#ensureTimer()
     return entry
   }
 
@@ -71,20 +81,34 @@ export class TimerList {
     this.#timer = undefined
   }
 
-  #arm(delayMs: number): void {
-    this.#timer = this.#clock.schedule(delayMs, () => this.#fire())
+  /** A timer that fires when the first entry is due, or before. */
+  #ensureTimer(): void {
+    const first = this.#entries.first
+    if (first === undefined) return
+    if (this.#timer !== undefined && this.#timerDueMs <= first.dueMs) {
+      if (this.#entries.length === 1) this.#timer.ref()
+      return
+    }
+    this.#timer?.cancel()
+    this.#timerDueMs = first.dueMs
+    const leftMs = first.dueMs - this.#clock.now()
+    this.#timer = outsideOfRequests(() => this.#clock.schedule(leftMs, () => this.#fire()))
   }
 
   /** Runs what is due, then sleeps until the next entry is: earlier ones may have been removed. */
   #fire(): void {
     this.#timer = undefined
+    this.#firing = true
     const now = this.#clock.now()
-    let entry = this.#entries.first
-    while (entry !== undefined && entry.dueMs <= now) {
+    for (
+      let entry = this.#entries.first;
+      entry !== undefined && entry.dueMs <= now;
+      entry = this.#entries.first
+    ) {
       entry.cancel()
       entry.run()
-      entry = this.#entries.first
     }
-    if (entry !== undefined && this.#timer === undefined) this.#arm(entry.dueMs - now)
+    this.#firing = false
+    this.#ensureTimer()
   }
 }

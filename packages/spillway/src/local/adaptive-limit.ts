@@ -42,8 +42,8 @@ export class AdaptiveLimit {
 
   constructor(initialMs: number, options: ReturnType<typeof readAdaptive>) {
     this.#options = options
-    this.#initialMs = initialMs
-    this.#limitMs = initialMs
+    this.#initialMs = Math.min(initialMs, options.maxMs ?? initialMs)
+    this.#limitMs = this.#initialMs
     this.#histogram = new RollingHistogram(options.windowMs)
   }
 

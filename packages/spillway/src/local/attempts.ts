@@ -20,7 +20,8 @@ export interface Attempt {
 export function carryAttempts(error: unknown, attempts: readonly Attempt[]): void {
   if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
   if (Object.hasOwn(error, 'attempts') && attemptsOf(error).length === 0) return
-  Object.defineProperty(error, 'attempts', {
+  // Reflect says no where Object throws: an error may forbid it in ways of its own.
+  Reflect.defineProperty(error, 'attempts', {
     value: attempts,
     enumerable: false,
     configurable: true,

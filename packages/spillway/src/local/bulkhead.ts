@@ -31,7 +31,7 @@ import {
   validate,
 } from '../core/options.js'
 import { isThenable, toPromise } from '../core/thenable.js'
-import { unfinishedWork } from '../core/unfinished.js'
+import { allEnded, collectCalls, type Outlivable, unfinishedWork } from '../core/unfinished.js'
 import type { PodMetrics } from './pod-metrics.js'
 
 export interface BulkheadOptions {
@@ -134,7 +134,7 @@ class SlotBulkhead implements Bulkhead {
   }
 
   run<T>(fn: () => T | PromiseLike<T>, options?: { signal?: AbortSignal }): Promise<T> {
-    const signal = options?.signal
+    const signal = options?.signal ?? undefined
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#closed) return refuse(closedError('concurrency', this.name))
     const deadline = currentDeadline()
@@ -150,7 +150,7 @@ class SlotBulkhead implements Bulkhead {
     // Goes on in a continuation of the caller's, so that `fn` sees the caller's async context and
     // not that of whoever gave back the slot.
     return this.#line.join({ patienceMs, signal }).then((admitted) => {
-      if (admitted && !signal?.aborted) {
+      if (admitted && !signal?.aborted && !deadline?.expired) {
         this.#noteWait(this.#clock.now() - sinceMs)
         return this.#start(fn)
       }
@@ -178,14 +178,20 @@ class SlotBulkhead implements Bulkhead {
   /** Runs `fn` in a slot already taken. */
   #start<T>(fn: () => T | PromiseLike<T>): Promise<T> {
     let result: T | PromiseLike<T>
+    let calls: readonly Outlivable[] | undefined
     try {
-      result = fn()
+      result = collectCalls(fn, (began) => {
+        calls = began
+      })
+      if (isThenable(result)) {
+        const promise = toPromise(result)
+        if (calls !== undefined) return this.#holdFor(promise, calls)
+        return promise.then(this.#onValue, this.#onError) as Promise<T>
+      }
     } catch (error) {
       this.#release()
       return refuse(error)
     }
-    if (isThenable(result))
-      return toPromise(result).then(this.#onValue, this.#onError) as Promise<T>
     this.#release()
     return Promise.resolve(result)
   }
@@ -197,10 +203,26 @@ class SlotBulkhead implements Bulkhead {
   }
 
   readonly #onError = (error: unknown): never => {
-    const work = unfinishedWork(error)
-    if (work === undefined) this.#release()
-    else this.#releaseAfter(work)
+    this.#releaseAfter(unfinishedWork(error))
     throw error
+  }
+
+  /** The function began calls that may leave work behind, whatever it then returns or throws. */
+  #holdFor<T>(promise: Promise<T>, calls: readonly Outlivable[]): Promise<T> {
+    const release = () => {
+      const left = calls.flatMap(({ leftBehind }) => leftBehind ?? [])
+      this.#releaseAfter(left.length === 0 ? undefined : allEnded(left))
+    }
+    return promise.then(
+      (value) => {
+        release()
+        return value
+      },
+      (error) => {
+        release()
+        throw error
+      },
+    )
   }
 
   #noteWait(waitMs: number): void {
@@ -208,9 +230,9 @@ class SlotBulkhead implements Bulkhead {
     callSafely(this.name, 'metrics', note, undefined)
   }
 
-  #releaseAfter(work: Promise<unknown>): void {
+  #releaseAfter(work: Promise<unknown> | undefined): void {
     // Who closes waits for calls, not for what they left behind.
-    if (this.#closed) return this.#release()
+    if (work === undefined || this.#closed) return this.#release()
     const letGo = () => {
       if (!this.#overdue.delete(letGo)) return
       timer.cancel()

@@ -82,10 +82,12 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
   }
 
   function record(durationMs: number, outcome: Outcome): void {
-    if (!(durationMs >= 0)) complain('durationMs', 'of at least 0', durationMs)
+    if (!(durationMs >= 0 && durationMs < Infinity))
+      complain('durationMs', 'of at least 0', durationMs)
     const now = clock.now()
     calls.add(now, 1)
-    latencies.record(now, durationMs)
+    // What was refused before it began is no latency: it would look splendid under overload.
+    if (outcome !== 'ignored') latencies.record(now, durationMs)
     if (outcome === 'ignored' || outcome === 'throttled') return
     judged.add(now, 1)
     if (outcome === 'failure') failures.add(now, 1)
@@ -114,7 +116,7 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
     measure,
     record,
     recordQueueWait(waitMs) {
-      if (!(waitMs >= 0)) complain('waitMs', 'of at least 0', waitMs)
+      if (!(waitMs >= 0 && waitMs < Infinity)) complain('waitMs', 'of at least 0', waitMs)
       const now = clock.now()
       waits.add(now, 1)
       waitedMs.add(now, waitMs)
@@ -125,7 +127,7 @@ export function createPodMetrics(options: PodMetricsOptions = {}): PodMetrics {
     snapshot() {
       const now = clock.now()
       // A pod that has just started has not had a whole window yet.
-      const seenMs = Math.min(calls.windowMs, Math.max(1_000, now - startedMs))
+      const seenMs = Math.min(calls.coveredMs(now), Math.max(1_000, now - startedMs))
       return {
         calls: calls.total(now),
         errorRate: errorRate(),

@@ -19,7 +19,7 @@ import {
   validate,
 } from '../core/options.js'
 import { RollingCounter } from '../core/rolling-counter.js'
-import { isThenable } from '../core/thenable.js'
+import { isThenable, swallow } from '../core/thenable.js'
 
 /** What this pod knows about its own state; what is left out counts as healthy. */
 export interface RetryConditions {
@@ -136,7 +136,10 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
 
 /** How many retries a call may make in this condition. */
 function retriesUnder(known: RetryConditions, rules: RetryRules): number {
-  if (isThenable(known)) throw new TypeError('conditions must not return a promise')
+  if (isThenable(known)) {
+    swallow(known)
+    throw new TypeError('conditions must not return a promise')
+  }
   if (known.breakerOpen) return 0
   if ((known.queueWaitMs ?? 0) > rules.maxQueueWaitMs) return 0
   if ((known.slotsInUse ?? 0) > rules.maxSlotsInUse) return 0

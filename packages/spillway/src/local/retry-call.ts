@@ -1,12 +1,18 @@
 /** One call under way that may be tried again: its attempts, and what becomes of it after each. */
 import type { Clock } from '../core/clock.js'
-import { currentDeadline, type Deadline } from '../core/deadline.js'
+import { currentDeadline, type Deadline, deadlineError } from '../core/deadline.js'
 import { refuse } from '../core/errors.js'
-import { emit, listening } from '../core/events.js'
-import { type CallEnd, judge, type OutcomeOptions, type Verdict } from '../core/outcome.js'
+import { callSafely, emit, listening } from '../core/events.js'
+import {
+  type CallEnd,
+  isResponse,
+  judge,
+  type OutcomeOptions,
+  type Verdict,
+} from '../core/outcome.js'
 import type { Random } from '../core/random.js'
 import { sleep } from '../core/sleep.js'
-import { isThenable, toPromise } from '../core/thenable.js'
+import { isThenable, swallow, toPromise } from '../core/thenable.js'
 import { type Attempt, carryAttempts } from './attempts.js'
 import { type BackoffPolicy, backoffMs } from './backoff.js'
 import type { RetryBudget } from './retry-budget.js'
@@ -72,15 +78,19 @@ export class RetryCall<T> {
   /** Makes the first attempt. Nearly every call ends here, so it does without an async function. */
   start(): Promise<T> {
     const { signal } = this.#options
+    const { name, budget } = this.#policy
     if (signal?.aborted) return refuse(signal.reason)
-    this.#policy.budget?.recordRequest()
+    if (this.#deadline?.expired) return refuse(deadlineError('retry', name))
+    if (budget !== undefined) {
+      callSafely(name, 'budget', () => budget.recordRequest(), undefined)
+    }
     let result: T | PromiseLike<T>
     try {
       result = this.#call()
+      if (!isThenable(result)) return Promise.resolve(this.#ended(result))
     } catch (error) {
       return this.#goOn({ error })
     }
-    if (!isThenable(result)) return Promise.resolve(this.#ended(result))
     return toPromise(result).then(
       (value) => this.#ended(value),
       (error) => this.#goOn({ error }),
@@ -97,7 +107,7 @@ export class RetryCall<T> {
       this.#report === undefined &&
       this.#deadline === undefined &&
       this.#policy.classify === undefined &&
-      !(value instanceof Response)
+      !isResponse(value)
     return plain ? value : this.#goOn({ value })
   }
 
@@ -118,6 +128,8 @@ export class RetryCall<T> {
       if (!decision.retry) return conclude(end, attempts)
       if ('value' in end) discard(end.value)
       await this.#pause(decision.delayMs)
+      // The timer may have been late.
+      if (this.#deadline?.expired) return conclude(end, attempts)
     }
   }
 
@@ -126,6 +138,7 @@ export class RetryCall<T> {
     this.#delayMs = delayMs
     try {
       await sleep(this.#policy.clock, delayMs, signal)
+      signal?.throwIfAborted()
     } catch (error) {
       this.#tell({ retry: false, because: 'aborted' }, { error })
       throw error
@@ -152,18 +165,21 @@ export class RetryCall<T> {
   }
 
   #decide(verdict: Verdict): RetryDecision {
-    const { attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
-    const { idempotent, idempotencyKey } = this.#options
+    const { name, attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
+    const { idempotent, idempotencyKey, signal } = this.#options
+    if (signal?.aborted) return { retry: false, because: 'aborted' }
     return decideRetry({
       verdict,
       attempt: this.#attempt,
       attempts,
-      idempotent: idempotent !== false || idempotencyKey !== undefined,
+      idempotent: idempotent !== false || Boolean(idempotencyKey),
       delayMs: this.#nextDelayMs(verdict),
       maxRetryAfterMs,
       usualMs,
       remainingMs: this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY,
-      payRetry: () => budget?.tryRetry(this.#attempt) ?? true,
+      payRetry: () =>
+        budget === undefined ||
+        callSafely(name, 'budget', () => budget.tryRetry(this.#attempt), false),
     })
   }
 
@@ -202,5 +218,5 @@ function conclude<T>(end: End<T>, attempts: readonly Attempt[]): T {
 
 /** A response that nobody is going to read would keep its connection. */
 function discard(value: unknown): void {
-  if (value instanceof Response) value.body?.cancel().catch(() => {})
+  if (isResponse(value)) swallow(value.body?.cancel?.())
 }

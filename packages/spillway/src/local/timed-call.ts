@@ -1,11 +1,12 @@
 /** One call under way with its timers, and with a signal if anybody looks at it. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
 import { emit, listening, type TimeoutKind } from '../core/events.js'
 import type { TimerList } from '../core/timer-list.js'
-import { markUnfinished } from '../core/unfinished.js'
+import { markUnfinished, noteCall, type Outlivable } from '../core/unfinished.js'
 
 /** What the function is given. */
 export interface TimeoutContext {
@@ -28,7 +29,8 @@ export interface CallLimits {
   record(startMs: number): void
 }
 
-export class TimedCall<T> implements TimeoutContext {
+export class TimedCall<T> implements TimeoutContext, Outlivable {
+  leftBehind: Promise<T> | undefined
   readonly deadline: Deadline | undefined
   readonly #limits: CallLimits
   readonly #startMs: number
@@ -37,6 +39,7 @@ export class TimedCall<T> implements TimeoutContext {
   /** Left of the deadline when the call began. */
   readonly #leftMs: number
   #controller: AbortController | undefined
+  #inContext: (<R>(fn: () => R) => R) | undefined
   #forgetSignal: (() => void) | undefined
   /** For the call as a whole. */
   #timer: Pick<Timer, 'cancel'> | undefined
@@ -61,11 +64,14 @@ export class TimedCall<T> implements TimeoutContext {
     this.#callerSignal = signal
     this.#leftMs = deadline?.remainingMs() ?? Number.POSITIVE_INFINITY
     this.#expectLife('firstByte', limits.firstByteMs)
+    noteCall(this)
   }
 
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController()
+      // Whoever listens does so in the async context of the call, not in that of a shared timer.
+      this.#inContext = AsyncLocalStorage.snapshot()
       if (this.#givenUp !== undefined) this.#controller.abort(this.#givenUp.error)
     }
     return this.#controller.signal
@@ -132,7 +138,8 @@ export class TimedCall<T> implements TimeoutContext {
   #timeUp(kind: TimeoutKind, limitMs: number): void {
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
-    this.#limits.record(this.#startMs)
+    // Cut off by its own limit it says how long calls take; by somebody else's it does not.
+    if (kind === 'call') this.#limits.record(this.#startMs)
     const elapsedMs = this.#limits.clock.now() - this.#startMs
     this.#giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }
@@ -140,8 +147,9 @@ export class TimedCall<T> implements TimeoutContext {
   #giveUp(error: unknown): void {
     this.end()
     this.#givenUp = { error }
+    this.leftBehind = this.#work
     if (this.#work !== undefined) markUnfinished(error, this.#work)
-    this.#controller?.abort(error)
+    this.#inContext?.(() => this.#controller?.abort(error))
     this.#reject?.(error)
   }
 }

@@ -130,7 +130,7 @@ class LocalTimeout implements Timeout, CallLimits {
     fn: (context: TimeoutContext) => T | PromiseLike<T>,
     options?: { signal?: AbortSignal },
   ): Promise<T> {
-    const signal = options?.signal
+    const signal = options?.signal ?? undefined
     if (signal?.aborted) return refuse(signal.reason)
     const nowMs = this.clock.now()
     const deadline = this.#deadline(nowMs)
@@ -142,11 +142,11 @@ class LocalTimeout implements Timeout, CallLimits {
     let result: T | PromiseLike<T>
     try {
       result = this.#totalMs === undefined ? fn(call) : runWithDeadline(deadline, () => fn(call))
+      if (isThenable(result)) return call.watch(toPromise(result))
     } catch (error) {
       call.end()
       return refuse(error)
     }
-    if (isThenable(result)) return call.watch(toPromise(result))
     call.end()
     return Promise.resolve(result)
   }

@@ -31,7 +31,7 @@ export interface VirtualClock extends Clock {
   settle(): Promise<void>
 }
 
-/** Timers that re-arm themselves for ever must not hang a test for ever. */
+/** Background timers that re-arm themselves for ever must not hang a test for ever. */
 const MOST_EVENTS_IN_VAIN = 100_000
 
 /**
@@ -79,6 +79,7 @@ class VirtualClockImpl implements VirtualClock {
   #armed = 0
 
   constructor({ startMs = 0, wallMs = Date.UTC(2030, 0, 1) }: VirtualClockOptions) {
+    if (!(startMs >= 0)) throw new RangeError('startMs: a clock begins at zero or later')
     this.#nowMs = startMs
     this.#wallOffsetMs = wallMs - startMs
   }
@@ -92,6 +93,7 @@ class VirtualClockImpl implements VirtualClock {
   }
 
   schedule(delayMs: number, run: () => void): Timer {
+    if (Number.isNaN(delayMs)) throw new RangeError('schedule: the delay is not a number')
     const dueMs = this.#nowMs + Math.max(0, delayMs)
     const timer = new VirtualTimer(this, dueMs, this.#armed++, run)
     this.#heap.push(timer)
@@ -113,14 +115,14 @@ class VirtualClockImpl implements VirtualClock {
   }
 
   async advance(ms: number): Promise<void> {
-    if (!(ms >= 0)) throw new RangeError(`advance: time cannot pass by ${ms} ms`)
+    if (!(ms >= 0 && ms < Infinity)) throw new RangeError(`advance: time cannot pass by ${ms} ms`)
     const untilMs = this.#nowMs + ms
     await settle()
     while (this.#heap.first !== undefined && this.#heap.first.dueMs <= untilMs) {
       this.#fire(this.#heap.first)
       await settle()
     }
-    this.#nowMs = untilMs
+    this.#nowMs = Math.max(this.#nowMs, untilMs)
   }
 
   async drain(): Promise<void> {

@@ -170,6 +170,26 @@ export function claimVendorWord(fleet: Fleet): void {
       await expectPause(pod, 12_000)
     })
 
+    it.fails('reads a date by the vendor’s clock, however far off its own is', async () => {
+      const pod = create({ limits: [{ unit: 'inputTokens', limit: 100, windowMs: LONG_MS }] })
+      const { clock } = fleet
+      const one = pod({
+        clock: {
+          now: () => clock.now(),
+          wallMs: () => clock.wallMs() + 3_600_000,
+          schedule: (delayMs, run) => clock.schedule(delayMs, run),
+          pollTurn: (run) => clock.pollTurn(run),
+        },
+      })
+      const headers = {
+        date: new Date(clock.wallMs()).toUTCString(),
+        'anthropic-ratelimit-input-tokens-remaining': '0',
+        'anthropic-ratelimit-input-tokens-reset': new Date(clock.wallMs() + 12_000).toISOString(),
+      }
+      await one.heed({ status: 200, headers }, await take(one))
+      await expectPause(pod, 13_000)
+    })
+
     it('takes away what the vendor says is not there, and adds nothing it says is', async () => {
       const pod = create()
       const one = pod()

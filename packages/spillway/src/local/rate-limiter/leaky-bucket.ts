@@ -2,7 +2,8 @@ import type { Algorithm } from './algorithm.js'
 
 /**
  * Pacing: one unit every `windowMs` / `limit`, never two together, however long nobody came. Promise:
- * after a grant of cost c nothing is granted for c beats.
+ * after the slot of a grant of cost c no other slot begins for c beats. Who waits gets a slot and may
+ * be woken a few milliseconds after it has begun.
  */
 export function leakyBucket(limit: number, windowMs: number): Algorithm {
   const beatMs = windowMs / limit

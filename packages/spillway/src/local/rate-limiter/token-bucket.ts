@@ -8,6 +8,8 @@ import type { Algorithm } from './algorithm.js'
 export function tokenBucket(limit: number, windowMs: number, burst: number): Algorithm {
   const tokenMs = windowMs / limit
   const burstMs = burst * tokenMs
+  // Sums of fractions like 1000/3 are off by less than this; who waited its time must get through.
+  const roundingMs = Math.min(1e-6, tokenMs / 1_000)
   let fullAtMs = Number.NEGATIVE_INFINITY
 
   const waitMs = (nowMs: number, cost: number, ahead: number) =>
@@ -17,15 +19,12 @@ export function tokenBucket(limit: number, windowMs: number, burst: number): Alg
     capacity: burst,
     tryTake(nowMs, cost) {
       const nextMs = Math.max(fullAtMs, nowMs) + cost * tokenMs
-      if (nextMs - nowMs > burstMs + ROUNDING_MS) return false
+      if (nextMs - nowMs > burstMs + roundingMs) return false
       fullAtMs = nextMs
       return true
     },
     waitMs,
     remaining: (nowMs) =>
-      Math.floor((burstMs - Math.max(0, fullAtMs - nowMs)) / tokenMs + ROUNDING_MS),
+      Math.floor((burstMs - Math.max(0, fullAtMs - nowMs) + roundingMs) / tokenMs),
   }
 }
-
-/** Sums of fractions like 1000/3 are off by less than this; who waited its time must get through. */
-const ROUNDING_MS = 1e-6
