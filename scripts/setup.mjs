@@ -29,12 +29,14 @@ export async function setup({ quiet = false, build = ['.'], redis = false } = {}
 }
 
 /** For scripts: says what went wrong in one line, without a stack, and ends the process. */
-export async function setupOrExit(options) {
+/** `lastWords` is called before exiting on a failure. */
+export async function setupOrExit(options, lastWords = () => {}) {
   try {
     await setup(options)
   } catch (error) {
     if (!(error instanceof SetupError)) throw error
     process.stderr.write(`\n${error.message}\n`)
+    lastWords()
     process.exit(1)
   }
 }

@@ -1,17 +1,22 @@
 /** npm run bench: runs the benches of a suite one after the other and reports each. */
 import { constants } from 'node:os'
+import { BenchError } from './bench-error.js'
 import { helpText, listText, type RunCommand, readCommand, UsageError } from './command-line.js'
 import { type Bench, type Measured, measure, type Suite } from './measure.js'
 import { createJsonReport, createTableReport, showProgress } from './report.js'
 import { runApart } from './run-apart.js'
 import { local } from './suites/local.js'
+import { shared } from './suites/shared.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local]
+const SUITES: readonly Suite[] = [local, shared]
+
+const ECHO_MS = 500
 
 class Interrupted extends Error {
   readonly code = 'INTERRUPTED'
   readonly exitCode: number
+  readonly atMs = performance.now()
 
   constructor(signal: 'SIGINT' | 'SIGTERM' | 'SIGPIPE') {
     super(`stopped by ${signal}`)
@@ -24,6 +29,9 @@ try {
 } catch (error) {
   if (error instanceof UsageError) {
     process.stderr.write(`${error.message}\nnpm run bench -- --help explains.\n`)
+    process.exitCode = 1
+  } else if (error instanceof BenchError) {
+    process.stderr.write(`${error.message}\n`)
     process.exitCode = 1
   } else if (error instanceof Interrupted) {
     process.exitCode = error.exitCode
@@ -47,7 +55,7 @@ async function run({ suite, benches, json }: RunCommand): Promise<void> {
   const report = json ? createJsonReport() : createTableReport(benches)
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(signal, () => stop.abort(new Interrupted(signal)))
+    process.on(signal, () => interrupt(stop, new Interrupted(signal)))
   }
   // Whoever read the results has gone, as in `| head -1`.
   process.stdout.on('error', () => stop.abort(new Interrupted('SIGPIPE')))
@@ -58,6 +66,16 @@ async function run({ suite, benches, json }: RunCommand): Promise<void> {
         : await runApart(suite, bench.name, stop.signal)
     report(bench, measured)
   }
+}
+
+/**
+ * A signal may come twice: from the terminal, and from npm or from whoever started us. One that comes
+ * later is an impatient Ctrl-C, and ends us in the way that still runs what listens for `exit`.
+ */
+function interrupt(stop: AbortController, interrupted: Interrupted): void {
+  if (!stop.signal.aborted) return stop.abort(interrupted)
+  const first = stop.signal.reason as Interrupted
+  if (interrupted.atMs - first.atMs > ECHO_MS) process.exit(interrupted.exitCode)
 }
 
 function runHere(bench: Bench, signal: AbortSignal): Promise<Measured> {

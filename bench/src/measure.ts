@@ -1,35 +1,47 @@
 /**
- * Takes the time of two contenders in turn, so that a noisy neighbour hits both alike, and goes by
- * the medians, so that a single garbage collection counts for neither.
+ * Measures two contenders in turn, so that a noisy neighbour hits both alike, and goes by the
+ * medians, so that a single garbage collection counts for neither.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
-/** Does `times` operations and answers with the nanoseconds one of them took. */
-export type Round = (times: number) => number | Promise<number>
+/** Works for a while and answers with how it went, in the unit of its bench. */
+export type Round = () => number | Promise<number>
+
+type MaybePromise<T> = T | Promise<T>
+
+/** What a bench is told while it prepares. */
+export interface Preparation {
+  /** Aborted when nobody wants the result any more. Rounds are short; longer work has to look. */
+  readonly signal: AbortSignal
+  /** Has this called when the bench is over, however it ends; what came last goes first. */
+  atEnd(close: () => MaybePromise<unknown>): void
+}
+
+interface Described {
+  name: string
+  /** What is measured, in one line. */
+  what: string
+  /** Default: five to warm up, then 31 that count. */
+  rounds?: { warmUp: number; counted: number }
+}
 
 /** Spillway against something that does the same. */
-export interface Comparison {
-  name: string
-  /** What is compared, in one line. */
-  what: string
+export interface Comparison extends Described {
   /** How many times as fast as the peer we want to be, at least. */
   target: number
   peerName: string
-  /** Operations in a round. */
-  times: number
+  /** A cost, of which less is better, or a rate, of which more is. */
+  unit: 'ns/op' | 'decisions/s'
   /** Makes both contenders; the time this takes does not count. */
-  prepare(): { ours: Round; peer: Round; close?: () => void }
+  prepare(preparation: Preparation): MaybePromise<{ ours: Round; peer: Round }>
 }
 
-/** A figure that stands for itself. More is better. */
-export interface Figure {
-  name: string
-  what: string
-  /** How much we want, at least. */
-  target: number
+/** A figure that stands for itself. */
+export interface Figure extends Described {
+  /** How much we want. */
+  target: { atLeast: number } | { atMost: number }
   unit: string
-  /** One round; answers in `unit`. */
-  round(): Promise<number>
+  prepare(preparation: Preparation): MaybePromise<Round>
 }
 
 export type Bench = Comparison | Figure
@@ -44,54 +56,62 @@ export type Measured =
   | { ours: number; peer: number; peerName: string; unit: string; ratio: number }
   | { value: number; unit: string }
 
-const WARM_UP_ROUNDS = 5
-const ROUNDS = 31
+const USUAL_ROUNDS = { warmUp: 5, counted: 31 }
 
 /** Gives up between two rounds when the signal is aborted. */
 export async function measure(bench: Bench, signal: AbortSignal): Promise<Measured> {
-  if ('round' in bench) {
-    const only: Contender = { round: () => bench.round(), samples: [] }
-    await takeTurns([only], signal)
-    return { value: rounded(median(only.samples), 0), unit: bench.unit }
-  }
-  const { ours, peer, close } = bench.prepare()
-  const our: Contender = { round: () => ours(bench.times), samples: [] }
-  const their: Contender = { round: () => peer(bench.times), samples: [] }
+  const closers: (() => MaybePromise<unknown>)[] = []
+  const preparation = { signal, atEnd: (close: () => unknown) => closers.push(close) }
   try {
-    await takeTurns([our, their], signal)
+    return await ('peerName' in bench ? compare(bench, preparation) : figureOf(bench, preparation))
   } finally {
-    close?.()
+    for (const close of closers.toReversed()) await close()
   }
-  const [ourNs, peerNs] = [median(our.samples), median(their.samples)]
+}
+
+async function compare(bench: Comparison, preparation: Preparation): Promise<Measured> {
+  const { ours, peer } = await bench.prepare(preparation)
+  const [ourSamples, peerSamples] = await takeTurns([ours, peer], bench, preparation.signal)
+  const [our, their] = [median(ourSamples!), median(peerSamples!)]
+  const isCost = bench.unit === 'ns/op'
   return {
-    ours: rounded(ourNs, 1),
-    peer: rounded(peerNs, 1),
+    ours: rounded(our, isCost ? 1 : 0),
+    peer: rounded(their, isCost ? 1 : 0),
     peerName: bench.peerName,
-    unit: 'ns/op',
-    ratio: rounded(peerNs / ourNs, 2),
+    unit: bench.unit,
+    ratio: rounded(isCost ? their / our : our / their, 2),
   }
 }
 
-interface Contender {
-  round: () => number | Promise<number>
-  samples: number[]
+async function figureOf(bench: Figure, preparation: Preparation): Promise<Measured> {
+  const round = await bench.prepare(preparation)
+  const [samples] = await takeTurns([round], bench, preparation.signal)
+  const value = median(samples!)
+  return { value: rounded(value, value < 100 ? 4 : 0), unit: bench.unit }
 }
 
-async function takeTurns(contenders: readonly Contender[], signal: AbortSignal): Promise<void> {
-  for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round++) {
+/** The samples of each contender. */
+async function takeTurns(
+  contenders: readonly Round[],
+  { rounds: { warmUp, counted } = USUAL_ROUNDS }: Described,
+  signal: AbortSignal,
+): Promise<number[][]> {
+  const all = contenders.map((round) => ({ round, samples: [] as number[] }))
+  for (let number = -warmUp; number < counted; number++) {
     // Who goes second may have to clear up after the first, so they alternate.
-    for (const contender of round % 2 === 0 ? contenders : contenders.toReversed()) {
+    for (const { round, samples } of number % 2 === 0 ? all : all.toReversed()) {
       await nextTurn()
       signal.throwIfAborted()
-      const sample = await contender.round()
-      if (round >= 0) contender.samples.push(sample)
+      const sample = await round()
+      if (number >= 0) samples.push(sample)
     }
   }
+  return all.map(({ samples }) => samples)
 }
 
 /** A round of asynchronous operations, one after the other. Each answers 1 when it did its work. */
-export function awaitEach(operation: () => Promise<number>): Round {
-  return async (times) => {
+export function awaitEach(times: number, operation: () => Promise<number>): Round {
+  return async () => {
     const startMs = performance.now()
     let done = 0
     for (let i = 0; i < times; i++) done += await operation()
@@ -100,8 +120,8 @@ export function awaitEach(operation: () => Promise<number>): Round {
 }
 
 /** The same for operations that fail, as they should, with an error of this code. */
-export function catchEach(operation: () => Promise<unknown>, code: string): Round {
-  return async (times) => {
+export function catchEach(times: number, operation: () => Promise<unknown>, code: string): Round {
+  return async () => {
     const startMs = performance.now()
     let done = 0
     for (let i = 0; i < times; i++) {
@@ -116,8 +136,8 @@ export function catchEach(operation: () => Promise<unknown>, code: string): Roun
 }
 
 /** The same for synchronous operations. */
-export function callEach(operation: () => number): Round {
-  return (times) => {
+export function callEach(times: number, operation: () => number): Round {
+  return () => {
     const startMs = performance.now()
     let done = 0
     for (let i = 0; i < times; i++) done += operation()

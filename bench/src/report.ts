@@ -14,8 +14,8 @@ export function createJsonReport(): Report {
 export function createTableReport(benches: readonly Bench[]): Report {
   const columns = [
     { head: 'bench', width: widest(benches.map(({ name }) => name)) },
-    { head: 'spillway', width: 16, right: true },
-    { head: 'peer', width: 14, right: true },
+    { head: 'spillway', width: 22, right: true },
+    { head: 'peer', width: 20, right: true },
     {
       head: '',
       width: widest(benches.map((bench) => ('peerName' in bench ? bench.peerName : ''))),
@@ -46,7 +46,11 @@ function figures(measured: Measured): string[] {
 
 function verdict({ target }: Bench, measured: Measured): string[] {
   const got = 'value' in measured ? measured.value : measured.ratio
-  return [`≥ ${grouped(target)}`, got >= target ? 'reached' : 'missed']
+  if (typeof target === 'object' && 'atMost' in target) {
+    return [`≤ ${grouped(target.atMost)}`, got <= target.atMost ? 'reached' : 'missed']
+  }
+  const least = typeof target === 'object' ? target.atLeast : target
+  return [`≥ ${grouped(least)}`, got >= least ? 'reached' : 'missed']
 }
 
 /** Says what is being measured and returns how to take it back. */
@@ -69,5 +73,5 @@ function widest(texts: readonly string[]): number {
 }
 
 function grouped(figure: number): string {
-  return figure.toLocaleString('en-US', { maximumFractionDigits: 1 })
+  return figure.toLocaleString('en-US', { maximumFractionDigits: Math.abs(figure) < 1 ? 3 : 1 })
 }

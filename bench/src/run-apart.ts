@@ -5,6 +5,7 @@
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { BenchError } from './bench-error.js'
 import type { Measured } from './measure.js'
 
 const MAIN = fileURLToPath(new URL('main.js', import.meta.url))
@@ -26,7 +27,7 @@ export function runApart(suite: string, bench: string, signal: AbortSignal): Pro
     child.on('close', (code) => {
       signal.removeEventListener('abort', end)
       if (signal.aborted) return reject(signal.reason)
-      if (code !== 0) return reject(new Error(`${bench} failed with exit code ${code}`))
+      if (code !== 0) return reject(new BenchError(`${bench} failed with exit code ${code}`))
       const { bench: _, ...measured } = JSON.parse(output)
       resolve(measured)
     })

@@ -1,0 +1,4 @@
+/** A bench cannot be run, for a reason that needs no stack to be understood. */
+export class BenchError extends Error {
+  readonly code = 'BENCH'
+}

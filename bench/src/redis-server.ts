@@ -1,0 +1,99 @@
+/** A Redis server for one bench: its own process, a free port of this machine, nothing on disk. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { BenchError } from './bench-error.js'
+
+export interface RedisServer {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+const ATTEMPTS = 5
+const START_MS = 10_000
+/** The last thing Redis and Valkey say before they listen, so the port is theirs. */
+const READY = 'Ready to accept connections'
+
+export async function startRedis(): Promise<RedisServer> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort()
+    const server = spawnServer(port)
+    const problem = await startingProblem(server)
+    if (problem === undefined) {
+      return { url: `redis://127.0.0.1:${port}`, stop: () => end(server) }
+    }
+    await end(server)
+    // Somebody else may have taken the port in between.
+    if (attempt === ATTEMPTS || server.pid === undefined) throw new BenchError(problem)
+  }
+}
+
+function spawnServer(port: number): ChildProcess {
+  const settings = {
+    port,
+    bind: '127.0.0.1',
+    dir: tmpdir(),
+    save: '',
+    appendonly: 'no',
+    daemonize: 'no',
+    loglevel: 'notice',
+    logfile: '',
+  }
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`])
+  const server = spawn(program(), args, {
+    stdio: ['ignore', 'pipe', 'ignore'],
+    // Ctrl-C in the terminal is for us: we end the server when the round under way is over.
+    detached: true,
+  })
+  const endWithUs = () => server.kill('SIGKILL')
+  process.once('exit', endWithUs)
+  server.once('close', () => process.off('exit', endWithUs))
+  return server
+}
+
+/** Resolves with nothing when the server listens, and with the reason when it will not. */
+async function startingProblem(server: ChildProcess): Promise<string | undefined> {
+  let late: NodeJS.Timeout | undefined
+  const problem = await new Promise<string | undefined>((resolve) => {
+    let log = ''
+    late = setTimeout(() => resolve(`${program()} did not start:\n${log}`), START_MS)
+    server.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      log += text
+      if (log.includes(READY)) resolve(undefined)
+    })
+    server.once('error', (error) => resolve(missing(error)))
+    server.once('close', () => resolve(`${program()} ended at once:\n${log}`))
+  })
+  clearTimeout(late)
+  return problem
+}
+
+function missing(error: Error): string {
+  return `${program()} could not be started (${(error as NodeJS.ErrnoException).code}).
+This suite needs redis-server (Redis 7 or Valkey) on the PATH. Install it:
+  Debian, Ubuntu   sudo apt-get install redis-server
+  macOS            brew install redis
+or say where it is: SPILLWAY_REDIS_SERVER=/path/to/redis-server`
+}
+
+async function end(server: ChildProcess): Promise<void> {
+  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return
+  const closed = once(server, 'close')
+  // There is nothing to save.
+  server.kill('SIGKILL')
+  await closed
+}
+
+function program(): string {
+  return process.env.SPILLWAY_REDIS_SERVER ?? 'redis-server'
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
