@@ -43,17 +43,25 @@ export class Line<W = undefined> {
   readonly #waiters = new LinkedList<Waiter<W>>()
   readonly #timers: TimerList
   readonly #serve: (() => void) | undefined
+  readonly #mayLeave: (wish: W) => boolean
   #cost = 0
 
   /**
    * `usualPatienceMs` is the patience that is cheap. `serve` is called before somebody loses
    * patience, to admit whoever can be in the last moment, and after somebody left, because the new
-   * head of the line may want less.
+   * head of the line may want less. Who may not leave although its patience has run out is for the
+   * mechanism to dismiss.
    */
-  constructor(clock: Clock, usualPatienceMs: number, serve?: () => void) {
+  constructor(
+    clock: Clock,
+    usualPatienceMs: number,
+    serve?: () => void,
+    mayLeave: (wish: W) => boolean = () => true,
+  ) {
     this.#clock = clock
     this.#timers = new TimerList(clock, usualPatienceMs)
     this.#serve = serve
+    this.#mayLeave = mayLeave
   }
 
   get length(): number {
@@ -123,7 +131,7 @@ export class Line<W = undefined> {
 
   #loseOne(waiter: Waiter<W>): void {
     this.#serve?.()
-    if (!waiter.waiting) return
+    if (!waiter.waiting || !this.#mayLeave(waiter.wish)) return
     this.dismiss(waiter)
     this.#serve?.()
   }

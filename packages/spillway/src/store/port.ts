@@ -34,6 +34,8 @@ export interface TakeReply {
   stamps: readonly number[]
   /** Per limit: units left after this. */
   remaining: readonly number[]
+  /** Per limit: the largest cost that can be granted; what asked for more was booked with this. */
+  capacities: readonly number[]
   /** The limits in force, where this pod's belief is out of date. */
   newer?: { version: number; limits: readonly LimitSpec[] }
 }

@@ -106,7 +106,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await usedOf(pod)).toEqual({ tokens: 10 })
   })
 
-  it.fails('lowers an estimate to a limit that was lowered while it waited', async () => {
+  it('lowers an estimate to a limit that was lowered while it waited', async () => {
     const pod = createVendor(fleet, {
       jitterMs: 200,
       limits: [{ unit: 'tokens', limit: 10, windowMs: 200 }],
@@ -119,7 +119,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await fleet.until(waiting)).toMatchObject({ allowed: true })
   })
 
-  it.fails('goes on with those who wait when a limit is added', async () => {
+  it('goes on with those who wait when a limit is added', async () => {
     const short = { windowMs: 200 }
     const pod = createVendor(fleet, { jitterMs: 200, limits: [{ limit: 1, ...short }] })
     const one = pod()
@@ -133,7 +133,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await fleet.until(waiting)).toMatchObject({ allowed: true })
   })
 
-  it.fails('settles permits of earlier limits on the limits they were booked on', async () => {
+  it('settles permits of earlier limits on the limits they were booked on', async () => {
     const requests = { limit: 10, windowMs }
     const ofUnit = { unit: 'tokens', limit: 100, windowMs }
     const pod = createVendor(fleet, { limits: [requests, ofUnit] })
@@ -145,7 +145,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await usedOf(pod)).toEqual({ requests: 1, tokens: 10 })
   })
 
-  it.fails('lets pods pass whose windows differ, as those of two releases do', async () => {
+  it('lets pods pass whose windows differ, as those of two releases do', async () => {
     const ofWindow = (ms: number) => ({ limits: [{ limit: 1, windowMs: ms }] })
     const pod = createVendor(fleet, { jitterMs: 100, ...ofWindow(200) })
     const [old, young] = [pod(), pod(ofWindow(250))]
@@ -188,7 +188,7 @@ export function claimChanges(fleet: Fleet): void {
       expect(await passing(pod, 30, tokens(1))).toBe(17)
     })
 
-    it.fails('lowers estimates above it, too', async () => {
+    it('lowers estimates above it, too', async () => {
       const pod = ofTokens(10)
       await pod().override('tokens', 4, '10m')
       expect(await pod().acquire(tokens(10))).toMatchObject({ allowed: true })

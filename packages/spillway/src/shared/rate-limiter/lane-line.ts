@@ -8,9 +8,15 @@ import type { Clock, Timer } from '../../core/clock.js'
 import { Line, type Waiter } from '../../core/line.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise, TakeReply } from '../../store/port.js'
+import type { Cost } from './permit.js'
 
 export interface Wish<P> {
-  readonly costs: readonly number[]
+  /** What it costs, as its caller put it. */
+  readonly cost: Cost | undefined
+  /** The same in numbers, one per limit, as of its last trip. */
+  costs: readonly number[]
+  /** On its way to the store: what comes back is its answer, even if it is a little late. */
+  underWay?: boolean
   /** Until when it is prepared to wait; nothing: it wants what there is, now. */
   readonly untilMs: number | undefined
   permit?: P
@@ -19,12 +25,14 @@ export interface Wish<P> {
   paused?: boolean
 }
 
-export interface LaneLineOptions<P> {
+export interface LaneLineOptions<P, R extends TakeReply> {
   clock: Clock
   /** A permit is worth nothing when its trip took longer than this. */
   useWithinMs: number
-  take(costs: (readonly number[])[]): MaybePromise<TakeReply>
-  createPermit(costs: readonly number[], reply: TakeReply): P
+  /** Limits may change while somebody waits, so costs are worked out for each trip. */
+  costsOf(cost: Cost | undefined): readonly number[]
+  take(costs: (readonly number[])[]): MaybePromise<R>
+  createPermit(costs: readonly number[], reply: R): P
   /** A permit was granted to somebody who has left, and nobody else can use it. */
   giveBack(permit: P): void
 }
@@ -34,8 +42,8 @@ const MOST_IN_A_TRIP = 256
 /** So many trips that failed or came too late, one after the other, are an outage. */
 const MOST_LOST_TRIPS = 3
 
-export class LaneLine<P> {
-  readonly #options: LaneLineOptions<P>
+export class LaneLine<P, R extends TakeReply = TakeReply> {
+  readonly #options: LaneLineOptions<P, R>
   readonly #line: Line<Wish<P>>
   #underWay = false
   #lostTrips = 0
@@ -44,10 +52,16 @@ export class LaneLine<P> {
   #blocked: Waiter<Wish<P>> | undefined
   #paused = false
   #timer: Timer | undefined
+  readonly #onIdle: (() => void)[] = []
 
-  constructor(options: LaneLineOptions<P>) {
+  constructor(options: LaneLineOptions<P, R>) {
     this.#options = options
-    this.#line = new Line(options.clock, Number.NaN, () => this.#afterDesertion())
+    this.#line = new Line(
+      options.clock,
+      Number.NaN,
+      () => this.#afterDesertion(),
+      ({ underWay }) => underWay !== true,
+    )
   }
 
   /** How long the head of the line still has to wait, as far as we know. */
@@ -71,9 +85,14 @@ export class LaneLine<P> {
     return answer
   }
 
-  close(createError: () => unknown): void {
+  /** Resolves when nothing is under way any more: what is granted yet goes back. */
+  close(createError: () => unknown): Promise<void> {
     this.#line.close(createError)
     this.#timer?.cancel()
+    return new Promise((resolve) => {
+      if (this.#underWay) this.#onIdle.push(resolve)
+      else resolve()
+    })
   }
 
   /** The head of the line waits for a time that this wish cannot wait for. */
@@ -104,9 +123,9 @@ export class LaneLine<P> {
     while (!this.#underWay && this.#line.length > 0 && !this.#isBlocked()) {
       const waiters = this.#line.first(MOST_IN_A_TRIP)
       const askedMs = this.#options.clock.now()
-      let reply: MaybePromise<TakeReply>
+      let reply: MaybePromise<R>
       try {
-        reply = this.#options.take(waiters.map(({ wish }) => wish.costs))
+        reply = this.#options.take(waiters.map(({ wish }) => this.#prepare(wish)))
       } catch (error) {
         this.#lost(waiters, error)
         continue
@@ -116,23 +135,37 @@ export class LaneLine<P> {
         continue
       }
       this.#underWay = true
+      for (const { wish } of waiters) wish.underWay = true
       reply.then(
-        (each) => this.#back(() => this.#arrived(waiters, each, askedMs)),
-        (error) => this.#back(() => this.#lost(waiters, error)),
+        (each) => this.#back(waiters, () => this.#arrived(waiters, each, askedMs)),
+        (error) => this.#back(waiters, () => this.#lost(waiters, error)),
       )
     }
     this.#sleep()
   }
 
-  #back(handle: () => void): void {
-    this.#underWay = false
-    handle()
-    this.#pump()
+  #prepare(wish: Wish<P>): readonly number[] {
+    wish.costs = this.#options.costsOf(wish.cost)
+    return wish.costs
   }
 
-  #arrived(waiters: Waiter<Wish<P>>[], reply: TakeReply, askedMs: number): void {
+  #back(waiters: readonly Waiter<Wish<P>>[], handle: () => void): void {
+    this.#underWay = false
+    for (const { wish } of waiters) wish.underWay = false
+    handle()
+    const now = this.#options.clock.now()
+    for (const waiter of waiters) {
+      if (waiter.waiting && (waiter.wish.untilMs ?? now + 1) < now) this.#dismiss(waiter)
+    }
+    this.#pump()
+    if (!this.#underWay) for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  #arrived(waiters: Waiter<Wish<P>>[], reply: R, askedMs: number): void {
     const tookMs = this.#options.clock.now() - askedMs
-    if (tookMs <= this.#options.useWithinMs) return this.#answered(waiters, reply)
+    // A refusal does not go bad.
+    const inTime = tookMs <= this.#options.useWithinMs || reply.granted === 0
+    if (inTime) return this.#answered(waiters, reply)
     // Granted so long ago that using it now could exceed the vendor's window. It goes back, because
     // we know it was not used, and everybody asks again.
     for (const { wish } of waiters.slice(0, reply.granted)) {
@@ -145,7 +178,7 @@ export class LaneLine<P> {
     )
   }
 
-  #answered(waiters: Waiter<Wish<P>>[], reply: TakeReply): void {
+  #answered(waiters: Waiter<Wish<P>>[], reply: R): void {
     this.#lostTrips = 0
     const refused = waiters.slice(reply.granted)
     for (const waiter of waiters.slice(0, reply.granted)) {

@@ -1,9 +1,15 @@
 /** The right to make one call, as it was booked. */
-import type { Settlement } from '../../store/port.js'
 import type { UnitLimit } from './options.js'
 
 /** What a call costs, or has cost, by unit. */
 export type Cost = Readonly<Record<string, number>>
+
+/** A correction, by the id of its limit: limits may be others by the time it is sent. */
+export interface Correction {
+  id: string
+  stamp: number
+  delta: number
+}
 
 export interface Permit {
   readonly lane: string
@@ -25,7 +31,7 @@ export class LanePermit implements Permit {
   readonly #limits: readonly UnitLimit[]
   readonly #costs: readonly number[]
   readonly #stamps: readonly number[]
-  readonly #onSettle: (lane: string, settlements: Settlement[]) => void
+  readonly #onSettle: (lane: string, corrections: Correction[]) => void
   #settled = false
 
   constructor(
@@ -34,7 +40,7 @@ export class LanePermit implements Permit {
     costs: readonly number[],
     stamps: readonly number[],
     grantedUs: number,
-    onSettle: (lane: string, settlements: Settlement[]) => void,
+    onSettle: (lane: string, corrections: Correction[]) => void,
   ) {
     this.lane = lane
     this.grantedUs = grantedUs
@@ -61,13 +67,13 @@ export class LanePermit implements Permit {
   #settleWith(actualOf: (unit: string, booked: number) => number): void {
     if (this.#settled) return
     this.#settled = true
-    const settlements: Settlement[] = []
-    for (const [index, { unit }] of this.#limits.entries()) {
+    const corrections: Correction[] = []
+    for (const [index, { unit, spec }] of this.#limits.entries()) {
       const booked = this.#costs[index] as number
       const delta = Math.max(0, Math.round(actualOf(unit, booked))) - booked
       if (delta === 0 || Number.isNaN(delta)) continue
-      settlements.push({ limit: index, stamp: this.#stamps[index] as number, delta })
+      corrections.push({ id: spec.id, stamp: this.#stamps[index] as number, delta })
     }
-    if (settlements.length > 0) this.#onSettle(this.lane, settlements)
+    if (corrections.length > 0) this.#onSettle(this.lane, corrections)
   }
 }

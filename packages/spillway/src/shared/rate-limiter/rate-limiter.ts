@@ -125,6 +125,9 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   return new SharedRateLimiter(validate('rateLimiter', options, readOptions))
 }
 
+/** What came back, with the limits it was asked under. */
+type Trip = TakeReply & { limits: readonly UnitLimit[] }
+
 class SharedRateLimiter implements RateLimiter {
   readonly name: string
   readonly #options: ReturnType<typeof readOptions>
@@ -132,7 +135,9 @@ class SharedRateLimiter implements RateLimiter {
   readonly #store: Store['limits']
   readonly #jitterMs: number
   readonly #pod: string
-  readonly #lanes = new Map<string, LaneLine<LanePermit>>()
+  readonly #lanes = new Map<string, LaneLine<LanePermit, Trip>>()
+  /** Lanes on which this pod was last told to slow down. */
+  readonly #throttled = new Set<string>()
   readonly #settler: Settler
   #limits: readonly UnitLimit[]
   #specs: readonly LimitSpec[]
@@ -150,9 +155,13 @@ class SharedRateLimiter implements RateLimiter {
     this.#limits = toUnitLimits(options.limits, this.#jitterMs)
     this.#specs = specsOf(this.#limits)
     this.#pod = `${options.pod}-${Math.floor(options.random() * 2 ** 48).toString(36)}`
-    this.#settler = new Settler(options.clock, ({ lane, sequence, settlements }) =>
-      this.#store.settle({ ...this.#ref(lane), pod: this.#pod, sequence, settlements }),
-    )
+    this.#settler = new Settler(options.clock, ({ lane, sequence, corrections }) => {
+      const settlements = corrections.flatMap(({ id, stamp, delta }) => {
+        const limit = this.#specs.findIndex((spec) => spec.id === id)
+        return limit === -1 ? [] : [{ limit, stamp, delta }]
+      })
+      return this.#store.settle({ ...this.#ref(lane), pod: this.#pod, sequence, settlements })
+    })
   }
 
   acquire(options: AcquireOptions = {}): Promise<Acquisition> {
@@ -181,7 +190,10 @@ class SharedRateLimiter implements RateLimiter {
       const limit = this.#limits.findIndex((each) => each.unit === unit)
       return limit === -1 ? [] : [{ limit, remaining, resetUs: toUs(resetMs) }]
     })
-    if (!throttled && left.length === 0) return
+    // An answer that says nothing is news only after one that told us to slow down.
+    const recovered = !throttled && this.#throttled.delete(permit.lane)
+    if (throttled) this.#throttled.add(permit.lane)
+    if (!throttled && !recovered && left.length === 0) return
     const { retryAfterMs } = word
     await this.#feedback(permit.lane, {
       grantedUs: (permit as LanePermit).grantedUs,
@@ -203,7 +215,7 @@ class SharedRateLimiter implements RateLimiter {
     const checked = validate('rateLimiter.limits', limits, readLimits)
     const next = toUnitLimits(checked, this.#jitterMs)
     const ref = { ...this.#ref(DEFAULT_LANE), limits: specsOf(next) }
-    this.#version = await this.#store.change(ref)
+    this.#version = await this.#heard(() => this.#store.change(ref))
     this.#limits = next
     this.#specs = specsOf(next)
   }
@@ -217,12 +229,12 @@ class SharedRateLimiter implements RateLimiter {
     const forUs = toUs(validate('forMs', forMs, duration({ min: 0 })))
     const checked = validate('limit', limit, integer({ min: 1 }))
     const override = { id: known.spec.id, limit: checked, forUs }
-    await this.#store.change({ ...this.#ref(DEFAULT_LANE), override })
+    await this.#heard(() => this.#store.change({ ...this.#ref(DEFAULT_LANE), override }))
   }
 
   async figures({ lane = DEFAULT_LANE }: { lane?: string } = {}): Promise<RateLimiterFigures> {
-    await this.#report()
-    const figures: LaneFigures = await this.#store.figures(this.#ref(lane))
+    await this.#heard(() => this.#report())
+    const figures: LaneFigures = await this.#heard(() => this.#store.figures(this.#ref(lane)))
     const { limits, requestsLastMinute } = figures
     const pausedMs = Math.max(0, figures.pausedUntilUs - figures.nowUs) / 1_000
     return { pausedMs, requestsLastMinute, limits }
@@ -231,7 +243,8 @@ class SharedRateLimiter implements RateLimiter {
   async close(): Promise<void> {
     this.#closed = true
     this.#reporting?.cancel()
-    for (const lane of this.#lanes.values()) lane.close(() => this.#closedError())
+    const lanes = [...this.#lanes.values()]
+    await Promise.all(lanes.map((lane) => lane.close(() => this.#closedError())))
     await this.#settler.drain()
   }
 
@@ -245,7 +258,11 @@ class SharedRateLimiter implements RateLimiter {
     } catch (error) {
       return refuse(error)
     }
-    const wish: Wish<LanePermit> = { costs, untilMs: this.#earlier(untilMs) }
+    const wish: Wish<LanePermit> = {
+      cost: options.cost,
+      costs,
+      untilMs: this.#earlier(untilMs),
+    }
     const line = this.#lane(lane)
     return line.ask(wish, signal).then(
       (allowed): Acquisition => {
@@ -292,24 +309,28 @@ class SharedRateLimiter implements RateLimiter {
     })
   }
 
-  #lane(name: string): LaneLine<LanePermit> {
+  #lane(name: string): LaneLine<LanePermit, Trip> {
     const known = this.#lanes.get(name)
     if (known !== undefined) return known
-    const lane = new LaneLine<LanePermit>({
+    const lane = new LaneLine<LanePermit, Trip>({
       clock: this.#clock,
       useWithinMs: this.#jitterMs,
+      costsOf: (cost) => this.#costs(cost),
       take: (costs) => this.#take(name, costs),
-      createPermit: (costs, { stamps, nowUs }) =>
-        new LanePermit(name, this.#limits, costs, stamps, nowUs, (of, settlements) =>
-          this.#settler.add(of, settlements),
-        ),
+      createPermit: (costs, { limits, capacities, stamps, nowUs }) => {
+        const booked = costs.map((cost, index) => Math.min(cost, capacities[index] as number))
+        return new LanePermit(name, limits, booked, stamps, nowUs, (of, corrections) =>
+          this.#settler.add(of, corrections),
+        )
+      },
       giveBack: (permit) => permit.refund(),
     })
     this.#lanes.set(name, lane)
     return lane
   }
 
-  #take(lane: string, costs: (readonly number[])[]): MaybePromise<TakeReply> {
+  #take(lane: string, costs: (readonly number[])[]): MaybePromise<Trip> {
+    const limits = this.#limits
     // Written out: copying one object into another is what would cost most here.
     const { name: guard } = this
     const reply = this.#store.take({
@@ -319,20 +340,23 @@ class SharedRateLimiter implements RateLimiter {
       version: this.#version,
       costs,
     })
-    return reply instanceof Promise ? reply.then((each) => this.#learn(each)) : this.#learn(reply)
+    return reply instanceof Promise
+      ? reply.then((each) => this.#learn(each, limits))
+      : this.#learn(reply, limits)
   }
 
   /** Another pod may have changed the limits. */
-  #learn(reply: TakeReply): TakeReply {
+  #learn(reply: TakeReply, limits: readonly UnitLimit[]): Trip {
     const { newer } = reply
-    if (newer === undefined || newer.version <= this.#version) return reply
+    const trip = Object.assign(reply, { limits })
+    if (newer === undefined || newer.version <= this.#version) return trip
     this.#version = newer.version
     this.#limits = this.#limits.map(({ unit }, index) => ({
       unit,
       spec: newer.limits[index] as LimitSpec,
     }))
     this.#specs = newer.limits
-    return reply
+    return trip
   }
 
   async #feedback(
@@ -346,7 +370,7 @@ class SharedRateLimiter implements RateLimiter {
   ): Promise<void> {
     const { basePauseMs, maxPauseMs } = this.#options
     const pauses = { basePauseUs: toUs(basePauseMs), maxPauseUs: toUs(maxPauseMs) }
-    await this.#store.feedback({ ...this.#ref(lane), ...word, ...pauses })
+    await this.#heard(() => this.#store.feedback({ ...this.#ref(lane), ...word, ...pauses }))
   }
 
   #ref(lane: string): LaneRef {
@@ -355,6 +379,15 @@ class SharedRateLimiter implements RateLimiter {
 
   #closedError(): SpillwayError {
     return closedError('vendor-limit', this.name)
+  }
+
+  /** What the store says; if it says nothing, that is what the error says. */
+  async #heard<T>(ask: () => MaybePromise<T>): Promise<T> {
+    try {
+      return await ask()
+    } catch (error) {
+      throw this.#storeError(error, undefined)
+    }
   }
 
   #storeError(error: unknown, signal: AbortSignal | undefined): unknown {

@@ -4,12 +4,13 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { sleep } from '../../core/sleep.js'
-import type { MaybePromise, Settlement } from '../../store/port.js'
+import type { MaybePromise } from '../../store/port.js'
+import type { Correction } from './permit.js'
 
 interface Sending {
   lane: string
   sequence: number
-  settlements: Settlement[]
+  corrections: Correction[]
 }
 
 const MOST_SETTLEMENTS = 256
@@ -19,7 +20,7 @@ const RETRY_MS = 100
 export class Settler {
   readonly #send: (sending: Sending) => MaybePromise<void>
   readonly #clock: Clock
-  readonly #waiting = new Map<string, Settlement[]>()
+  readonly #waiting = new Map<string, Correction[]>()
   #sequence = 0
   #busy = false
   #idle: (() => void)[] = []
@@ -29,10 +30,10 @@ export class Settler {
     this.#send = send
   }
 
-  add(lane: string, settlements: Settlement[]): void {
+  add(lane: string, corrections: Correction[]): void {
     const waiting = this.#waiting.get(lane)
-    if (waiting === undefined) this.#waiting.set(lane, settlements)
-    else waiting.push(...settlements)
+    if (waiting === undefined) this.#waiting.set(lane, corrections)
+    else waiting.push(...corrections)
     if (!this.#busy) void this.#flush()
   }
 
@@ -48,9 +49,9 @@ export class Settler {
   async #flush(): Promise<void> {
     this.#busy = true
     for (const [lane, all] of this.#waiting) {
-      const settlements = all.splice(0, MOST_SETTLEMENTS)
+      const corrections = all.splice(0, MOST_SETTLEMENTS)
       if (all.length === 0) this.#waiting.delete(lane)
-      await this.#deliver({ lane, sequence: ++this.#sequence, settlements })
+      await this.#deliver({ lane, sequence: ++this.#sequence, corrections })
     }
     if (this.#waiting.size > 0) return this.#flush()
     this.#busy = false

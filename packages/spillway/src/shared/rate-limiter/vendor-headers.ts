@@ -18,7 +18,15 @@ const UNITS = [
   ['outputTokens', 'output-tokens'],
 ] as const
 
-export function readVendorHeaders(headers: unknown, wallMs: number): VendorWord {
+/** Dates are by the vendor's clock, and it says what that shows; ours may be an hour off. */
+function vendorTimeMs(headers: unknown, wallMs: number): number {
+  const date = headerOf(headers, 'date')
+  const atMs = typeof date === 'string' ? Date.parse(date) : Number.NaN
+  return Number.isNaN(atMs) ? wallMs : atMs
+}
+
+export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWord {
+  const wallMs = vendorTimeMs(headers, ownWallMs)
   const left: VendorWord['left'] = []
   const add = (unit: string, remaining: unknown, reset: unknown) => {
     const units = Number(remaining)

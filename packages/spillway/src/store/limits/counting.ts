@@ -19,34 +19,50 @@ export interface Count {
   f: number
   /** Buckets: the limit that `f` was computed with. */
   r: number
+  /** Windows: the window, and the version of the limits, that the numbers above were made with. */
+  u: number
+  v: number
 }
 
 export function emptyCount(): Count {
-  return { n: 0, s: 0, w: 0, b: [], f: 0, r: 0 }
+  return { n: 0, s: 0, w: 0, b: [], f: 0, r: 0, u: 0, v: 0 }
 }
 
 /**
  * Brings a count to the present: drops what has left, and adapts to limits that have changed. Says
  * whether it had to adapt something: that has to be kept, because it depends on when it happened.
  */
-export function advance(spec: LimitSpec, count: Count, now: number): boolean {
-  if (spec.algorithm === 'sliding-window') return advanceSlices(spec, count, now)
-  if (spec.algorithm === 'fixed-window') return advanceWindow(spec, count, now)
+export function advance(spec: LimitSpec, count: Count, now: number, version: number): boolean {
+  if (spec.algorithm === 'sliding-window') return advanceSlices(spec, count, now, version)
+  if (spec.algorithm === 'fixed-window') return advanceWindow(spec, count, now, version)
   return rescale(spec, count, now)
 }
 
-function advanceSlices(spec: LimitSpec, count: Count, now: number): boolean {
-  const sliceUs = Math.ceil(spec.windowUs / spec.slices)
-  const length = Math.ceil(spec.windowUs / sliceUs) + 1
-  const slice = Math.floor(now / sliceUs)
-  if (count.w !== sliceUs || count.b.length !== length) {
+/**
+ * Whether a count has to be made anew for this window. Two releases of a fleet may differ in it; then
+ * the wider one counts, or each would undo what the other did and nothing would ever leave.
+ */
+function adopts(spec: LimitSpec, count: Count, sliceUs: number, version: number): boolean {
+  if (count.w === sliceUs && count.u === spec.windowUs) return false
+  return count.w === 0 || count.s === 0 || version > count.v || spec.windowUs > count.u
+}
+
+function advanceSlices(spec: LimitSpec, count: Count, now: number, version: number): boolean {
+  const ownSliceUs = Math.ceil(spec.windowUs / spec.slices)
+  if (adopts(spec, count, ownSliceUs, version)) {
     // Another window than before: what counted goes on counting, as if it had happened now.
-    count.w = sliceUs
+    const length = Math.ceil(spec.windowUs / ownSliceUs) + 1
+    const slice = Math.floor(now / ownSliceUs)
+    count.w = ownSliceUs
+    count.u = spec.windowUs
+    count.v = version
     count.b = new Array(length).fill(0)
     count.b[slice % length] = count.s
     count.n = slice
     return count.s > 0
   }
+  const slice = Math.floor(now / count.w)
+  const length = count.b.length
   for (let passed = Math.max(count.n, slice - length) + 1; passed <= slice; passed++) {
     count.s -= sliceAt(count, passed)
     count.b[passed % length] = 0
@@ -55,13 +71,15 @@ function advanceSlices(spec: LimitSpec, count: Count, now: number): boolean {
   return false
 }
 
-function advanceWindow(spec: LimitSpec, count: Count, now: number): boolean {
-  const window = Math.floor(now / spec.windowUs)
-  if (count.w !== spec.windowUs) {
+function advanceWindow(spec: LimitSpec, count: Count, now: number, version: number): boolean {
+  if (adopts(spec, count, spec.windowUs, version)) {
     count.w = spec.windowUs
-    count.n = window
+    count.u = spec.windowUs
+    count.v = version
+    count.n = Math.floor(now / spec.windowUs)
     return count.s > 0
   }
+  const window = Math.floor(now / count.w)
   if (window > count.n) {
     count.n = window
     count.s = 0
@@ -99,13 +117,18 @@ export function fits(spec: LimitSpec, count: Count, now: number, cost: number): 
   return count.s + cost <= spec.limit
 }
 
+/** The largest cost that can ever fit. */
+export function capacity({ algorithm, limit, burst }: LimitSpec): number {
+  return algorithm === 'token-bucket' && burst > 0 ? burst : limit
+}
+
 /** How long until `cost` fits. What can never fit is asked to come back in a window's time. */
 export function waitUs(spec: LimitSpec, count: Count, now: number, cost: number): number {
   if (spec.algorithm === 'leaky-bucket') return count.f - now
   if (spec.algorithm === 'token-bucket') {
     return Math.max(count.f, now) + unitsToUs(spec, cost) - burstUs(spec) - now
   }
-  if (spec.algorithm === 'fixed-window') return (count.n + 1) * spec.windowUs - now
+  if (spec.algorithm === 'fixed-window') return (count.n + 1) * count.w - now
   const length = count.b.length
   let missing = count.s + cost - spec.limit
   for (let slice = Math.max(0, count.n - length + 1); slice <= count.n; slice++) {
@@ -184,7 +207,7 @@ export function used(spec: LimitSpec, count: Count, now: number): number {
 /** How long this count still means something. */
 export function lifeUs(spec: LimitSpec, count: Count, now: number): number {
   if (isBucket(spec)) return Math.max(0, count.f - now)
-  return spec.algorithm === 'fixed-window' ? spec.windowUs : count.b.length * count.w
+  return spec.algorithm === 'fixed-window' ? count.w : count.b.length * count.w
 }
 
 /** The clock was set back by so much: what counted goes on counting, as if it had happened now. */

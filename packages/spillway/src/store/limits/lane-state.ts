@@ -73,7 +73,7 @@ export function present(
     const counts = spec.span === 'vendor' ? guard.counts : lane.counts
     counts[spec.id] ??= emptyCount()
     const count = counts[spec.id] as Count
-    if (advance(inForce, count, now)) changed = true
+    if (advance(inForce, count, now, Math.max(guard.v, version))) changed = true
     return { spec: inForce, count }
   })
   return { now, entries, changed }

@@ -13,7 +13,17 @@ import type {
   TakeReply,
   TakeRequest,
 } from '../port.js'
-import { charge, fits, overrun, refund, remaining, stampOf, used, waitUs } from './counting.js'
+import {
+  capacity,
+  charge,
+  fits,
+  overrun,
+  refund,
+  remaining,
+  stampOf,
+  used,
+  waitUs,
+} from './counting.js'
 import {
   type Entry,
   type GuardState,
@@ -48,7 +58,7 @@ export function takePermits(
       wait = longestWaitUs(entries, costs, now)
       if (wait > 0) break
       for (const [index, { spec, count }] of entries.entries()) {
-        const cost = costs[index] as number
+        const cost = costIn(spec, costs[index] as number)
         if (cost > 0) charge(spec, count, now, cost)
       }
       granted++
@@ -61,6 +71,7 @@ export function takePermits(
     nowUs: now,
     stamps: entries.map(({ spec, count }) => stampOf(spec, count)),
     remaining: entries.map(({ spec, count }) => remaining(spec, count, now)),
+    capacities: entries.map(({ spec }) => capacity(spec)),
   }
   if (guard.v > request.version) {
     reply.newer = { version: guard.v, limits: newest(request.limits, guard) }
@@ -72,10 +83,15 @@ function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSpec[] {
   return limits.map((spec) => specStored(spec, guard))
 }
 
+/** An estimate above what can ever be granted is lowered to that, instead of waiting for ever. */
+function costIn(spec: LimitSpec, cost: number): number {
+  return Math.min(cost, capacity(spec))
+}
+
 function longestWaitUs(entries: readonly Entry[], costs: readonly number[], now: number): number {
   let longest = 0
   for (const [index, { spec, count }] of entries.entries()) {
-    const cost = costs[index] as number
+    const cost = costIn(spec, costs[index] as number)
     if (!fits(spec, count, now, cost))
       longest = Math.max(longest, waitUs(spec, count, now, cost), 1)
   }
@@ -116,8 +132,9 @@ export function applyFeedback(
   if (request.throttled) {
     let pause = request.pauseUs
     if (pause === undefined) {
-      pause = request.basePauseUs * 2 ** Math.min(lane.g, 20)
-      lane.g++
+      // Many calls of one burst are refused together: that is one refusal.
+      pause = lane.p > now ? 0 : request.basePauseUs * 2 ** Math.min(lane.g, 20)
+      if (lane.p <= now) lane.g++
     }
     lane.p = Math.max(lane.p, now + Math.min(pause, request.maxPauseUs))
   } else if (request.grantedUs > 0) {
@@ -126,7 +143,8 @@ export function applyFeedback(
   for (const { limit, remaining: left, resetUs } of request.left) {
     const { spec, count } = entries[limit] as Entry
     const more = remaining(spec, count, now) - left
-    if (left === 0) lane.p = Math.max(lane.p, now + Math.min(resetUs, request.maxPauseUs))
+    if (left === 0 && resetUs > 0)
+      lane.p = Math.max(lane.p, now + Math.min(resetUs, request.maxPauseUs))
     else if (more > 0) charge(spec, count, now, more)
   }
   return keep(lane, guard, at, lane.p > now ? lane.p : 0)

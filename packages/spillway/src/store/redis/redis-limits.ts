@@ -99,15 +99,18 @@ function readTakeReply(reply: readonly number[], request: LaneRef): TakeReply {
     number,
   ]
   const { limits } = request
-  const restAt = FIRST_FIGURE + 2 * limits.length
+  const figures = (number: number) =>
+    reply.slice(FIRST_FIGURE + number * limits.length, FIRST_FIGURE + (number + 1) * limits.length)
   const answer: TakeReply = {
     granted,
     waitUs,
     paused: paused === 1,
     nowUs,
-    stamps: reply.slice(FIRST_FIGURE, FIRST_FIGURE + limits.length),
-    remaining: reply.slice(FIRST_FIGURE + limits.length, restAt),
+    stamps: figures(0),
+    remaining: figures(1),
+    capacities: figures(2),
   }
+  const restAt = FIRST_FIGURE + 3 * limits.length
   if (version > request.version)
     answer.newer = { version, limits: readNewer(reply, restAt, limits) }
   return answer

@@ -3,11 +3,11 @@
 export const SCRIPTS = {
   applyFeedback: {
     name: 'applyFeedback',
-    sha: '10f3603b1efea9ff87cdc3f9a118f2b4d969a7b6',
+    sha: '7a52ef943e8d5e47fef36b09aee59395a8db1bc5',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
 end
 local function open_slices(count)
 local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
@@ -15,14 +15,20 @@ for index = #slices + 1, count.k do slices[index] = 0 end
 slices[count.n % count.k + 1] = count.c
 return slices
 end
-local function advance_slices(spec, count, now)
-local slice_us = ceil(spec.window / spec.slices)
-local length = ceil(spec.window / slice_us) + 1
-local slice = floor(now / slice_us)
-if count.w ~= slice_us or count.k ~= length then
-count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
+local function adopts(spec, count, slice_us, version)
+if count.w == slice_us and count.u == spec.window then return false end
+return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+end
+local function advance_slices(spec, count, now, version)
+local own_slice_us = ceil(spec.window / spec.slices)
+if adopts(spec, count, own_slice_us, version) then
+count.w, count.u, count.v = own_slice_us, spec.window, version
+count.k = ceil(spec.window / own_slice_us) + 1
+count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
 return count.s > 0
 end
+local slice = floor(now / count.w)
+local length = count.k
 if slice <= count.n then return false end
 local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
@@ -32,13 +38,13 @@ end
 count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
-local function advance_window(spec, count, now)
-local window = floor(now / spec.window)
-if count.w ~= spec.window then
-count.w = spec.window
-count.n = window
+local function advance_window(spec, count, now, version)
+if adopts(spec, count, spec.window, version) then
+count.w, count.u, count.v = spec.window, spec.window, version
+count.n = floor(now / spec.window)
 return count.s > 0
 end
+local window = floor(now / count.w)
 if window > count.n then
 count.n = window
 count.s = 0
@@ -56,9 +62,9 @@ count.r = spec.limit
 count.w = spec.window
 return in_debt
 end
-local function advance(spec, count, now)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+local function advance(spec, count, now, version)
+if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
+if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
@@ -78,12 +84,15 @@ return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
 return count.s + cost <= spec.limit
 end
+local function capacity(spec)
+return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+end
 local function wait_us(spec, count, now, cost)
 if spec.algorithm == LEAKY then return count.f - now end
 if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
 local length = count.k
 local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
@@ -143,7 +152,7 @@ return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return spec.window end
+if spec.algorithm == FIXED then return count.w end
 return count.k * count.w
 end
 local function rebase(count, back_us)
@@ -221,7 +230,7 @@ if not count then
 count = empty_count()
 home[spec.id] = count
 end
-changed = advance(spec, count, now) or changed
+changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
@@ -264,8 +273,8 @@ lane.f = granted
 end
 if input.throttled then
 if pause < 0 then
-pause = input.base * 2 ^ min(lane.g, 20)
-lane.g = lane.g + 1
+pause = lane.p > now and 0 or input.base * 2 ^ min(lane.g, 20)
+if lane.p <= now then lane.g = lane.g + 1 end
 end
 lane.p = max(lane.p, now + min(pause, longest_pause))
 elseif granted > 0 then
@@ -274,7 +283,7 @@ end
 for _, word in ipairs(input.left) do
 local index, left, reset = word[1], word[2], word[3]
 local more = remaining(specs[index], counts[index], now) - left
-if left == 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
+if left == 0 and reset > 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
 elseif more > 0 then charge(specs[index], counts[index], now, more) end
 end
 keep()
@@ -282,11 +291,11 @@ return lane.p > now and lane.p or 0`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: '1358d286e289b871f3d87aba34abea4765b92e77',
+    sha: 'cfe19d4d8c239a0ef797b25821d94d5a5c59f289',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
 end
 local function open_slices(count)
 local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
@@ -294,14 +303,20 @@ for index = #slices + 1, count.k do slices[index] = 0 end
 slices[count.n % count.k + 1] = count.c
 return slices
 end
-local function advance_slices(spec, count, now)
-local slice_us = ceil(spec.window / spec.slices)
-local length = ceil(spec.window / slice_us) + 1
-local slice = floor(now / slice_us)
-if count.w ~= slice_us or count.k ~= length then
-count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
+local function adopts(spec, count, slice_us, version)
+if count.w == slice_us and count.u == spec.window then return false end
+return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+end
+local function advance_slices(spec, count, now, version)
+local own_slice_us = ceil(spec.window / spec.slices)
+if adopts(spec, count, own_slice_us, version) then
+count.w, count.u, count.v = own_slice_us, spec.window, version
+count.k = ceil(spec.window / own_slice_us) + 1
+count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
 return count.s > 0
 end
+local slice = floor(now / count.w)
+local length = count.k
 if slice <= count.n then return false end
 local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
@@ -311,13 +326,13 @@ end
 count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
-local function advance_window(spec, count, now)
-local window = floor(now / spec.window)
-if count.w ~= spec.window then
-count.w = spec.window
-count.n = window
+local function advance_window(spec, count, now, version)
+if adopts(spec, count, spec.window, version) then
+count.w, count.u, count.v = spec.window, spec.window, version
+count.n = floor(now / spec.window)
 return count.s > 0
 end
+local window = floor(now / count.w)
 if window > count.n then
 count.n = window
 count.s = 0
@@ -335,9 +350,9 @@ count.r = spec.limit
 count.w = spec.window
 return in_debt
 end
-local function advance(spec, count, now)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+local function advance(spec, count, now, version)
+if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
+if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
@@ -357,12 +372,15 @@ return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
 return count.s + cost <= spec.limit
 end
+local function capacity(spec)
+return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+end
 local function wait_us(spec, count, now, cost)
 if spec.algorithm == LEAKY then return count.f - now end
 if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
 local length = count.k
 local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
@@ -422,7 +440,7 @@ return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return spec.window end
+if spec.algorithm == FIXED then return count.w end
 return count.k * count.w
 end
 local function rebase(count, back_us)
@@ -500,7 +518,7 @@ if not count then
 count = empty_count()
 home[spec.id] = count
 end
-changed = advance(spec, count, now) or changed
+changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
@@ -612,11 +630,11 @@ return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: '3f9969773dc6d4dcb0778d6d2f9cddce17867266',
+    sha: 'cb99832467b485fef24486bd82a7b65afde28800',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
 end
 local function open_slices(count)
 local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
@@ -624,14 +642,20 @@ for index = #slices + 1, count.k do slices[index] = 0 end
 slices[count.n % count.k + 1] = count.c
 return slices
 end
-local function advance_slices(spec, count, now)
-local slice_us = ceil(spec.window / spec.slices)
-local length = ceil(spec.window / slice_us) + 1
-local slice = floor(now / slice_us)
-if count.w ~= slice_us or count.k ~= length then
-count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
+local function adopts(spec, count, slice_us, version)
+if count.w == slice_us and count.u == spec.window then return false end
+return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+end
+local function advance_slices(spec, count, now, version)
+local own_slice_us = ceil(spec.window / spec.slices)
+if adopts(spec, count, own_slice_us, version) then
+count.w, count.u, count.v = own_slice_us, spec.window, version
+count.k = ceil(spec.window / own_slice_us) + 1
+count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
 return count.s > 0
 end
+local slice = floor(now / count.w)
+local length = count.k
 if slice <= count.n then return false end
 local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
@@ -641,13 +665,13 @@ end
 count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
-local function advance_window(spec, count, now)
-local window = floor(now / spec.window)
-if count.w ~= spec.window then
-count.w = spec.window
-count.n = window
+local function advance_window(spec, count, now, version)
+if adopts(spec, count, spec.window, version) then
+count.w, count.u, count.v = spec.window, spec.window, version
+count.n = floor(now / spec.window)
 return count.s > 0
 end
+local window = floor(now / count.w)
 if window > count.n then
 count.n = window
 count.s = 0
@@ -665,9 +689,9 @@ count.r = spec.limit
 count.w = spec.window
 return in_debt
 end
-local function advance(spec, count, now)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+local function advance(spec, count, now, version)
+if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
+if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
@@ -687,12 +711,15 @@ return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
 return count.s + cost <= spec.limit
 end
+local function capacity(spec)
+return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+end
 local function wait_us(spec, count, now, cost)
 if spec.algorithm == LEAKY then return count.f - now end
 if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
 local length = count.k
 local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
@@ -752,7 +779,7 @@ return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return spec.window end
+if spec.algorithm == FIXED then return count.w end
 return count.k * count.w
 end
 local function rebase(count, back_us)
@@ -830,7 +857,7 @@ if not count then
 count = empty_count()
 home[spec.id] = count
 end
-changed = advance(spec, count, now) or changed
+changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
@@ -897,11 +924,11 @@ return 1`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: '8c79d2661af911d09b6976c1a9c3c582e9764919',
+    sha: 'e32866b4b665d4dd7d64296664a58a00d1beb2fc',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
 end
 local function open_slices(count)
 local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
@@ -909,14 +936,20 @@ for index = #slices + 1, count.k do slices[index] = 0 end
 slices[count.n % count.k + 1] = count.c
 return slices
 end
-local function advance_slices(spec, count, now)
-local slice_us = ceil(spec.window / spec.slices)
-local length = ceil(spec.window / slice_us) + 1
-local slice = floor(now / slice_us)
-if count.w ~= slice_us or count.k ~= length then
-count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
+local function adopts(spec, count, slice_us, version)
+if count.w == slice_us and count.u == spec.window then return false end
+return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+end
+local function advance_slices(spec, count, now, version)
+local own_slice_us = ceil(spec.window / spec.slices)
+if adopts(spec, count, own_slice_us, version) then
+count.w, count.u, count.v = own_slice_us, spec.window, version
+count.k = ceil(spec.window / own_slice_us) + 1
+count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
 return count.s > 0
 end
+local slice = floor(now / count.w)
+local length = count.k
 if slice <= count.n then return false end
 local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
@@ -926,13 +959,13 @@ end
 count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
-local function advance_window(spec, count, now)
-local window = floor(now / spec.window)
-if count.w ~= spec.window then
-count.w = spec.window
-count.n = window
+local function advance_window(spec, count, now, version)
+if adopts(spec, count, spec.window, version) then
+count.w, count.u, count.v = spec.window, spec.window, version
+count.n = floor(now / spec.window)
 return count.s > 0
 end
+local window = floor(now / count.w)
 if window > count.n then
 count.n = window
 count.s = 0
@@ -950,9 +983,9 @@ count.r = spec.limit
 count.w = spec.window
 return in_debt
 end
-local function advance(spec, count, now)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+local function advance(spec, count, now, version)
+if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
+if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
@@ -972,12 +1005,15 @@ return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
 return count.s + cost <= spec.limit
 end
+local function capacity(spec)
+return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+end
 local function wait_us(spec, count, now, cost)
 if spec.algorithm == LEAKY then return count.f - now end
 if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
 local length = count.k
 local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
@@ -1037,7 +1073,7 @@ return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return spec.window end
+if spec.algorithm == FIXED then return count.w end
 return count.k * count.w
 end
 local function rebase(count, back_us)
@@ -1115,7 +1151,7 @@ if not count then
 count = empty_count()
 home[spec.id] = count
 end
-changed = advance(spec, count, now) or changed
+changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
@@ -1159,11 +1195,11 @@ return 1`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: '3acf05de0648fe4f7ce8b81921eacf4e9d971976',
+    sha: 'cee3a5bae60a124c419e93e4d9f942d812ba1c3d',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
 end
 local function open_slices(count)
 local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
@@ -1171,14 +1207,20 @@ for index = #slices + 1, count.k do slices[index] = 0 end
 slices[count.n % count.k + 1] = count.c
 return slices
 end
-local function advance_slices(spec, count, now)
-local slice_us = ceil(spec.window / spec.slices)
-local length = ceil(spec.window / slice_us) + 1
-local slice = floor(now / slice_us)
-if count.w ~= slice_us or count.k ~= length then
-count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
+local function adopts(spec, count, slice_us, version)
+if count.w == slice_us and count.u == spec.window then return false end
+return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+end
+local function advance_slices(spec, count, now, version)
+local own_slice_us = ceil(spec.window / spec.slices)
+if adopts(spec, count, own_slice_us, version) then
+count.w, count.u, count.v = own_slice_us, spec.window, version
+count.k = ceil(spec.window / own_slice_us) + 1
+count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
 return count.s > 0
 end
+local slice = floor(now / count.w)
+local length = count.k
 if slice <= count.n then return false end
 local slices = open_slices(count)
 for passed = max(count.n, slice - length) + 1, slice do
@@ -1188,13 +1230,13 @@ end
 count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
 return false
 end
-local function advance_window(spec, count, now)
-local window = floor(now / spec.window)
-if count.w ~= spec.window then
-count.w = spec.window
-count.n = window
+local function advance_window(spec, count, now, version)
+if adopts(spec, count, spec.window, version) then
+count.w, count.u, count.v = spec.window, spec.window, version
+count.n = floor(now / spec.window)
 return count.s > 0
 end
+local window = floor(now / count.w)
 if window > count.n then
 count.n = window
 count.s = 0
@@ -1212,9 +1254,9 @@ count.r = spec.limit
 count.w = spec.window
 return in_debt
 end
-local function advance(spec, count, now)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+local function advance(spec, count, now, version)
+if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
+if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
@@ -1234,12 +1276,15 @@ return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
 return count.s + cost <= spec.limit
 end
+local function capacity(spec)
+return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+end
 local function wait_us(spec, count, now, cost)
 if spec.algorithm == LEAKY then return count.f - now end
 if spec.algorithm == TOKEN then
 return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
 local length = count.k
 local slices = open_slices(count)
 local missing = count.s + cost - spec.limit
@@ -1299,7 +1344,7 @@ return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
 if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return spec.window end
+if spec.algorithm == FIXED then return count.w end
 return count.k * count.w
 end
 local function rebase(count, back_us)
@@ -1377,7 +1422,7 @@ if not count then
 count = empty_count()
 home[spec.id] = count
 end
-changed = advance(spec, count, now) or changed
+changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
@@ -1417,14 +1462,14 @@ else
 for at = 0, #costs - 1, limit_count do
 wait = 0
 for index = 1, limit_count do
-local cost = costs[at + index]
+local cost = min(costs[at + index], capacity(specs[index]))
 if not fits(specs[index], counts[index], now, cost) then
 wait = max(wait, wait_us(specs[index], counts[index], now, cost), 1)
 end
 end
 if wait > 0 then break end
 for index = 1, limit_count do
-local cost = costs[at + index]
+local cost = min(costs[at + index], capacity(specs[index]))
 if cost > 0 then charge(specs[index], counts[index], now, cost) end
 end
 granted = granted + 1
@@ -1434,6 +1479,7 @@ local reply = { granted, wait, lane.p > now and 1 or 0, now, guard.v }
 for index = 1, limit_count do
 reply[5 + index] = stamp_of(specs[index], counts[index])
 reply[5 + limit_count + index] = remaining(specs[index], counts[index], now)
+reply[5 + 2 * limit_count + index] = capacity(specs[index])
 end
 if guard.v > version then
 for index = 1, limit_count do

@@ -20,8 +20,8 @@ if granted > 0 then
 end
 if input.throttled then
   if pause < 0 then
-    pause = input.base * 2 ^ min(lane.g, 20)
-    lane.g = lane.g + 1
+    pause = lane.p > now and 0 or input.base * 2 ^ min(lane.g, 20)
+    if lane.p <= now then lane.g = lane.g + 1 end
   end
   lane.p = max(lane.p, now + min(pause, longest_pause))
 elseif granted > 0 then
@@ -30,7 +30,7 @@ end
 for _, word in ipairs(input.left) do
   local index, left, reset = word[1], word[2], word[3]
   local more = remaining(specs[index], counts[index], now) - left
-  if left == 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
+  if left == 0 and reset > 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
   elseif more > 0 then charge(specs[index], counts[index], now, more) end
 end
 keep()

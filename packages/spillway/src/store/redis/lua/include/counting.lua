@@ -1,12 +1,12 @@
 -- How each algorithm counts. Twin of store/limits/counting.ts.
--- spec: { id, algorithm, limit, window, slices, burst, vendor }; count: { n, s, w, c, k, b, f, r }
+-- spec: { id, algorithm, limit, window, slices, burst, vendor }; count: { n, s, w, c, k, b, f, r, u, v }
 -- Unlike there, the slices (b, k of them) stay packed inside the state, and the newest one (c) is
 -- kept beside them: most trips touch no other, and need not unpack the rest.
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
 local function empty_count()
-  return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0 }
+  return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
 end
 
 local function open_slices(count)
@@ -16,14 +16,21 @@ local function open_slices(count)
   return slices
 end
 
-local function advance_slices(spec, count, now)
-  local slice_us = ceil(spec.window / spec.slices)
-  local length = ceil(spec.window / slice_us) + 1
-  local slice = floor(now / slice_us)
-  if count.w ~= slice_us or count.k ~= length then
-    count.w, count.k, count.b, count.c, count.n = slice_us, length, '', count.s, slice
+local function adopts(spec, count, slice_us, version)
+  if count.w == slice_us and count.u == spec.window then return false end
+  return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+end
+
+local function advance_slices(spec, count, now, version)
+  local own_slice_us = ceil(spec.window / spec.slices)
+  if adopts(spec, count, own_slice_us, version) then
+    count.w, count.u, count.v = own_slice_us, spec.window, version
+    count.k = ceil(spec.window / own_slice_us) + 1
+    count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
     return count.s > 0
   end
+  local slice = floor(now / count.w)
+  local length = count.k
   if slice <= count.n then return false end
   local slices = open_slices(count)
   for passed = max(count.n, slice - length) + 1, slice do
@@ -34,13 +41,13 @@ local function advance_slices(spec, count, now)
   return false
 end
 
-local function advance_window(spec, count, now)
-  local window = floor(now / spec.window)
-  if count.w ~= spec.window then
-    count.w = spec.window
-    count.n = window
+local function advance_window(spec, count, now, version)
+  if adopts(spec, count, spec.window, version) then
+    count.w, count.u, count.v = spec.window, spec.window, version
+    count.n = floor(now / spec.window)
     return count.s > 0
   end
+  local window = floor(now / count.w)
   if window > count.n then
     count.n = window
     count.s = 0
@@ -60,9 +67,9 @@ local function rescale(spec, count, now)
   return in_debt
 end
 
-local function advance(spec, count, now)
-  if spec.algorithm == SLIDING then return advance_slices(spec, count, now) end
-  if spec.algorithm == FIXED then return advance_window(spec, count, now) end
+local function advance(spec, count, now, version)
+  if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
+  if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
   return rescale(spec, count, now)
 end
 
@@ -87,12 +94,16 @@ local function fits(spec, count, now, cost)
   return count.s + cost <= spec.limit
 end
 
+local function capacity(spec)
+  return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+end
+
 local function wait_us(spec, count, now, cost)
   if spec.algorithm == LEAKY then return count.f - now end
   if spec.algorithm == TOKEN then
     return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
   end
-  if spec.algorithm == FIXED then return (count.n + 1) * spec.window - now end
+  if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
   local length = count.k
   local slices = open_slices(count)
   local missing = count.s + cost - spec.limit
@@ -159,7 +170,7 @@ end
 
 local function life_us(spec, count, now)
   if is_bucket(spec) then return max(0, count.f - now) end
-  if spec.algorithm == FIXED then return spec.window end
+  if spec.algorithm == FIXED then return count.w end
   return count.k * count.w
 end
 

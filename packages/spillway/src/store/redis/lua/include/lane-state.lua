@@ -84,7 +84,7 @@ for index = 1, limit_count do
     count = empty_count()
     home[spec.id] = count
   end
-  changed = advance(spec, count, now) or changed
+  changed = advance(spec, count, now, max(guard.v, version)) or changed
   own_specs[index] = own
   specs[index] = spec
   counts[index] = count
