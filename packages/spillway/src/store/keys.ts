@@ -10,7 +10,7 @@ const SCHEMA = '1'
 const SPECIAL = /[{}:%\s]/g
 
 export function escaped(name: string): string {
-  return name.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16)}`)
+  return name.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 export interface Keys {

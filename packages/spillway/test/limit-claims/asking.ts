@@ -7,7 +7,6 @@ import {
   type Fleet,
   grantedMs,
   isWaiting,
-  itFailsRemotely,
   LONG_MS,
   passing,
   permitOf,
@@ -43,26 +42,20 @@ export function claimAsking(fleet: Fleet): void {
       }
     })
 
-    itFailsRemotely(fleet)(
-      'answers everybody at once who asks together when nothing is left',
-      async () => {
-        const pod = ofRequests(1)()
-        await take(pod)
-        const asked = Promise.all(Array.from({ length: 5 }, () => pod.acquire()))
-        const answers = await fleet.answered(asked)
-        expect(answers.filter(({ allowed }) => allowed)).toEqual([])
-      },
-    )
+    it('answers everybody at once who asks together when nothing is left', async () => {
+      const pod = ofRequests(1)()
+      await take(pod)
+      const asked = Promise.all(Array.from({ length: 5 }, () => pod.acquire()))
+      const answers = await fleet.answered(asked)
+      expect(answers.filter(({ allowed }) => allowed)).toEqual([])
+    })
 
-    itFailsRemotely(fleet)(
-      'answers a thousand at once, more than a trip to the store carries',
-      async () => {
-        const pod = ofRequests(300)()
-        const asked = Promise.all(Array.from({ length: 1_000 }, () => pod.acquire()))
-        const answers = await fleet.answered(asked)
-        expect(answers.filter(({ allowed }) => allowed)).toHaveLength(300)
-      },
-    )
+    it('answers a thousand at once, more than a trip to the store carries', async () => {
+      const pod = ofRequests(300)()
+      const asked = Promise.all(Array.from({ length: 1_000 }, () => pod.acquire()))
+      const answers = await fleet.answered(asked)
+      expect(answers.filter(({ allowed }) => allowed)).toHaveLength(300)
+    })
 
     it('hears at once of what another pod gave back', async () => {
       const pod = ofRequests(1)
@@ -128,7 +121,7 @@ export function claimAsking(fleet: Fleet): void {
       expect(await passing(pod, 3)).toBe(0)
     })
 
-    itFailsRemotely(fleet)('takes none when there is none', async () => {
+    it('takes none when there is none', async () => {
       const pod = ofRequests(1)()
       await take(pod)
       expect(await fleet.answered(pod.takeUpTo(3))).toEqual([])
@@ -152,7 +145,7 @@ export function claimAsking(fleet: Fleet): void {
       expect(grantedMs(large)).toBeLessThanOrEqual(grantedMs(small))
     })
 
-    itFailsRemotely(fleet)('is not jumped by somebody who will not wait', async () => {
+    it('is not jumped by somebody who will not wait', async () => {
       const one = ofTokens(10)()
       await take(one, tokens(8))
       const leave = new AbortController()

@@ -14,7 +14,7 @@ import {
   type Store,
 } from 'spillway/shared'
 import { type Clock, createVirtualClock, sleep } from 'spillway/testing'
-import { it, onTestFinished, vi } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../redis-server.js'
 
 /** Long enough never to end within a test. */
@@ -115,11 +115,6 @@ export function createVendor(fleet: Fleet, options: VendorOptions) {
     onTestFinished(() => pod.close())
     return pod
   }
-}
-
-/** For claims that do not hold yet where the store takes its time to answer. */
-export function itFailsRemotely(fleet: Fleet): typeof it.fails {
-  return fleet.kind === 'redis' ? it.fails : it
 }
 
 /** So many pods ask at once, each for itself. */

@@ -1,14 +1,6 @@
 /** What is stored: under names that do not meet, and never for ever. */
 import { describe, expect, it } from 'vitest'
-import {
-  createVendor,
-  type Fleet,
-  itFailsRemotely,
-  JITTER_MS,
-  LONG_MS,
-  passing,
-  take,
-} from './fleet.js'
+import { createVendor, type Fleet, JITTER_MS, LONG_MS, passing, take } from './fleet.js'
 
 const NAMES = [
   'a',
@@ -50,7 +42,7 @@ export function claimKeys(fleet: Fleet): void {
       }
     })
 
-    itFailsRemotely(fleet)('are told apart by their white space', async () => {
+    it('are told apart by their white space', async () => {
       const limits = [{ limit: 1, windowMs: LONG_MS }]
       const lanes = ['x 03', 'x\u2003']
       const pod = createVendor(fleet, { limits })

@@ -85,6 +85,12 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
     return answer
   }
 
+  /** Something was given back: perhaps the head of the line need not wait any longer. */
+  wake(): void {
+    if (!this.#paused) this.#unblock()
+    this.#pump()
+  }
+
   /** Resolves when nothing is under way any more: what is granted yet goes back. */
   close(createError: () => unknown): Promise<void> {
     this.#line.close(createError)
@@ -188,10 +194,21 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
     this.#blockedUntilMs = this.#options.clock.now() + reply.waitUs / 1_000
     this.#blocked = refused.find(({ waiting }) => waiting)
     this.#paused = reply.paused
-    // Whoever cannot wait as long as the head of the line has to is told now, not later.
-    for (const waiter of refused) {
-      if (waiter.waiting && this.#cannotWait(waiter.wish)) this.#dismiss(waiter)
+    this.#thinOut(this.#blocked)
+  }
+
+  /**
+   * Whoever cannot wait as long as the head of the line has to is told now, not later. If the head
+   * itself cannot, those go with it who want as much; the others may ask for what they want.
+   */
+  #thinOut(head: Waiter<Wish<P>> | undefined): void {
+    if (head === undefined) return
+    const headLeaves = !this.#paused && this.#cannotWait(head.wish)
+    for (const waiter of this.#line.first(this.#line.length)) {
+      const stays = headLeaves && !wantsAsMuch(waiter, head)
+      if (!stays && this.#cannotWait(waiter.wish)) this.#dismiss(waiter)
     }
+    if (headLeaves) this.#unblock()
   }
 
   /** If its caller has left, a permit goes to the next who wants the same, else back. */
@@ -222,6 +239,10 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
     const delayMs = Math.max(0, this.#blockedUntilMs - this.#options.clock.now())
     this.#timer = this.#options.clock.schedule(delayMs, () => this.#pump())
   }
+}
+
+function wantsAsMuch<P>(one: Waiter<Wish<P>>, other: Waiter<Wish<P>>): boolean {
+  return one.wish.costs.every((cost, index) => cost >= (other.wish.costs[index] ?? 0))
 }
 
 function wantsSame<P>(one: Waiter<Wish<P>>, other: Waiter<Wish<P>>): boolean {

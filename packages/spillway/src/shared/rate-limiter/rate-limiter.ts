@@ -31,7 +31,7 @@ import {
   type UnitLimit,
 } from './options.js'
 import { type Cost, LanePermit, type Permit } from './permit.js'
-import { Settler } from './settler.js'
+import { type Sending, Settler } from './settler.js'
 import { readVendorHeaders } from './vendor-headers.js'
 
 export interface RateLimiterOptions {
@@ -155,13 +155,14 @@ class SharedRateLimiter implements RateLimiter {
     this.#limits = toUnitLimits(options.limits, this.#jitterMs)
     this.#specs = specsOf(this.#limits)
     this.#pod = `${options.pod}-${Math.floor(options.random() * 2 ** 48).toString(36)}`
-    this.#settler = new Settler(options.clock, ({ lane, sequence, corrections }) => {
+    const send = ({ lane, sequence, corrections }: Sending) => {
       const settlements = corrections.flatMap(({ id, stamp, delta }) => {
         const limit = this.#specs.findIndex((spec) => spec.id === id)
         return limit === -1 ? [] : [{ limit, stamp, delta }]
       })
       return this.#store.settle({ ...this.#ref(lane), pod: this.#pod, sequence, settlements })
-    })
+    }
+    this.#settler = new Settler(options.clock, send, (lane) => this.#lanes.get(lane)?.wake())
   }
 
   acquire(options: AcquireOptions = {}): Promise<Acquisition> {

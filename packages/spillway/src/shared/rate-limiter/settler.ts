@@ -7,7 +7,7 @@ import { sleep } from '../../core/sleep.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Correction } from './permit.js'
 
-interface Sending {
+export interface Sending {
   lane: string
   sequence: number
   corrections: Correction[]
@@ -19,15 +19,22 @@ const RETRY_MS = 100
 
 export class Settler {
   readonly #send: (sending: Sending) => MaybePromise<void>
+  readonly #onGivenBack: (lane: string) => void
   readonly #clock: Clock
   readonly #waiting = new Map<string, Correction[]>()
   #sequence = 0
   #busy = false
   #idle: (() => void)[] = []
 
-  constructor(clock: Clock, send: (sending: Sending) => MaybePromise<void>) {
+  /** `onGivenBack` hears of lanes on which something became free. */
+  constructor(
+    clock: Clock,
+    send: (sending: Sending) => MaybePromise<void>,
+    onGivenBack: (lane: string) => void,
+  ) {
     this.#clock = clock
     this.#send = send
+    this.#onGivenBack = onGivenBack
   }
 
   add(lane: string, corrections: Correction[]): void {
@@ -62,7 +69,9 @@ export class Settler {
   async #deliver(sending: Sending): Promise<void> {
     for (let tries = 1; tries <= MOST_TRIES; tries++) {
       try {
-        return await this.#send(sending)
+        await this.#send(sending)
+        if (sending.corrections.some(({ delta }) => delta < 0)) this.#onGivenBack(sending.lane)
+        return
       } catch {
         if (tries < MOST_TRIES) await sleep(this.#clock, RETRY_MS * tries)
       }
