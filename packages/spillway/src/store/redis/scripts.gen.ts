@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   applyFeedback: {
     name: 'applyFeedback',
-    sha: '7a52ef943e8d5e47fef36b09aee59395a8db1bc5',
+    sha: '40046683e27c917c1c0b5e14141f341783cbc9c5',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -102,13 +102,25 @@ if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
 end
-local function charge(spec, count, now, cost)
+local function how_many_fit(spec, count, now, cost, most)
+if cost == 0 then return most end
+local fit
+if spec.algorithm == LEAKY then
+fit = count.f <= now and 1 or 0
+elseif spec.algorithm == TOKEN then
+fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+else
+fit = floor((spec.limit - count.s) / cost)
+end
+return max(0, min(most, fit))
+end
+local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost)
+count.f = max(count.f, now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost
-if spec.algorithm == SLIDING then count.c = count.c + cost end
+count.s = count.s + cost * times
+if spec.algorithm == SLIDING then count.c = count.c + cost * times end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -134,7 +146,7 @@ count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
 return
 end
 local most = max(0, 2 * spec.limit - count.s)
-charge(spec, count, now, min(units, most))
+charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
 if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
@@ -284,14 +296,14 @@ for _, word in ipairs(input.left) do
 local index, left, reset = word[1], word[2], word[3]
 local more = remaining(specs[index], counts[index], now) - left
 if left == 0 and reset > 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
-elseif more > 0 then charge(specs[index], counts[index], now, more) end
+elseif more > 0 then charge(specs[index], counts[index], now, more, 1) end
 end
 keep()
 return lane.p > now and lane.p or 0`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: 'cfe19d4d8c239a0ef797b25821d94d5a5c59f289',
+    sha: 'ddcf24c84136c2e3c3ef00ba6058c8bf4fe01fbe',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -390,13 +402,25 @@ if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
 end
-local function charge(spec, count, now, cost)
+local function how_many_fit(spec, count, now, cost, most)
+if cost == 0 then return most end
+local fit
+if spec.algorithm == LEAKY then
+fit = count.f <= now and 1 or 0
+elseif spec.algorithm == TOKEN then
+fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+else
+fit = floor((spec.limit - count.s) / cost)
+end
+return max(0, min(most, fit))
+end
+local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost)
+count.f = max(count.f, now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost
-if spec.algorithm == SLIDING then count.c = count.c + cost end
+count.s = count.s + cost * times
+if spec.algorithm == SLIDING then count.c = count.c + cost * times end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -422,7 +446,7 @@ count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
 return
 end
 local most = max(0, 2 * spec.limit - count.s)
-charge(spec, count, now, min(units, most))
+charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
 if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
@@ -630,7 +654,7 @@ return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: 'cb99832467b485fef24486bd82a7b65afde28800',
+    sha: 'e722c8085c2e7b725e1c9356c3b791c8816e5b80',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -729,13 +753,25 @@ if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
 end
-local function charge(spec, count, now, cost)
+local function how_many_fit(spec, count, now, cost, most)
+if cost == 0 then return most end
+local fit
+if spec.algorithm == LEAKY then
+fit = count.f <= now and 1 or 0
+elseif spec.algorithm == TOKEN then
+fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+else
+fit = floor((spec.limit - count.s) / cost)
+end
+return max(0, min(most, fit))
+end
+local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost)
+count.f = max(count.f, now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost
-if spec.algorithm == SLIDING then count.c = count.c + cost end
+count.s = count.s + cost * times
+if spec.algorithm == SLIDING then count.c = count.c + cost * times end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -761,7 +797,7 @@ count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
 return
 end
 local most = max(0, 2 * spec.limit - count.s)
-charge(spec, count, now, min(units, most))
+charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
 if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
@@ -924,7 +960,7 @@ return 1`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: 'e32866b4b665d4dd7d64296664a58a00d1beb2fc',
+    sha: 'f9c80ee1b204141f0b4ada42480772a413a5f716',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -1023,13 +1059,25 @@ if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
 end
-local function charge(spec, count, now, cost)
+local function how_many_fit(spec, count, now, cost, most)
+if cost == 0 then return most end
+local fit
+if spec.algorithm == LEAKY then
+fit = count.f <= now and 1 or 0
+elseif spec.algorithm == TOKEN then
+fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+else
+fit = floor((spec.limit - count.s) / cost)
+end
+return max(0, min(most, fit))
+end
+local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost)
+count.f = max(count.f, now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost
-if spec.algorithm == SLIDING then count.c = count.c + cost end
+count.s = count.s + cost * times
+if spec.algorithm == SLIDING then count.c = count.c + cost * times end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -1055,7 +1103,7 @@ count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
 return
 end
 local most = max(0, 2 * spec.limit - count.s)
-charge(spec, count, now, min(units, most))
+charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
 if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
@@ -1195,7 +1243,7 @@ return 1`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: 'cee3a5bae60a124c419e93e4d9f942d812ba1c3d',
+    sha: '9d1ce93ce73603c32692c09fbc03f255dba55479',
     text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
@@ -1294,13 +1342,25 @@ if missing <= 0 then return (slice + length) * count.w - now end
 end
 return spec.window
 end
-local function charge(spec, count, now, cost)
+local function how_many_fit(spec, count, now, cost, most)
+if cost == 0 then return most end
+local fit
+if spec.algorithm == LEAKY then
+fit = count.f <= now and 1 or 0
+elseif spec.algorithm == TOKEN then
+fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+else
+fit = floor((spec.limit - count.s) / cost)
+end
+return max(0, min(most, fit))
+end
+local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost)
+count.f = max(count.f, now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost
-if spec.algorithm == SLIDING then count.c = count.c + cost end
+count.s = count.s + cost * times
+if spec.algorithm == SLIDING then count.c = count.c + cost * times end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count.n
@@ -1326,7 +1386,7 @@ count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
 return
 end
 local most = max(0, 2 * spec.limit - count.s)
-charge(spec, count, now, min(units, most))
+charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
 if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
@@ -1453,26 +1513,27 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
-local costs = input.costs
+local wishes = input.wishes
 local granted = 0
 local wait = 0
 if lane.p > now then
 wait = lane.p - now
 else
-for at = 0, #costs - 1, limit_count do
-wait = 0
+for at = 1, #wishes, limit_count + 1 do
+local fit = wishes[at]
 for index = 1, limit_count do
-local cost = min(costs[at + index], capacity(specs[index]))
-if not fits(specs[index], counts[index], now, cost) then
+local cost = min(wishes[at + index], capacity(specs[index]))
+fit = how_many_fit(specs[index], counts[index], now, cost, fit)
+end
+for index = 1, limit_count do
+local cost = min(wishes[at + index], capacity(specs[index]))
+if cost > 0 and fit > 0 then charge(specs[index], counts[index], now, cost, fit) end
+if fit < wishes[at] and not fits(specs[index], counts[index], now, cost) then
 wait = max(wait, wait_us(specs[index], counts[index], now, cost), 1)
 end
 end
-if wait > 0 then break end
-for index = 1, limit_count do
-local cost = min(costs[at + index], capacity(specs[index]))
-if cost > 0 then charge(specs[index], counts[index], now, cost) end
-end
-granted = granted + 1
+granted = granted + fit
+if fit < wishes[at] then break end
 end
 end
 local reply = { granted, wait, lane.p > now and 1 or 0, now, guard.v }

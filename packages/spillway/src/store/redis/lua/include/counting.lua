@@ -114,13 +114,27 @@ local function wait_us(spec, count, now, cost)
   return spec.window
 end
 
-local function charge(spec, count, now, cost)
+-- How many of one and the same cost fit, one after the other.
+local function how_many_fit(spec, count, now, cost, most)
+  if cost == 0 then return most end
+  local fit
+  if spec.algorithm == LEAKY then
+    fit = count.f <= now and 1 or 0
+  elseif spec.algorithm == TOKEN then
+    fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+  else
+    fit = floor((spec.limit - count.s) / cost)
+  end
+  return max(0, min(most, fit))
+end
+
+local function charge(spec, count, now, cost, times)
   if is_bucket(spec) then
-    count.f = max(count.f, now) + units_to_us(spec, cost)
+    count.f = max(count.f, now) + units_to_us(spec, cost) * times
     return
   end
-  count.s = count.s + cost
-  if spec.algorithm == SLIDING then count.c = count.c + cost end
+  count.s = count.s + cost * times
+  if spec.algorithm == SLIDING then count.c = count.c + cost * times end
 end
 
 local function stamp_of(spec, count)
@@ -149,7 +163,7 @@ local function overrun(spec, count, now, units)
     return
   end
   local most = max(0, 2 * spec.limit - count.s)
-  charge(spec, count, now, min(units, most))
+  charge(spec, count, now, min(units, most), 1)
 end
 
 local function remaining(spec, count, now)
