@@ -3,172 +3,174 @@
 export const SCRIPTS = {
   applyFeedback: {
     name: 'applyFeedback',
-    sha: '40046683e27c917c1c0b5e14141f341783cbc9c5',
-    text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+    sha: 'a69cb5bb58a937fff813e1008a71c0fdd8eda85c',
+    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
+return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
-for index = #slices + 1, count.k do slices[index] = 0 end
-slices[count.n % count.k + 1] = count.c
+local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
+for index = #slices + 1, count[K] do slices[index] = 0 end
+slices[count[N] % count[K] + 1] = count[C]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count.w == slice_us and count.u == spec.window then return false end
-return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
+return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec.window / spec.slices)
+local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
 if adopts(spec, count, own_slice_us, version) then
-count.w, count.u, count.v = own_slice_us, spec.window, version
-count.k = ceil(spec.window / own_slice_us) + 1
-count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
-return count.s > 0
+count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
+count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
+count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
+return count[S] > 0
 end
-local slice = floor(now / count.w)
-local length = count.k
-if slice <= count.n then return false end
+local slice = floor(now / count[W])
+local length = count[K]
+if slice <= count[N] then return false end
 local slices = open_slices(count)
-for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - slices[passed % length + 1]
+for passed = max(count[N], slice - length) + 1, slice do
+count[S] = count[S] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
+count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec.window, version) then
-count.w, count.u, count.v = spec.window, spec.window, version
-count.n = floor(now / spec.window)
-return count.s > 0
+if adopts(spec, count, spec[WINDOW], version) then
+count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
+count[N] = floor(now / spec[WINDOW])
+return count[S] > 0
 end
-local window = floor(now / count.w)
-if window > count.n then
-count.n = window
-count.s = 0
+local window = floor(now / count[W])
+if window > count[N] then
+count[N] = window
+count[S] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count.r == spec.limit and count.w == spec.window then return false end
-local in_debt = count.f > now and count.r > 0
+if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
+local in_debt = count[F] > now and count[R] > 0
 if in_debt then
-local units = ((count.f - now) * count.r) / count.w
-count.f = now + ceil((units * spec.window) / spec.limit)
+local units = ((count[F] - now) * count[R]) / count[W]
+count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
-count.r = spec.limit
-count.w = spec.window
+count[R] = spec[LIMIT]
+count[W] = spec[WINDOW]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
+if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
+if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec.algorithm == TOKEN or spec.algorithm == LEAKY
+return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
 end
 local function units_to_us(spec, units)
-return ceil((units * spec.window) / spec.limit)
+return ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
+return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec.algorithm == LEAKY then return count.f <= now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[ALGORITHM] == LEAKY then return count[F] <= now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count.s + cost <= spec.limit
+return count[S] + cost <= spec[LIMIT]
 end
 local function capacity(spec)
-return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
 end
 local function wait_us(spec, count, now, cost)
-if spec.algorithm == LEAKY then return count.f - now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[ALGORITHM] == LEAKY then return count[F] - now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
-local length = count.k
+if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
+local length = count[K]
 local slices = open_slices(count)
-local missing = count.s + cost - spec.limit
-for slice = max(0, count.n - length + 1), count.n do
+local missing = count[S] + cost - spec[LIMIT]
+for slice = max(0, count[N] - length + 1), count[N] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count.w - now end
+if missing <= 0 then return (slice + length) * count[W] - now end
 end
-return spec.window
+return spec[WINDOW]
 end
 local function how_many_fit(spec, count, now, cost, most)
 if cost == 0 then return most end
 local fit
-if spec.algorithm == LEAKY then
-fit = count.f <= now and 1 or 0
-elseif spec.algorithm == TOKEN then
-fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+if spec[ALGORITHM] == LEAKY then
+fit = count[F] <= now and 1 or 0
+elseif spec[ALGORITHM] == TOKEN then
+fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
 else
-fit = floor((spec.limit - count.s) / cost)
+fit = floor((spec[LIMIT] - count[S]) / cost)
 end
 return max(0, min(most, fit))
 end
 local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost * times
-if spec.algorithm == SLIDING then count.c = count.c + cost * times end
+count[S] = count[S] + cost * times
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count.n
+return is_bucket(spec) and 0 or count[N]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count.f = max(now, count.f - units_to_us(spec, units))
-elseif spec.algorithm == FIXED then
-if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - count.k and stamp <= count.n then
+count[F] = max(now, count[F] - units_to_us(spec, units))
+elseif spec[ALGORITHM] == FIXED then
+if stamp == count[N] then count[S] = max(0, count[S] - units) end
+elseif stamp > count[N] - count[K] and stamp <= count[N] then
 local slices = open_slices(count)
-local index = stamp % count.k + 1
+local index = stamp % count[K] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count.s, count.c = count.s - back, slices[count.n % count.k + 1]
-count.b = cmsgpack.pack(slices)
+count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
+count[B] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec.window
-count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
+local most = now + burst_us(spec) + spec[WINDOW]
+count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
 return
 end
-local most = max(0, 2 * spec.limit - count.s)
+local most = max(0, 2 * spec[LIMIT] - count[S])
 charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
-if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
-if spec.algorithm == TOKEN then
-local free_us = burst_us(spec) - max(0, count.f - now)
-return max(0, floor((free_us * spec.limit) / spec.window))
+if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
+if spec[ALGORITHM] == TOKEN then
+local free_us = burst_us(spec) - max(0, count[F] - now)
+return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
 end
-return max(0, spec.limit - count.s)
+return max(0, spec[LIMIT] - count[S])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count.s end
-local whole = spec.burst == 0 and spec.limit or spec.burst
-if spec.algorithm == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[S] end
+local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return count.w end
-return count.k * count.w
+if is_bucket(spec) then return max(0, count[F] - now) end
+if spec[ALGORITHM] == FIXED then return count[W] end
+return count[K] * count[W]
 end
 local function rebase(count, back_us)
-if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
+if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
@@ -176,12 +178,6 @@ local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local function read_spec(fields)
-return {
-id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
-slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
-}
-end
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -192,21 +188,17 @@ local packed = redis.call('GET', key)
 return packed and cmsgpack.unpack(packed) or fallback
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec.id]
+local stored = guard.limits[spec[ID]]
 if not stored then return spec end
-return {
-id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
-limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
-}
+local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec.id]
+local override = guard.overrides[spec[ID]]
 if not override or override[2] <= now then return base end
-return {
-id = base.id, algorithm = base.algorithm, vendor = base.vendor,
-limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
-}
+local limit = override[1]
+return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -234,24 +226,24 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(input.l[index])
+local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec.vendor and guard.counts or lane.counts
-local count = home[spec.id]
+local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+local count = home[spec[ID]]
 if not count then
 count = empty_count()
-home[spec.id] = count
+home[spec[ID]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec.vendor
+spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
 local function life_of(vendor)
 local life = 0
 for index = 1, limit_count do
-if specs[index].vendor == vendor then
+if specs[index][VENDOR] == vendor then
 life = max(life, life_us(specs[index], counts[index], now))
 end
 end
@@ -262,10 +254,10 @@ state.t = now
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(false), lane.p - now))
+save(KEYS[1], lane, max(life_of(0), lane.p - now))
 end
 local function save_guard()
-local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 save(KEYS[2], guard, life)
 end
@@ -303,172 +295,174 @@ return lane.p > now and lane.p or 0`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: 'ddcf24c84136c2e3c3ef00ba6058c8bf4fe01fbe',
-    text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+    sha: '694f695c1ad2dcac41cd7061cbc7d06ab0b2159a',
+    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
+return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
-for index = #slices + 1, count.k do slices[index] = 0 end
-slices[count.n % count.k + 1] = count.c
+local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
+for index = #slices + 1, count[K] do slices[index] = 0 end
+slices[count[N] % count[K] + 1] = count[C]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count.w == slice_us and count.u == spec.window then return false end
-return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
+return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec.window / spec.slices)
+local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
 if adopts(spec, count, own_slice_us, version) then
-count.w, count.u, count.v = own_slice_us, spec.window, version
-count.k = ceil(spec.window / own_slice_us) + 1
-count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
-return count.s > 0
+count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
+count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
+count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
+return count[S] > 0
 end
-local slice = floor(now / count.w)
-local length = count.k
-if slice <= count.n then return false end
+local slice = floor(now / count[W])
+local length = count[K]
+if slice <= count[N] then return false end
 local slices = open_slices(count)
-for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - slices[passed % length + 1]
+for passed = max(count[N], slice - length) + 1, slice do
+count[S] = count[S] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
+count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec.window, version) then
-count.w, count.u, count.v = spec.window, spec.window, version
-count.n = floor(now / spec.window)
-return count.s > 0
+if adopts(spec, count, spec[WINDOW], version) then
+count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
+count[N] = floor(now / spec[WINDOW])
+return count[S] > 0
 end
-local window = floor(now / count.w)
-if window > count.n then
-count.n = window
-count.s = 0
+local window = floor(now / count[W])
+if window > count[N] then
+count[N] = window
+count[S] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count.r == spec.limit and count.w == spec.window then return false end
-local in_debt = count.f > now and count.r > 0
+if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
+local in_debt = count[F] > now and count[R] > 0
 if in_debt then
-local units = ((count.f - now) * count.r) / count.w
-count.f = now + ceil((units * spec.window) / spec.limit)
+local units = ((count[F] - now) * count[R]) / count[W]
+count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
-count.r = spec.limit
-count.w = spec.window
+count[R] = spec[LIMIT]
+count[W] = spec[WINDOW]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
+if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
+if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec.algorithm == TOKEN or spec.algorithm == LEAKY
+return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
 end
 local function units_to_us(spec, units)
-return ceil((units * spec.window) / spec.limit)
+return ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
+return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec.algorithm == LEAKY then return count.f <= now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[ALGORITHM] == LEAKY then return count[F] <= now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count.s + cost <= spec.limit
+return count[S] + cost <= spec[LIMIT]
 end
 local function capacity(spec)
-return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
 end
 local function wait_us(spec, count, now, cost)
-if spec.algorithm == LEAKY then return count.f - now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[ALGORITHM] == LEAKY then return count[F] - now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
-local length = count.k
+if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
+local length = count[K]
 local slices = open_slices(count)
-local missing = count.s + cost - spec.limit
-for slice = max(0, count.n - length + 1), count.n do
+local missing = count[S] + cost - spec[LIMIT]
+for slice = max(0, count[N] - length + 1), count[N] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count.w - now end
+if missing <= 0 then return (slice + length) * count[W] - now end
 end
-return spec.window
+return spec[WINDOW]
 end
 local function how_many_fit(spec, count, now, cost, most)
 if cost == 0 then return most end
 local fit
-if spec.algorithm == LEAKY then
-fit = count.f <= now and 1 or 0
-elseif spec.algorithm == TOKEN then
-fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+if spec[ALGORITHM] == LEAKY then
+fit = count[F] <= now and 1 or 0
+elseif spec[ALGORITHM] == TOKEN then
+fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
 else
-fit = floor((spec.limit - count.s) / cost)
+fit = floor((spec[LIMIT] - count[S]) / cost)
 end
 return max(0, min(most, fit))
 end
 local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost * times
-if spec.algorithm == SLIDING then count.c = count.c + cost * times end
+count[S] = count[S] + cost * times
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count.n
+return is_bucket(spec) and 0 or count[N]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count.f = max(now, count.f - units_to_us(spec, units))
-elseif spec.algorithm == FIXED then
-if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - count.k and stamp <= count.n then
+count[F] = max(now, count[F] - units_to_us(spec, units))
+elseif spec[ALGORITHM] == FIXED then
+if stamp == count[N] then count[S] = max(0, count[S] - units) end
+elseif stamp > count[N] - count[K] and stamp <= count[N] then
 local slices = open_slices(count)
-local index = stamp % count.k + 1
+local index = stamp % count[K] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count.s, count.c = count.s - back, slices[count.n % count.k + 1]
-count.b = cmsgpack.pack(slices)
+count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
+count[B] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec.window
-count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
+local most = now + burst_us(spec) + spec[WINDOW]
+count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
 return
 end
-local most = max(0, 2 * spec.limit - count.s)
+local most = max(0, 2 * spec[LIMIT] - count[S])
 charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
-if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
-if spec.algorithm == TOKEN then
-local free_us = burst_us(spec) - max(0, count.f - now)
-return max(0, floor((free_us * spec.limit) / spec.window))
+if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
+if spec[ALGORITHM] == TOKEN then
+local free_us = burst_us(spec) - max(0, count[F] - now)
+return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
 end
-return max(0, spec.limit - count.s)
+return max(0, spec[LIMIT] - count[S])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count.s end
-local whole = spec.burst == 0 and spec.limit or spec.burst
-if spec.algorithm == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[S] end
+local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return count.w end
-return count.k * count.w
+if is_bucket(spec) then return max(0, count[F] - now) end
+if spec[ALGORITHM] == FIXED then return count[W] end
+return count[K] * count[W]
 end
 local function rebase(count, back_us)
-if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
+if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
@@ -476,12 +470,6 @@ local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local function read_spec(fields)
-return {
-id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
-slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
-}
-end
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -492,21 +480,17 @@ local packed = redis.call('GET', key)
 return packed and cmsgpack.unpack(packed) or fallback
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec.id]
+local stored = guard.limits[spec[ID]]
 if not stored then return spec end
-return {
-id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
-limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
-}
+local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec.id]
+local override = guard.overrides[spec[ID]]
 if not override or override[2] <= now then return base end
-return {
-id = base.id, algorithm = base.algorithm, vendor = base.vendor,
-limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
-}
+local limit = override[1]
+return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -534,24 +518,24 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(input.l[index])
+local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec.vendor and guard.counts or lane.counts
-local count = home[spec.id]
+local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+local count = home[spec[ID]]
 if not count then
 count = empty_count()
-home[spec.id] = count
+home[spec[ID]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec.vendor
+spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
 local function life_of(vendor)
 local life = 0
 for index = 1, limit_count do
-if specs[index].vendor == vendor then
+if specs[index][VENDOR] == vendor then
 life = max(life, life_us(specs[index], counts[index], now))
 end
 end
@@ -562,10 +546,10 @@ state.t = now
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(false), lane.p - now))
+save(KEYS[1], lane, max(life_of(0), lane.p - now))
 end
 local function save_guard()
-local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 save(KEYS[2], guard, life)
 end
@@ -580,7 +564,7 @@ else
 guard.v = max(guard.v, version) + 1
 for index = 1, limit_count do
 local own = own_specs[index]
-guard.limits[own.id] = { own.limit, own.window, own.burst, own.slices }
+guard.limits[own[ID]] = { own[LIMIT], own[WINDOW], own[BURST], own[SLICES] }
 end
 end
 save_guard()
@@ -654,172 +638,174 @@ return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: 'e722c8085c2e7b725e1c9356c3b791c8816e5b80',
-    text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+    sha: '208c8f4fd330881f8a3eaaa8fa7f776c894037af',
+    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
+return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
-for index = #slices + 1, count.k do slices[index] = 0 end
-slices[count.n % count.k + 1] = count.c
+local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
+for index = #slices + 1, count[K] do slices[index] = 0 end
+slices[count[N] % count[K] + 1] = count[C]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count.w == slice_us and count.u == spec.window then return false end
-return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
+return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec.window / spec.slices)
+local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
 if adopts(spec, count, own_slice_us, version) then
-count.w, count.u, count.v = own_slice_us, spec.window, version
-count.k = ceil(spec.window / own_slice_us) + 1
-count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
-return count.s > 0
+count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
+count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
+count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
+return count[S] > 0
 end
-local slice = floor(now / count.w)
-local length = count.k
-if slice <= count.n then return false end
+local slice = floor(now / count[W])
+local length = count[K]
+if slice <= count[N] then return false end
 local slices = open_slices(count)
-for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - slices[passed % length + 1]
+for passed = max(count[N], slice - length) + 1, slice do
+count[S] = count[S] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
+count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec.window, version) then
-count.w, count.u, count.v = spec.window, spec.window, version
-count.n = floor(now / spec.window)
-return count.s > 0
+if adopts(spec, count, spec[WINDOW], version) then
+count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
+count[N] = floor(now / spec[WINDOW])
+return count[S] > 0
 end
-local window = floor(now / count.w)
-if window > count.n then
-count.n = window
-count.s = 0
+local window = floor(now / count[W])
+if window > count[N] then
+count[N] = window
+count[S] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count.r == spec.limit and count.w == spec.window then return false end
-local in_debt = count.f > now and count.r > 0
+if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
+local in_debt = count[F] > now and count[R] > 0
 if in_debt then
-local units = ((count.f - now) * count.r) / count.w
-count.f = now + ceil((units * spec.window) / spec.limit)
+local units = ((count[F] - now) * count[R]) / count[W]
+count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
-count.r = spec.limit
-count.w = spec.window
+count[R] = spec[LIMIT]
+count[W] = spec[WINDOW]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
+if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
+if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec.algorithm == TOKEN or spec.algorithm == LEAKY
+return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
 end
 local function units_to_us(spec, units)
-return ceil((units * spec.window) / spec.limit)
+return ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
+return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec.algorithm == LEAKY then return count.f <= now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[ALGORITHM] == LEAKY then return count[F] <= now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count.s + cost <= spec.limit
+return count[S] + cost <= spec[LIMIT]
 end
 local function capacity(spec)
-return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
 end
 local function wait_us(spec, count, now, cost)
-if spec.algorithm == LEAKY then return count.f - now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[ALGORITHM] == LEAKY then return count[F] - now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
-local length = count.k
+if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
+local length = count[K]
 local slices = open_slices(count)
-local missing = count.s + cost - spec.limit
-for slice = max(0, count.n - length + 1), count.n do
+local missing = count[S] + cost - spec[LIMIT]
+for slice = max(0, count[N] - length + 1), count[N] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count.w - now end
+if missing <= 0 then return (slice + length) * count[W] - now end
 end
-return spec.window
+return spec[WINDOW]
 end
 local function how_many_fit(spec, count, now, cost, most)
 if cost == 0 then return most end
 local fit
-if spec.algorithm == LEAKY then
-fit = count.f <= now and 1 or 0
-elseif spec.algorithm == TOKEN then
-fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+if spec[ALGORITHM] == LEAKY then
+fit = count[F] <= now and 1 or 0
+elseif spec[ALGORITHM] == TOKEN then
+fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
 else
-fit = floor((spec.limit - count.s) / cost)
+fit = floor((spec[LIMIT] - count[S]) / cost)
 end
 return max(0, min(most, fit))
 end
 local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost * times
-if spec.algorithm == SLIDING then count.c = count.c + cost * times end
+count[S] = count[S] + cost * times
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count.n
+return is_bucket(spec) and 0 or count[N]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count.f = max(now, count.f - units_to_us(spec, units))
-elseif spec.algorithm == FIXED then
-if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - count.k and stamp <= count.n then
+count[F] = max(now, count[F] - units_to_us(spec, units))
+elseif spec[ALGORITHM] == FIXED then
+if stamp == count[N] then count[S] = max(0, count[S] - units) end
+elseif stamp > count[N] - count[K] and stamp <= count[N] then
 local slices = open_slices(count)
-local index = stamp % count.k + 1
+local index = stamp % count[K] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count.s, count.c = count.s - back, slices[count.n % count.k + 1]
-count.b = cmsgpack.pack(slices)
+count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
+count[B] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec.window
-count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
+local most = now + burst_us(spec) + spec[WINDOW]
+count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
 return
 end
-local most = max(0, 2 * spec.limit - count.s)
+local most = max(0, 2 * spec[LIMIT] - count[S])
 charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
-if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
-if spec.algorithm == TOKEN then
-local free_us = burst_us(spec) - max(0, count.f - now)
-return max(0, floor((free_us * spec.limit) / spec.window))
+if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
+if spec[ALGORITHM] == TOKEN then
+local free_us = burst_us(spec) - max(0, count[F] - now)
+return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
 end
-return max(0, spec.limit - count.s)
+return max(0, spec[LIMIT] - count[S])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count.s end
-local whole = spec.burst == 0 and spec.limit or spec.burst
-if spec.algorithm == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[S] end
+local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return count.w end
-return count.k * count.w
+if is_bucket(spec) then return max(0, count[F] - now) end
+if spec[ALGORITHM] == FIXED then return count[W] end
+return count[K] * count[W]
 end
 local function rebase(count, back_us)
-if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
+if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
@@ -827,12 +813,6 @@ local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local function read_spec(fields)
-return {
-id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
-slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
-}
-end
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -843,21 +823,17 @@ local packed = redis.call('GET', key)
 return packed and cmsgpack.unpack(packed) or fallback
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec.id]
+local stored = guard.limits[spec[ID]]
 if not stored then return spec end
-return {
-id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
-limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
-}
+local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec.id]
+local override = guard.overrides[spec[ID]]
 if not override or override[2] <= now then return base end
-return {
-id = base.id, algorithm = base.algorithm, vendor = base.vendor,
-limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
-}
+local limit = override[1]
+return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -885,24 +861,24 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(input.l[index])
+local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec.vendor and guard.counts or lane.counts
-local count = home[spec.id]
+local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+local count = home[spec[ID]]
 if not count then
 count = empty_count()
-home[spec.id] = count
+home[spec[ID]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec.vendor
+spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
 local function life_of(vendor)
 local life = 0
 for index = 1, limit_count do
-if specs[index].vendor == vendor then
+if specs[index][VENDOR] == vendor then
 life = max(life, life_us(specs[index], counts[index], now))
 end
 end
@@ -913,10 +889,10 @@ state.t = now
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(false), lane.p - now))
+save(KEYS[1], lane, max(life_of(0), lane.p - now))
 end
 local function save_guard()
-local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 save(KEYS[2], guard, life)
 end
@@ -926,7 +902,7 @@ if spans_vendor or changed then save_guard() end
 end
 local figures = {}
 for index = 1, limit_count do
-figures[#figures + 1] = specs[index].limit
+figures[#figures + 1] = specs[index][LIMIT]
 figures[#figures + 1] = used(specs[index], counts[index], now)
 figures[#figures + 1] = remaining(specs[index], counts[index], now)
 end
@@ -960,172 +936,174 @@ return 1`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: 'f9c80ee1b204141f0b4ada42480772a413a5f716',
-    text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+    sha: '2c15b5add0ee03115470e6464caecddcafdc8752',
+    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
+return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
-for index = #slices + 1, count.k do slices[index] = 0 end
-slices[count.n % count.k + 1] = count.c
+local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
+for index = #slices + 1, count[K] do slices[index] = 0 end
+slices[count[N] % count[K] + 1] = count[C]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count.w == slice_us and count.u == spec.window then return false end
-return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
+return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec.window / spec.slices)
+local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
 if adopts(spec, count, own_slice_us, version) then
-count.w, count.u, count.v = own_slice_us, spec.window, version
-count.k = ceil(spec.window / own_slice_us) + 1
-count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
-return count.s > 0
+count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
+count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
+count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
+return count[S] > 0
 end
-local slice = floor(now / count.w)
-local length = count.k
-if slice <= count.n then return false end
+local slice = floor(now / count[W])
+local length = count[K]
+if slice <= count[N] then return false end
 local slices = open_slices(count)
-for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - slices[passed % length + 1]
+for passed = max(count[N], slice - length) + 1, slice do
+count[S] = count[S] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
+count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec.window, version) then
-count.w, count.u, count.v = spec.window, spec.window, version
-count.n = floor(now / spec.window)
-return count.s > 0
+if adopts(spec, count, spec[WINDOW], version) then
+count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
+count[N] = floor(now / spec[WINDOW])
+return count[S] > 0
 end
-local window = floor(now / count.w)
-if window > count.n then
-count.n = window
-count.s = 0
+local window = floor(now / count[W])
+if window > count[N] then
+count[N] = window
+count[S] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count.r == spec.limit and count.w == spec.window then return false end
-local in_debt = count.f > now and count.r > 0
+if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
+local in_debt = count[F] > now and count[R] > 0
 if in_debt then
-local units = ((count.f - now) * count.r) / count.w
-count.f = now + ceil((units * spec.window) / spec.limit)
+local units = ((count[F] - now) * count[R]) / count[W]
+count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
-count.r = spec.limit
-count.w = spec.window
+count[R] = spec[LIMIT]
+count[W] = spec[WINDOW]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
+if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
+if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec.algorithm == TOKEN or spec.algorithm == LEAKY
+return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
 end
 local function units_to_us(spec, units)
-return ceil((units * spec.window) / spec.limit)
+return ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
+return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec.algorithm == LEAKY then return count.f <= now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[ALGORITHM] == LEAKY then return count[F] <= now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count.s + cost <= spec.limit
+return count[S] + cost <= spec[LIMIT]
 end
 local function capacity(spec)
-return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
 end
 local function wait_us(spec, count, now, cost)
-if spec.algorithm == LEAKY then return count.f - now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[ALGORITHM] == LEAKY then return count[F] - now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
-local length = count.k
+if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
+local length = count[K]
 local slices = open_slices(count)
-local missing = count.s + cost - spec.limit
-for slice = max(0, count.n - length + 1), count.n do
+local missing = count[S] + cost - spec[LIMIT]
+for slice = max(0, count[N] - length + 1), count[N] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count.w - now end
+if missing <= 0 then return (slice + length) * count[W] - now end
 end
-return spec.window
+return spec[WINDOW]
 end
 local function how_many_fit(spec, count, now, cost, most)
 if cost == 0 then return most end
 local fit
-if spec.algorithm == LEAKY then
-fit = count.f <= now and 1 or 0
-elseif spec.algorithm == TOKEN then
-fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+if spec[ALGORITHM] == LEAKY then
+fit = count[F] <= now and 1 or 0
+elseif spec[ALGORITHM] == TOKEN then
+fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
 else
-fit = floor((spec.limit - count.s) / cost)
+fit = floor((spec[LIMIT] - count[S]) / cost)
 end
 return max(0, min(most, fit))
 end
 local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost * times
-if spec.algorithm == SLIDING then count.c = count.c + cost * times end
+count[S] = count[S] + cost * times
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count.n
+return is_bucket(spec) and 0 or count[N]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count.f = max(now, count.f - units_to_us(spec, units))
-elseif spec.algorithm == FIXED then
-if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - count.k and stamp <= count.n then
+count[F] = max(now, count[F] - units_to_us(spec, units))
+elseif spec[ALGORITHM] == FIXED then
+if stamp == count[N] then count[S] = max(0, count[S] - units) end
+elseif stamp > count[N] - count[K] and stamp <= count[N] then
 local slices = open_slices(count)
-local index = stamp % count.k + 1
+local index = stamp % count[K] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count.s, count.c = count.s - back, slices[count.n % count.k + 1]
-count.b = cmsgpack.pack(slices)
+count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
+count[B] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec.window
-count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
+local most = now + burst_us(spec) + spec[WINDOW]
+count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
 return
 end
-local most = max(0, 2 * spec.limit - count.s)
+local most = max(0, 2 * spec[LIMIT] - count[S])
 charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
-if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
-if spec.algorithm == TOKEN then
-local free_us = burst_us(spec) - max(0, count.f - now)
-return max(0, floor((free_us * spec.limit) / spec.window))
+if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
+if spec[ALGORITHM] == TOKEN then
+local free_us = burst_us(spec) - max(0, count[F] - now)
+return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
 end
-return max(0, spec.limit - count.s)
+return max(0, spec[LIMIT] - count[S])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count.s end
-local whole = spec.burst == 0 and spec.limit or spec.burst
-if spec.algorithm == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[S] end
+local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return count.w end
-return count.k * count.w
+if is_bucket(spec) then return max(0, count[F] - now) end
+if spec[ALGORITHM] == FIXED then return count[W] end
+return count[K] * count[W]
 end
 local function rebase(count, back_us)
-if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
+if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
@@ -1133,12 +1111,6 @@ local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local function read_spec(fields)
-return {
-id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
-slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
-}
-end
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1149,21 +1121,17 @@ local packed = redis.call('GET', key)
 return packed and cmsgpack.unpack(packed) or fallback
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec.id]
+local stored = guard.limits[spec[ID]]
 if not stored then return spec end
-return {
-id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
-limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
-}
+local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec.id]
+local override = guard.overrides[spec[ID]]
 if not override or override[2] <= now then return base end
-return {
-id = base.id, algorithm = base.algorithm, vendor = base.vendor,
-limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
-}
+local limit = override[1]
+return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -1191,24 +1159,24 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(input.l[index])
+local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec.vendor and guard.counts or lane.counts
-local count = home[spec.id]
+local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+local count = home[spec[ID]]
 if not count then
 count = empty_count()
-home[spec.id] = count
+home[spec[ID]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec.vendor
+spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
 local function life_of(vendor)
 local life = 0
 for index = 1, limit_count do
-if specs[index].vendor == vendor then
+if specs[index][VENDOR] == vendor then
 life = max(life, life_us(specs[index], counts[index], now))
 end
 end
@@ -1219,10 +1187,10 @@ state.t = now
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(false), lane.p - now))
+save(KEYS[1], lane, max(life_of(0), lane.p - now))
 end
 local function save_guard()
-local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 save(KEYS[2], guard, life)
 end
@@ -1243,172 +1211,174 @@ return 1`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: '9d1ce93ce73603c32692c09fbc03f255dba55479',
-    text: `local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+    sha: '82b1fc8171f36986a26cb636d649290a29a3c9d3',
+    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
-return { n = 0, s = 0, w = 0, c = 0, k = 0, b = '', f = 0, r = 0, u = 0, v = 0 }
+return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count.b ~= '' and cmsgpack.unpack(count.b) or {}
-for index = #slices + 1, count.k do slices[index] = 0 end
-slices[count.n % count.k + 1] = count.c
+local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
+for index = #slices + 1, count[K] do slices[index] = 0 end
+slices[count[N] % count[K] + 1] = count[C]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count.w == slice_us and count.u == spec.window then return false end
-return count.w == 0 or count.s == 0 or version > count.v or spec.window > count.u
+if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
+return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec.window / spec.slices)
+local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
 if adopts(spec, count, own_slice_us, version) then
-count.w, count.u, count.v = own_slice_us, spec.window, version
-count.k = ceil(spec.window / own_slice_us) + 1
-count.b, count.c, count.n = '', count.s, floor(now / own_slice_us)
-return count.s > 0
+count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
+count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
+count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
+return count[S] > 0
 end
-local slice = floor(now / count.w)
-local length = count.k
-if slice <= count.n then return false end
+local slice = floor(now / count[W])
+local length = count[K]
+if slice <= count[N] then return false end
 local slices = open_slices(count)
-for passed = max(count.n, slice - length) + 1, slice do
-count.s = count.s - slices[passed % length + 1]
+for passed = max(count[N], slice - length) + 1, slice do
+count[S] = count[S] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count.n, count.c, count.b = slice, 0, cmsgpack.pack(slices)
+count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec.window, version) then
-count.w, count.u, count.v = spec.window, spec.window, version
-count.n = floor(now / spec.window)
-return count.s > 0
+if adopts(spec, count, spec[WINDOW], version) then
+count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
+count[N] = floor(now / spec[WINDOW])
+return count[S] > 0
 end
-local window = floor(now / count.w)
-if window > count.n then
-count.n = window
-count.s = 0
+local window = floor(now / count[W])
+if window > count[N] then
+count[N] = window
+count[S] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count.r == spec.limit and count.w == spec.window then return false end
-local in_debt = count.f > now and count.r > 0
+if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
+local in_debt = count[F] > now and count[R] > 0
 if in_debt then
-local units = ((count.f - now) * count.r) / count.w
-count.f = now + ceil((units * spec.window) / spec.limit)
+local units = ((count[F] - now) * count[R]) / count[W]
+count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
-count.r = spec.limit
-count.w = spec.window
+count[R] = spec[LIMIT]
+count[W] = spec[WINDOW]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec.algorithm == SLIDING then return advance_slices(spec, count, now, version) end
-if spec.algorithm == FIXED then return advance_window(spec, count, now, version) end
+if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
+if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec.algorithm == TOKEN or spec.algorithm == LEAKY
+return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
 end
 local function units_to_us(spec, units)
-return ceil((units * spec.window) / spec.limit)
+return ceil((units * spec[WINDOW]) / spec[LIMIT])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec.burst == 0 and spec.limit or spec.burst)
+return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec.algorithm == LEAKY then return count.f <= now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[ALGORITHM] == LEAKY then return count[F] <= now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count.s + cost <= spec.limit
+return count[S] + cost <= spec[LIMIT]
 end
 local function capacity(spec)
-return spec.algorithm == TOKEN and spec.burst > 0 and spec.burst or spec.limit
+return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
 end
 local function wait_us(spec, count, now, cost)
-if spec.algorithm == LEAKY then return count.f - now end
-if spec.algorithm == TOKEN then
-return max(count.f, now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[ALGORITHM] == LEAKY then return count[F] - now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec.algorithm == FIXED then return (count.n + 1) * count.w - now end
-local length = count.k
+if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
+local length = count[K]
 local slices = open_slices(count)
-local missing = count.s + cost - spec.limit
-for slice = max(0, count.n - length + 1), count.n do
+local missing = count[S] + cost - spec[LIMIT]
+for slice = max(0, count[N] - length + 1), count[N] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count.w - now end
+if missing <= 0 then return (slice + length) * count[W] - now end
 end
-return spec.window
+return spec[WINDOW]
 end
 local function how_many_fit(spec, count, now, cost, most)
 if cost == 0 then return most end
 local fit
-if spec.algorithm == LEAKY then
-fit = count.f <= now and 1 or 0
-elseif spec.algorithm == TOKEN then
-fit = floor((burst_us(spec) - max(count.f, now) + now) / units_to_us(spec, cost))
+if spec[ALGORITHM] == LEAKY then
+fit = count[F] <= now and 1 or 0
+elseif spec[ALGORITHM] == TOKEN then
+fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
 else
-fit = floor((spec.limit - count.s) / cost)
+fit = floor((spec[LIMIT] - count[S]) / cost)
 end
 return max(0, min(most, fit))
 end
 local function charge(spec, count, now, cost, times)
 if is_bucket(spec) then
-count.f = max(count.f, now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost) * times
 return
 end
-count.s = count.s + cost * times
-if spec.algorithm == SLIDING then count.c = count.c + cost * times end
+count[S] = count[S] + cost * times
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count.n
+return is_bucket(spec) and 0 or count[N]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count.f = max(now, count.f - units_to_us(spec, units))
-elseif spec.algorithm == FIXED then
-if stamp == count.n then count.s = max(0, count.s - units) end
-elseif stamp > count.n - count.k and stamp <= count.n then
+count[F] = max(now, count[F] - units_to_us(spec, units))
+elseif spec[ALGORITHM] == FIXED then
+if stamp == count[N] then count[S] = max(0, count[S] - units) end
+elseif stamp > count[N] - count[K] and stamp <= count[N] then
 local slices = open_slices(count)
-local index = stamp % count.k + 1
+local index = stamp % count[K] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count.s, count.c = count.s - back, slices[count.n % count.k + 1]
-count.b = cmsgpack.pack(slices)
+count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
+count[B] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec.window
-count.f = min(max(count.f, now) + units_to_us(spec, units), max(most, count.f))
+local most = now + burst_us(spec) + spec[WINDOW]
+count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
 return
 end
-local most = max(0, 2 * spec.limit - count.s)
+local most = max(0, 2 * spec[LIMIT] - count[S])
 charge(spec, count, now, min(units, most), 1)
 end
 local function remaining(spec, count, now)
-if spec.algorithm == LEAKY then return count.f <= now and 1 or 0 end
-if spec.algorithm == TOKEN then
-local free_us = burst_us(spec) - max(0, count.f - now)
-return max(0, floor((free_us * spec.limit) / spec.window))
+if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
+if spec[ALGORITHM] == TOKEN then
+local free_us = burst_us(spec) - max(0, count[F] - now)
+return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
 end
-return max(0, spec.limit - count.s)
+return max(0, spec[LIMIT] - count[S])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count.s end
-local whole = spec.burst == 0 and spec.limit or spec.burst
-if spec.algorithm == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[S] end
+local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count.f - now) end
-if spec.algorithm == FIXED then return count.w end
-return count.k * count.w
+if is_bucket(spec) then return max(0, count[F] - now) end
+if spec[ALGORITHM] == FIXED then return count[W] end
+return count[K] * count[W]
 end
 local function rebase(count, back_us)
-if count.r > 0 then count.f = count.f - back_us else count.w = 0 end
+if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
@@ -1416,12 +1386,6 @@ local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local function read_spec(fields)
-return {
-id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
-slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
-}
-end
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1432,21 +1396,17 @@ local packed = redis.call('GET', key)
 return packed and cmsgpack.unpack(packed) or fallback
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec.id]
+local stored = guard.limits[spec[ID]]
 if not stored then return spec end
-return {
-id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
-limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
-}
+local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec.id]
+local override = guard.overrides[spec[ID]]
 if not override or override[2] <= now then return base end
-return {
-id = base.id, algorithm = base.algorithm, vendor = base.vendor,
-limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
-}
+local limit = override[1]
+return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -1474,24 +1434,24 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-local own = read_spec(input.l[index])
+local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec.vendor and guard.counts or lane.counts
-local count = home[spec.id]
+local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+local count = home[spec[ID]]
 if not count then
 count = empty_count()
-home[spec.id] = count
+home[spec[ID]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec.vendor
+spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
 local function life_of(vendor)
 local life = 0
 for index = 1, limit_count do
-if specs[index].vendor == vendor then
+if specs[index][VENDOR] == vendor then
 life = max(life, life_us(specs[index], counts[index], now))
 end
 end
@@ -1502,10 +1462,10 @@ state.t = now
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(false), lane.p - now))
+save(KEYS[1], lane, max(life_of(0), lane.p - now))
 end
 local function save_guard()
-local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 save(KEYS[2], guard, life)
 end
@@ -1546,8 +1506,8 @@ if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
 local at = #reply
-reply[at + 1], reply[at + 2] = spec.limit, spec.window
-reply[at + 3], reply[at + 4] = spec.burst, spec.slices
+reply[at + 1], reply[at + 2] = spec[LIMIT], spec[WINDOW]
+reply[at + 3], reply[at + 4] = spec[BURST], spec[SLICES]
 end
 end
 if granted > 0 or changed then keep() end

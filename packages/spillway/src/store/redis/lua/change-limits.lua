@@ -13,7 +13,7 @@ else
   guard.v = max(guard.v, version) + 1
   for index = 1, limit_count do
     local own = own_specs[index]
-    guard.limits[own.id] = { own.limit, own.window, own.burst, own.slices }
+    guard.limits[own[ID]] = { own[LIMIT], own[WINDOW], own[BURST], own[SLICES] }
   end
 end
 save_guard()

@@ -6,7 +6,7 @@
 --- @include lane-state
 local figures = {}
 for index = 1, limit_count do
-  figures[#figures + 1] = specs[index].limit
+  figures[#figures + 1] = specs[index][LIMIT]
   figures[#figures + 1] = used(specs[index], counts[index], now)
   figures[#figures + 1] = remaining(specs[index], counts[index], now)
 end

@@ -42,8 +42,8 @@ if guard.v > version then
   for index = 1, limit_count do
     local spec = spec_stored(own_specs[index], guard)
     local at = #reply
-    reply[at + 1], reply[at + 2] = spec.limit, spec.window
-    reply[at + 3], reply[at + 4] = spec.burst, spec.slices
+    reply[at + 1], reply[at + 2] = spec[LIMIT], spec[WINDOW]
+    reply[at + 3], reply[at + 4] = spec[BURST], spec[SLICES]
   end
 end
 if granted > 0 or changed then keep() end

@@ -12,13 +12,6 @@ local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
 
-local function read_spec(fields)
-  return {
-    id = fields[1], algorithm = fields[2], limit = fields[3], window = fields[4],
-    slices = fields[5], burst = fields[6], vendor = fields[7] == 1,
-  }
-end
-
 local function server_us()
   if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
   local time = redis.call('TIME')
@@ -31,22 +24,18 @@ local function unpack_or(key, fallback)
 end
 
 local function spec_stored(spec, guard)
-  local stored = guard.limits[spec.id]
+  local stored = guard.limits[spec[ID]]
   if not stored then return spec end
-  return {
-    id = spec.id, algorithm = spec.algorithm, vendor = spec.vendor,
-    limit = stored[1], window = stored[2], burst = stored[3], slices = stored[4],
-  }
+  local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+  return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
 end
 
 local function spec_in_force(spec, guard, now)
   local base = guard.v > version and spec_stored(spec, guard) or spec
-  local override = guard.overrides[spec.id]
+  local override = guard.overrides[spec[ID]]
   if not override or override[2] <= now then return base end
-  return {
-    id = base.id, algorithm = base.algorithm, vendor = base.vendor,
-    limit = override[1], window = base.window, burst = base.burst, slices = base.slices,
-  }
+  local limit = override[1]
+  return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
 end
 
 local function rebase_state(state, server)
@@ -76,25 +65,26 @@ local specs = {}
 local counts = {}
 local spans_vendor = false
 for index = 1, limit_count do
-  local own = read_spec(input.l[index])
+  local own = input.l[index]
   local spec = spec_in_force(own, guard, now)
-  local home = spec.vendor and guard.counts or lane.counts
-  local count = home[spec.id]
+  local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+  local count = home[spec[ID]]
   if not count then
     count = empty_count()
-    home[spec.id] = count
+    home[spec[ID]] = count
   end
   changed = advance(spec, count, now, max(guard.v, version)) or changed
   own_specs[index] = own
   specs[index] = spec
   counts[index] = count
-  spans_vendor = spans_vendor or spec.vendor
+  spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
 
+-- vendor: 1 for limits that span all lanes, 0 for the others
 local function life_of(vendor)
   local life = 0
   for index = 1, limit_count do
-    if specs[index].vendor == vendor then
+    if specs[index][VENDOR] == vendor then
       life = max(life, life_us(specs[index], counts[index], now))
     end
   end
@@ -107,11 +97,11 @@ local function save(key, state, life)
 end
 
 local function save_lane()
-  save(KEYS[1], lane, max(life_of(false), lane.p - now))
+  save(KEYS[1], lane, max(life_of(0), lane.p - now))
 end
 
 local function save_guard()
-  local life = max(life_of(true), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+  local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
   for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
   save(KEYS[2], guard, life)
 end
