@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   applyFeedback: {
     name: 'applyFeedback',
-    sha: 'a69cb5bb58a937fff813e1008a71c0fdd8eda85c',
+    sha: 'fc198ee2d048475405d404792f8abcc438d034e4',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -183,10 +183,6 @@ if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local function unpack_or(key, fallback)
-local packed = redis.call('GET', key)
-return packed and cmsgpack.unpack(packed) or fallback
-end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
 if not stored then return spec end
@@ -212,8 +208,11 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
-local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local packed = redis.call('MGET', KEYS[1], KEYS[2])
+local lane = packed[1] and cmsgpack.unpack(packed[1])
+or { t = 0, p = 0, g = 0, f = 0, counts = {} }
+local guard = packed[2] and cmsgpack.unpack(packed[2])
+or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -295,7 +294,7 @@ return lane.p > now and lane.p or 0`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: '694f695c1ad2dcac41cd7061cbc7d06ab0b2159a',
+    sha: 'fc5715f11378b54a702dac1cbbf6ff548fa68fa1',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -475,10 +474,6 @@ if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local function unpack_or(key, fallback)
-local packed = redis.call('GET', key)
-return packed and cmsgpack.unpack(packed) or fallback
-end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
 if not stored then return spec end
@@ -504,8 +499,11 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
-local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local packed = redis.call('MGET', KEYS[1], KEYS[2])
+local lane = packed[1] and cmsgpack.unpack(packed[1])
+or { t = 0, p = 0, g = 0, f = 0, counts = {} }
+local guard = packed[2] and cmsgpack.unpack(packed[2])
+or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -638,7 +636,7 @@ return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: '208c8f4fd330881f8a3eaaa8fa7f776c894037af',
+    sha: 'b8016686809bda81e07a27622f33a9896bc846d9',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -818,10 +816,6 @@ if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local function unpack_or(key, fallback)
-local packed = redis.call('GET', key)
-return packed and cmsgpack.unpack(packed) or fallback
-end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
 if not stored then return spec end
@@ -847,8 +841,11 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
-local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local packed = redis.call('MGET', KEYS[1], KEYS[2])
+local lane = packed[1] and cmsgpack.unpack(packed[1])
+or { t = 0, p = 0, g = 0, f = 0, counts = {} }
+local guard = packed[2] and cmsgpack.unpack(packed[2])
+or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -936,7 +933,7 @@ return 1`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: '2c15b5add0ee03115470e6464caecddcafdc8752',
+    sha: '36a3f18388b683c48448ee8d3d4b520ec4a58ec8',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -1116,10 +1113,6 @@ if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local function unpack_or(key, fallback)
-local packed = redis.call('GET', key)
-return packed and cmsgpack.unpack(packed) or fallback
-end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
 if not stored then return spec end
@@ -1145,8 +1138,11 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
-local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local packed = redis.call('MGET', KEYS[1], KEYS[2])
+local lane = packed[1] and cmsgpack.unpack(packed[1])
+or { t = 0, p = 0, g = 0, f = 0, counts = {} }
+local guard = packed[2] and cmsgpack.unpack(packed[2])
+or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -1211,7 +1207,7 @@ return 1`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: '82b1fc8171f36986a26cb636d649290a29a3c9d3',
+    sha: '81c91e8d3cb9879c4ed8b96abbfba71180f910a6',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -1391,10 +1387,6 @@ if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local function unpack_or(key, fallback)
-local packed = redis.call('GET', key)
-return packed and cmsgpack.unpack(packed) or fallback
-end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
 if not stored then return spec end
@@ -1420,8 +1412,11 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
-local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local packed = redis.call('MGET', KEYS[1], KEYS[2])
+local lane = packed[1] and cmsgpack.unpack(packed[1])
+or { t = 0, p = 0, g = 0, f = 0, counts = {} }
+local guard = packed[2] and cmsgpack.unpack(packed[2])
+or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then

@@ -18,11 +18,6 @@ local function server_us()
   return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 
-local function unpack_or(key, fallback)
-  local packed = redis.call('GET', key)
-  return packed and cmsgpack.unpack(packed) or fallback
-end
-
 local function spec_stored(spec, guard)
   local stored = guard.limits[spec[ID]]
   if not stored then return spec end
@@ -51,8 +46,11 @@ local function rebase_state(state, server)
   state.t = server
 end
 
-local lane = unpack_or(KEYS[1], { t = 0, p = 0, g = 0, f = 0, counts = {} })
-local guard = unpack_or(KEYS[2], { t = 0, v = 0, limits = {}, overrides = {}, counts = {} })
+local packed = redis.call('MGET', KEYS[1], KEYS[2])
+local lane = packed[1] and cmsgpack.unpack(packed[1])
+  or { t = 0, p = 0, g = 0, f = 0, counts = {} }
+local guard = packed[2] and cmsgpack.unpack(packed[2])
+  or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
