@@ -1,4 +1,6 @@
 /** Asks for decisions, as many as there are answers to in the time. */
+// The global of this name is a getter, and callers look at the time before every question.
+import { performance } from 'node:perf_hooks'
 import type { Round } from './measure.js'
 
 /** Asks for one decision, and knows a yes when it sees one. */
