@@ -13,8 +13,9 @@ import type { Cost } from './permit.js'
 export interface Wish<P> {
   /** What it costs, as its caller put it. */
   readonly cost: Cost | undefined
-  /** The same in numbers, one per limit, as of its last trip. */
+  /** The same in numbers, one per limit, and the limits these are of. */
   costs: readonly number[]
+  of: unknown
   /** On its way to the store: what comes back is its answer, even if it is a little late. */
   underWay?: boolean
   /** Until when it is prepared to wait; nothing: it wants what there is, now. */
@@ -29,7 +30,8 @@ export interface LaneLineOptions<P, R extends TakeReply> {
   clock: Clock
   /** A permit is worth nothing when its trip took longer than this. */
   useWithinMs: number
-  /** Limits may change while somebody waits, so costs are worked out for each trip. */
+  /** The limits in force: they may change while somebody waits, and the costs with them. */
+  limits(): unknown
   costsOf(cost: Cost | undefined): readonly number[]
   take(costs: (readonly number[])[]): MaybePromise<R>
   createPermit(costs: readonly number[], reply: R): P
@@ -71,7 +73,6 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
 
   /** True when the wish has its permit; false when it was refused, which it then tells about. */
   ask(wish: Wish<P>, signal: AbortSignal | undefined): Promise<boolean> {
-    const now = this.#options.clock.now()
     // What the last one waited for in vain was what it wanted; nobody is left who does. A pause is
     // for everybody.
     if (this.#line.length === 0 && !this.#paused) this.#unblock()
@@ -79,7 +80,8 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
       this.#explain(wish)
       return NO
     }
-    const patienceMs = wish.untilMs === undefined ? undefined : Math.max(0, wish.untilMs - now)
+    const patienceMs =
+      wish.untilMs === undefined ? undefined : Math.max(0, wish.untilMs - this.#options.clock.now())
     const answer = this.#line.join({ wish, signal, patienceMs })
     this.#pump()
     return answer
@@ -107,7 +109,8 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
   }
 
   #isBlocked(): boolean {
-    return this.#blockedUntilMs > this.#options.clock.now()
+    // Nearly always nothing blocks, and then there is no need to ask for the time.
+    return this.#blockedUntilMs > 0 && this.#blockedUntilMs > this.#options.clock.now()
   }
 
   #explain(wish: Wish<P>): void {
@@ -151,7 +154,11 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
   }
 
   #prepare(wish: Wish<P>): readonly number[] {
-    wish.costs = this.#options.costsOf(wish.cost)
+    const limits = this.#options.limits()
+    if (wish.of !== limits) {
+      wish.costs = this.#options.costsOf(wish.cost)
+      wish.of = limits
+    }
     return wish.costs
   }
 

@@ -30,7 +30,7 @@ import {
   toUnitLimits,
   type UnitLimit,
 } from './options.js'
-import { type Cost, LanePermit, type Permit } from './permit.js'
+import { type Correction, type Cost, LanePermit, type Permit } from './permit.js'
 import { type Sending, Settler } from './settler.js'
 import { readVendorHeaders } from './vendor-headers.js'
 
@@ -262,6 +262,7 @@ class SharedRateLimiter implements RateLimiter {
     const wish: Wish<LanePermit> = {
       cost: options.cost,
       costs,
+      of: this.#limits,
       untilMs: this.#earlier(untilMs),
     }
     const line = this.#lane(lane)
@@ -302,27 +303,31 @@ class SharedRateLimiter implements RateLimiter {
   }
 
   /** Per limit. An estimate above what can ever be granted is lowered to that, not refused for ever. */
-  #costs(cost: Cost = {}): number[] {
-    return this.#limits.map(({ unit, spec }) => {
-      const units = cost[unit] ?? (unit === 'requests' ? 1 : 0)
+  #costs(cost: Cost | undefined): number[] {
+    const costs: number[] = []
+    for (const { unit, spec } of this.#limits) {
+      const units = cost?.[unit] ?? (unit === 'requests' ? 1 : 0)
       if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
-      return Math.min(Math.ceil(units), capacityOf(spec))
-    })
+      costs.push(Math.min(Math.ceil(units), capacityOf(spec)))
+    }
+    return costs
   }
 
   #lane(name: string): LaneLine<LanePermit, Trip> {
     const known = this.#lanes.get(name)
     if (known !== undefined) return known
+    const onSettle = (of: string, corrections: Correction[]) => this.#settler.add(of, corrections)
     const lane = new LaneLine<LanePermit, Trip>({
       clock: this.#clock,
       useWithinMs: this.#jitterMs,
+      limits: () => this.#limits,
       costsOf: (cost) => this.#costs(cost),
       take: (costs) => this.#take(name, costs),
       createPermit: (costs, { limits, capacities, stamps, nowUs }) => {
-        const booked = costs.map((cost, index) => Math.min(cost, capacities[index] as number))
-        return new LanePermit(name, limits, booked, stamps, nowUs, (of, corrections) =>
-          this.#settler.add(of, corrections),
-        )
+        const booked = costs.every((cost, index) => cost <= (capacities[index] as number))
+          ? costs
+          : costs.map((cost, index) => Math.min(cost, capacities[index] as number))
+        return new LanePermit(name, limits, booked, stamps, nowUs, onSettle)
       },
       giveBack: (permit) => permit.refund(),
     })

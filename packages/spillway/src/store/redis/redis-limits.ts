@@ -75,18 +75,14 @@ export function createRedisLimits(
 /** Those in a row that cost the same go as one: under load nearly all do. */
 function writeWishes(all: readonly (readonly number[])[]): string {
   const groups: string[] = []
-  let last = ''
   let times = 0
-  for (const costs of all) {
-    const written = costs.join()
-    if (written !== last && times > 0) {
-      groups.push(`${times},${last}`)
-      times = 0
-    }
-    last = written
+  for (const [index, costs] of all.entries()) {
     times++
+    const next = all[index + 1]
+    if (next !== undefined && costs.every((cost, limit) => cost === next[limit])) continue
+    groups.push(`${times},${costs.join()}`)
+    times = 0
   }
-  if (times > 0) groups.push(`${times},${last}`)
   return groups.join()
 }
 
