@@ -4,7 +4,8 @@ import { sleep } from '../../core/sleep.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { LimitStore, Store } from '../../store/port.js'
 import { createVirtualClock, type VirtualClock } from '../../testing/virtual-clock.js'
-import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
+import type { RateLimiterOptions } from './api.js'
+import { createRateLimiter } from './rate-limiter.js'
 
 type Fault = 'lose-request' | 'lose-reply' | 'late'
 

@@ -570,17 +570,16 @@ return guard.v`,
   },
   checkLevels: {
     name: 'checkLevels',
-    sha: 'b3225f511167ebbbee68557e41049b556c4716d7',
+    sha: 'e2014ec0044d21477aec433436de137230c40dd2',
     text: `local SET_BACK_US = 5000000
 local MARGIN_MS = 1000
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
-local now
-if ARGV[1] ~= '' then
-now = tonumber(ARGV[1])
-else
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
-now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
+local now = server_us()
 local input = cjson.decode(ARGV[2])
 local stored = redis.call('MGET', unpack(KEYS))
 local full_at = {}
@@ -913,15 +912,14 @@ return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requ
   },
   reportRequests: {
     name: 'reportRequests',
-    sha: 'b443708e75a28ff27852ca97aad154cff8ffa992',
+    sha: 'df3bb690790eaeab4a73ff399c659dd548f744df',
     text: `local LIFE_US = 60000000
-local now
-if ARGV[1] ~= '' then
-now = tonumber(ARGV[1])
-else
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
-now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
+local now = server_us()
 local reports = redis.call('HGETALL', KEYS[1])
 for index = 1, #reports, 2 do
 local at = tonumber(string.match(reports[index + 1], ':(%d+)$'))

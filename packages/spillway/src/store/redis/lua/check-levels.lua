@@ -1,6 +1,6 @@
 -- Charges each request's token buckets together, or none of them. Twin of store/levels/check-levels.ts.
 -- KEYS: the buckets of all requests, each once
--- ARGV: time in microseconds instead of the server's (tests only; empty in use), then the requests as
+-- ARGV: time (see include/server-time), then the requests as
 --       one JSON array of numbers, for each: number of levels, cost, and for each level: key (from 1),
 --       limit, window us, burst
 -- reply: for each request: refused by (level from 1, 0 allowed), wait us, tightest level, remaining,
@@ -10,13 +10,8 @@ local SET_BACK_US = 5000000
 local MARGIN_MS = 1000
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 
-local now
-if ARGV[1] ~= '' then
-  now = tonumber(ARGV[1])
-else
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
+--- @include server-time
+local now = server_us()
 local input = cjson.decode(ARGV[2])
 local stored = redis.call('MGET', unpack(KEYS))
 local full_at = {}

@@ -1,16 +1,11 @@
 -- Notes how many requests a pod made in the last minute. Twin of store/limits/reports.ts.
 -- KEYS: the guard's reports, a hash of pods
--- ARGV: time in microseconds instead of the server's (tests only; empty in use), pod, requests
+-- ARGV: time (see include/server-time), pod, requests
 -- reply: 1
 -- expiry: two minutes
 local LIFE_US = 60000000
-local now
-if ARGV[1] ~= '' then
-  now = tonumber(ARGV[1])
-else
-  local time = redis.call('TIME')
-  now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
+--- @include server-time
+local now = server_us()
 local reports = redis.call('HGETALL', KEYS[1])
 for index = 1, #reports, 2 do
   local at = tonumber(string.match(reports[index + 1], ':(%d+)$'))

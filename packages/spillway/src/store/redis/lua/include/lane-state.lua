@@ -1,6 +1,6 @@
 -- The shared state of a lane and of its guard, and how it is brought to the present.
 -- Twin of store/limits/lane-state.ts. Both are kept packed, in one key each.
--- ARGV[1] time in microseconds instead of the server's (tests only; empty in use)
+-- ARGV[1] time (see include/server-time)
 -- ARGV[2] the request as JSON, because one long argument costs less than many short ones: version v,
 --         limits l as { id, algorithm, limit, window us, slices, burst, vendor 0|1 }, and the
 --         operation's own fields
@@ -12,12 +12,7 @@ local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
 
-local function server_us()
-  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
-
+--- @include server-time
 local function spec_stored(spec, guard)
   local stored = guard.limits[spec[ID]]
   if not stored then return spec end

@@ -1,0 +1,6 @@
+-- Time is the server's, in microseconds. ARGV[1] replaces it in tests; it is empty in use.
+local function server_us()
+  if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
