@@ -3,7 +3,6 @@
  * comparison use the same server and the same client library, and have limits so high that
  * everything is allowed; a refusal ends the bench.
  */
-import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RateLimiterRedis } from 'rate-limiter-flexible'
 import { createClient } from 'redis'
@@ -133,8 +132,22 @@ const tripsPerDecision: Figure = {
   },
 }
 
-function createUsers(count: number): string[] {
-  return Array.from({ length: count }, () => randomUUID())
+/** A UUID, made when it is needed: a list of a million would be what is measured. */
+function userAt(index: number): string {
+  return `6f1c0c5e-93a7-4d12-8b64-${index.toString(16).padStart(12, '0')}`
+}
+
+/**
+ * So many users in turn, over and over, in another order than 0, 1, 2, which is the order in which
+ * they lie in the server's memory.
+ */
+function usersInTurn(count: number): () => string {
+  const step = 7_919
+  let index = 0
+  return () => {
+    index = (index + step) % count
+    return userAt(index)
+  }
 }
 
 const userKeys: Comparison = {
@@ -146,7 +159,7 @@ const userKeys: Comparison = {
   rounds: ROUNDS,
   async prepare(preparation) {
     const url = await startServer(preparation)
-    const nextUser = inTurn(createUsers(10_000))
+    const nextUser = usersInTurn(10_000)
     const store = await openStore(url, preparation)
     const limits = createUserLimits({
       store,
@@ -169,13 +182,13 @@ function createLastingLimits(store: RedisStore): UserLimits {
   return createUserLimits({ store, levels: [{ per: 'user', ...LASTING }] })
 }
 
-/** Every user has a first request; many at a time, or it would take minutes. */
-async function meet(users: readonly string[], limits: UserLimits, signal: AbortSignal) {
+/** So many users have their first request; many at a time, or it would take minutes. */
+async function meet(count: number, limits: UserLimits, signal: AbortSignal): Promise<void> {
   let next = 0
   const caller = async () => {
-    while (next < users.length) {
+    while (next < count) {
       signal.throwIfAborted()
-      await limits.check({ user: users[next++]! })
+      await limits.check({ user: userAt(next++) })
     }
   }
   await Promise.all(Array.from({ length: 1_000 }, caller))
@@ -192,12 +205,11 @@ const bytesPerUserKey: Figure = {
     const limits = createLastingLimits(await openStore(url, preparation))
     const client = await openClient(url, preparation)
     const usedMemory = async () => Number(/used_memory:(\d+)/.exec(await client.info('memory'))![1])
-    const users = createUsers(MANY)
     // The server gets to know the script, which is not a user's.
     await limits.check({ user: 'first' })
     return async () => {
       const before = { bytes: await usedMemory(), keys: await client.dbSize() }
-      await meet(users, limits, preparation.signal)
+      await meet(MANY, limits, preparation.signal)
       if ((await client.dbSize()) - before.keys < MANY) throw new Error('keys are missing')
       return ((await usedMemory()) - before.bytes) / MANY
     }
@@ -215,10 +227,9 @@ const growthUsers: Comparison = {
     const open = async (count: number): Promise<Contender<{ allowed: boolean }>> => {
       const store = await openStore(await startServer(preparation), preparation)
       const limits = createLastingLimits(store)
-      const users = createUsers(count)
-      await meet(users, limits, preparation.signal)
-      const someone = () => users[Math.floor(Math.random() * count)]!
-      return { ask: () => limits.check({ user: someone() }), isAllowed }
+      await meet(count, limits, preparation.signal)
+      const nextUser = usersInTurn(count)
+      return { ask: () => limits.check({ user: nextUser() }), isAllowed }
     }
     const [many, few] = [await open(MANY), await open(FEW)]
     return { ours: decisionsPerSecond(CALLERS, many), peer: decisionsPerSecond(CALLERS, few) }

@@ -43,6 +43,17 @@ describe('the system clock', () => {
     expect(run).toHaveBeenCalledOnce()
   })
 
+  it('takes what is overdue for due now, without a warning', () => {
+    const setTimeout = vi.spyOn(globalThis, 'setTimeout')
+    const run = vi.fn()
+    systemClock.schedule(-2, run)
+    systemClock.schedule(Number.NaN, run)
+    expect(setTimeout.mock.calls.map(([, delayMs]) => delayMs)).toEqual([0, 0])
+    vi.advanceTimersByTime(1)
+    expect(run).toHaveBeenCalledTimes(2)
+    setTimeout.mockRestore()
+  })
+
   it('does not fire once cancelled', () => {
     const run = vi.fn()
     systemClock.schedule(10, run).cancel()

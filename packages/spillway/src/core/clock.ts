@@ -56,7 +56,9 @@ class SystemTimer implements Timer {
   }
 
   #arm(delayMs: number): NodeJS.Timeout {
-    return setTimeout(() => this.#fire(), Math.min(Math.ceil(delayMs), LONGEST_LEG_MS))
+    // Node warns of delays below zero; what is overdue is due now.
+    const legMs = delayMs > 0 ? Math.min(Math.ceil(delayMs), LONGEST_LEG_MS) : 0
+    return setTimeout(() => this.#fire(), legMs)
   }
 
   /** Node's timers count whole milliseconds and can be up to one early; we never are. */
