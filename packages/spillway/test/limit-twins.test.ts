@@ -156,7 +156,7 @@ describe('the Lua scripts', () => {
     })
     const trip = fc.record({
       pauseUs: pause,
-      requests: fc.array(request, { minLength: 1, maxLength: 8 }),
+      requests: fc.array(request, { minLength: 3, maxLength: 8 }),
     })
     await fc.assert(
       fc.asyncProperty(fc.array(trip, { minLength: 40, maxLength: 60 }), async (trips) => {
