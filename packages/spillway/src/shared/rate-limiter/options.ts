@@ -86,8 +86,3 @@ function only(index: number, option: string, algorithm: string) {
   const path = `rateLimiter.limits[${index}].${option}`
   return { path, message: `only has a meaning with algorithm '${algorithm}'` }
 }
-
-/** The largest cost a limit can ever grant. */
-export function capacityOf({ algorithm, limit, burst }: LimitSpec): number {
-  return algorithm === 'token-bucket' && burst > 0 ? burst : limit
-}

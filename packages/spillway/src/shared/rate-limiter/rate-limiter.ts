@@ -29,13 +29,7 @@ import type {
   RateLimiterOptions,
 } from './api.js'
 import { LaneLine, type Wish } from './lane-line.js'
-import {
-  capacityOf,
-  readLimits,
-  type SharedLimit,
-  toUnitLimits,
-  type UnitLimit,
-} from './options.js'
+import { readLimits, type SharedLimit, toUnitLimits, type UnitLimit } from './options.js'
 import { type Correction, type Cost, LanePermit, type Permit } from './permit.js'
 import { type Sending, Settler } from './settler.js'
 import { readVendorHeaders } from './vendor-headers.js'
@@ -236,13 +230,13 @@ class SharedRateLimiter implements RateLimiter {
     await this.#store.report({ guard: this.name, pod: this.#pod, requests })
   }
 
-  /** Per limit. An estimate above what can ever be granted is lowered to that, not refused for ever. */
+  /** Per limit. The store lowers what could never be granted. */
   #costs(cost: Cost | undefined): number[] {
     const costs: number[] = []
-    for (const { unit, spec } of this.#limits) {
+    for (const { unit } of this.#limits) {
       const units = cost?.[unit] ?? (unit === 'requests' ? 1 : 0)
       if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
-      costs.push(Math.min(Math.ceil(units), capacityOf(spec)))
+      costs.push(Math.ceil(units))
     }
     return costs
   }
