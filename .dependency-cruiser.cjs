@@ -6,8 +6,9 @@ const TEST = '\\.test\\.ts$'
 // A subpath's entry puts together what its users need, from whichever folders.
 const ENTRY = '/index\\.ts$'
 
-// shared/ speaks to the port; which store stands behind it is the application's choice.
-const STORE_PORT = 'store/[^/]+\\.ts$'
+// shared/ speaks to the port; which store stands behind it is the application's choice, and who makes
+// none gets the one in memory.
+const STORE_PORT = 'store/([^/]+|memory/memory-store)\\.ts$'
 const MECHANISMS = ['core/', 'local/', 'shared/', 'store/']
 const AROUND_A_GUARD = [...MECHANISMS, 'guard/']
 

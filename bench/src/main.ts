@@ -5,11 +5,13 @@ import { helpText, listText, type RunCommand, readCommand, UsageError } from './
 import { type Bench, type Measured, measure, type Suite } from './measure.js'
 import { createJsonReport, createTableReport, showProgress } from './report.js'
 import { runApart } from './run-apart.js'
+import { breaker } from './suites/breaker.js'
+import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
 import { shared } from './suites/shared.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local, shared]
+const SUITES: readonly Suite[] = [local, shared, breaker, guard]
 
 const ECHO_MS = 500
 

@@ -31,15 +31,15 @@ export interface Comparison extends Described {
   target: number
   peerName: string
   /** A cost, of which less is better, or a rate, of which more is. */
-  unit: 'ns/op' | 'decisions/s'
+  unit: 'ns/op' | 'decisions/s' | 'calls/s'
   /** Makes both contenders; the time this takes does not count. */
   prepare(preparation: Preparation): MaybePromise<{ ours: Round; peer: Round }>
 }
 
 /** A figure that stands for itself. */
 export interface Figure extends Described {
-  /** How much we want. */
-  target: { atLeast: number } | { atMost: number }
+  /** How much we want, if there is anything to want. */
+  target?: { atLeast: number } | { atMost: number }
   unit: string
   prepare(preparation: Preparation): MaybePromise<Round>
 }
@@ -143,6 +143,11 @@ export function callEach(times: number, operation: () => number): Round {
     for (let i = 0; i < times; i++) done += operation()
     return nsPerOperation(startMs, times, done)
   }
+}
+
+/** A round of so many nanoseconds an operation, told as operations a second. */
+export function perSecond(round: Round): Round {
+  return async () => 1e9 / (await round())
 }
 
 /** Counting what was done keeps the compiler from dropping it, and a broken contender from winning. */

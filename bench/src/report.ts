@@ -45,6 +45,7 @@ function figures(measured: Measured): string[] {
 }
 
 function verdict({ target }: Bench, measured: Measured): string[] {
+  if (target === undefined) return []
   const got = 'value' in measured ? measured.value : measured.ratio
   if (typeof target === 'object' && 'atMost' in target) {
     return [`≤ ${grouped(target.atMost)}`, got <= target.atMost ? 'reached' : 'missed']

@@ -34,3 +34,15 @@ export {
 export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
+export type { CallFunction } from './guard/call.js'
+export type { CallContext } from './guard/context.js'
+export type { Guard, GuardSnapshot } from './guard/guard.js'
+export type { GuardOptions, RunOptions, ShedQuestion } from './guard/options.js'
+export { ORDER, type StageRow } from './guard/order.js'
+export type { Priority } from './guard/room.js'
+export {
+  createSpillway,
+  type Spillway,
+  type SpillwayOptions,
+  type SpillwaySnapshot,
+} from './guard/spillway.js'

@@ -21,6 +21,17 @@ export type SpillwayEvent =
   | { type: 'timeout.fired'; name: string; kind: TimeoutKind; limitMs: number }
   | { type: 'retry.scheduled'; name: string; attempt: number; delayMs: number; error: unknown }
   | { type: 'retry.stopped'; name: string; attempt: number; because: StopReason; error: unknown }
+  /** A breaker changed, on this pod or on another. */
+  | {
+      type: 'breaker.opened' | 'breaker.half-opened' | 'breaker.closed' | 'breaker.isolated'
+      name: string
+      lane: string
+      from: string
+    }
+  /** This pod alone saw failures, so it alone stops calling. */
+  | { type: 'breaker.self-isolated'; name: string; lane: string }
+  /** In shadow mode it would have been. */
+  | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 
@@ -41,6 +52,10 @@ export type StopReason =
   | 'deadline'
   /** Too many retries already, or this pod is in no condition to make any. */
   | 'budget'
+  /** A retry further in has already tried again, or decided not to. */
+  | 'retried-below'
+  /** What it goes through is being closed. */
+  | 'closed'
   /** The caller left while it waited for the next attempt. */
   | 'aborted'
 

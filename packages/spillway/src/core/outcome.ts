@@ -168,6 +168,15 @@ function waiting(verdict: Verdict, headers: unknown, { wallMs }: OutcomeOptions)
   return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs }
 }
 
+/** What the downstream answered, if a call's end tells: its status and its headers. */
+export function answerOf(end: CallEnd): { status: number; headers: unknown } | undefined {
+  if ('value' in end) return isResponse(end.value) ? end.value : undefined
+  const facts = asRecord((end as { error: unknown }).error)
+  const status = statusOf(facts)
+  if (status === undefined) return undefined
+  return { status, headers: facts.headers ?? asRecord(facts.response).headers }
+}
+
 /** HTTP clients disagree on where an error keeps its status. */
 function statusOf(error: Record<string, unknown>): number | undefined {
   const candidates = [error.status, error.statusCode, asRecord(error.response).status]

@@ -17,8 +17,10 @@ export interface Attempt {
  * threw, and looks the same: the property is not enumerable. One that cannot take it (frozen, not
  * an object, with such a property of its own) goes without; `tryRun` tells in any case.
  */
-export function carryAttempts(error: unknown, attempts: readonly Attempt[]): void {
-  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
+export function carryAttempts(error: unknown, attempts: readonly Attempt[], nowMs: number): void {
+  if (typeof error !== 'object' || error === null) return
+  conclusions.set(error, nowMs)
+  if (!Object.isExtensible(error)) return
   if (Object.hasOwn(error, 'attempts') && attemptsOf(error).length === 0) return
   // Reflect says no where Object throws: an error may forbid it in ways of its own.
   Reflect.defineProperty(error, 'attempts', {
@@ -27,6 +29,15 @@ export function carryAttempts(error: unknown, attempts: readonly Attempt[]): voi
     configurable: true,
     writable: true,
   })
+}
+
+/** When a retry last had its final word on an error: an error object may be thrown many times. */
+const conclusions = new WeakMap<object, number>()
+
+/** Whether a retry further in has had its final word on this error since then. */
+export function concludedSince(error: unknown, sinceMs: number): boolean {
+  if (typeof error !== 'object' || error === null) return false
+  return (conclusions.get(error) ?? Number.NEGATIVE_INFINITY) >= sinceMs
 }
 
 /** Every attempt behind an error that came out of `retry.run`; none for any other error. */

@@ -13,7 +13,7 @@ import {
 import type { Random } from '../core/random.js'
 import { sleep } from '../core/sleep.js'
 import { isThenable, swallow, toPromise } from '../core/thenable.js'
-import { type Attempt, carryAttempts } from './attempts.js'
+import { type Attempt, carryAttempts, concludedSince } from './attempts.js'
 import { type BackoffPolicy, backoffMs } from './backoff.js'
 import type { RetryBudget } from './retry-budget.js'
 import { decideRetry, type RetryDecision } from './retry-decision.js'
@@ -46,6 +46,14 @@ export interface RetryPolicy extends BackoffPolicy {
   random: Random
   /** What a successful attempt usually takes, learnt from calls that have a deadline. */
   usualMs: number
+  /** Whoever waits to try again is woken when nothing new should begin. Default: never. */
+  closing?: Closing
+}
+
+export interface Closing {
+  readonly closed: boolean
+  /** Waits so long, or until it closes; rejects when the signal is aborted. */
+  sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void>
 }
 
 type End<T> = { value: T } | { error: unknown }
@@ -67,12 +75,13 @@ export class RetryCall<T> {
     fn: RetryFunction<T>,
     options: RetryRunOptions,
     report: Attempt[] | undefined,
+    deadline: Deadline | undefined = currentDeadline(),
   ) {
     this.#policy = policy
     this.#fn = fn
     this.#options = options
     this.#report = report
-    this.#deadline = currentDeadline()
+    this.#deadline = deadline
   }
 
   /** Makes the first attempt. Nearly every call ends here, so it does without an async function. */
@@ -123,13 +132,15 @@ export class RetryCall<T> {
         this.#learn(durationMs)
         return end.value
       }
-      const decision = this.#decide(verdict)
+      const decision = this.#decide(verdict, end)
       this.#tell(decision, end)
-      if (!decision.retry) return conclude(end, attempts)
+      if (!decision.retry) return this.#conclude(end, attempts)
       if ('value' in end) discard(end.value)
       await this.#pause(decision.delayMs)
       // The timer may have been late.
-      if (this.#deadline?.expired) return conclude(end, attempts)
+      if (this.#deadline?.expired || this.#policy.closing?.closed === true) {
+        return this.#conclude(end, attempts)
+      }
     }
   }
 
@@ -137,12 +148,19 @@ export class RetryCall<T> {
     const { signal } = this.#options
     this.#delayMs = delayMs
     try {
-      await sleep(this.#policy.clock, delayMs, signal)
+      const { closing, clock } = this.#policy
+      await (closing === undefined ? sleep(clock, delayMs, signal) : closing.sleep(delayMs, signal))
       signal?.throwIfAborted()
     } catch (error) {
       this.#tell({ retry: false, because: 'aborted' }, { error })
       throw error
     }
+  }
+
+  #conclude(end: End<T>, attempts: readonly Attempt[]): T {
+    if ('value' in end) return end.value
+    carryAttempts(end.error, attempts, this.#policy.clock.now())
+    throw end.error
   }
 
   #describe(end: End<T>, durationMs: number, { outcome }: Verdict): Attempt {
@@ -164,10 +182,15 @@ export class RetryCall<T> {
     return judge(end, { name, wallMs: clock.wallMs(), ...(classify && { classify }) })
   }
 
-  #decide(verdict: Verdict): RetryDecision {
+  #decide(verdict: Verdict, end: End<T>): RetryDecision {
     const { name, attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
     const { idempotent, idempotencyKey, signal } = this.#options
     if (signal?.aborted) return { retry: false, because: 'aborted' }
+    if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
+    // Tiers that each try three times are twenty-seven calls for one.
+    if ('error' in end && concludedSince(end.error, this.#startMs)) {
+      return { retry: false, because: 'retried-below' }
+    }
     return decideRetry({
       verdict,
       attempt: this.#attempt,
@@ -208,12 +231,6 @@ export class RetryCall<T> {
       emit({ type: 'retry.stopped', name, attempt, because: decision.because, error })
     }
   }
-}
-
-function conclude<T>(end: End<T>, attempts: readonly Attempt[]): T {
-  if ('value' in end) return end.value
-  carryAttempts(end.error, attempts)
-  throw end.error
 }
 
 /** A response that nobody is going to read would keep its connection. */

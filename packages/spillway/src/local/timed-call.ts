@@ -3,8 +3,9 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
-import { type Details, inMs, SpillwayError } from '../core/errors.js'
+import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
 import { emit, listening, type TimeoutKind } from '../core/events.js'
+import { isThenable, toPromise } from '../core/thenable.js'
 import type { TimerList } from '../core/timer-list.js'
 import { markUnfinished, noteCall, type Outlivable } from '../core/unfinished.js'
 
@@ -85,14 +86,27 @@ export class TimedCall<T> implements TimeoutContext, Outlivable {
     }
   }
 
-  watch(work: Promise<T>): Promise<T> {
+  run(fn: (context: TimeoutContext) => T | PromiseLike<T>): Promise<T> {
+    let result: T | PromiseLike<T>
+    try {
+      result = fn(this)
+      if (isThenable(result)) return this.#watch(toPromise(result))
+    } catch (error) {
+      this.end()
+      return refuse(error)
+    }
+    this.end()
+    return Promise.resolve(result)
+  }
+
+  #watch(work: Promise<T>): Promise<T> {
     this.#work = work
     return new Promise((resolve, reject) => {
       this.#reject = reject
       this.#limit()
       const signal = this.#callerSignal
       if (signal !== undefined) {
-        this.#forgetSignal = onAbort(signal, () => this.#giveUp(signal.reason))
+        this.#forgetSignal = onAbort(signal, () => this.giveUp(signal.reason))
       }
       work.then(
         (value) => {
@@ -141,10 +155,11 @@ export class TimedCall<T> implements TimeoutContext, Outlivable {
     // Cut off by its own limit it says how long calls take; by somebody else's it does not.
     if (kind === 'call') this.#limits.record(this.#startMs)
     const elapsedMs = this.#limits.clock.now() - this.#startMs
-    this.#giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
+    this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }
 
-  #giveUp(error: unknown): void {
+  /** Nobody waits for it any more. */
+  giveUp(error: unknown): void {
     this.end()
     this.#givenUp = { error }
     this.leftBehind = this.#work

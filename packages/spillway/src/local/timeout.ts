@@ -24,7 +24,6 @@ import {
   text,
   validate,
 } from '../core/options.js'
-import { isThenable, toPromise } from '../core/thenable.js'
 import { TimerList } from '../core/timer-list.js'
 import { AdaptiveLimit, type AdaptiveOptions, readAdaptive } from './adaptive-limit.js'
 import { type CallLimits, TimedCall, type TimeoutContext } from './timed-call.js'
@@ -72,6 +71,11 @@ const readOptions = object({
 type Options = ReturnType<typeof readOptions>
 
 export function createTimeout(options: TimeoutOptions): Timeout {
+  return createLocalTimeout(options)
+}
+
+/** The same, for those inside who begin calls themselves. */
+export function createLocalTimeout(options: TimeoutOptions): LocalTimeout {
   const { name, callMs, totalMs, firstByteMs, idleMs, ...rest } = validate(
     'timeout',
     options,
@@ -91,7 +95,7 @@ export function createTimeout(options: TimeoutOptions): Timeout {
 }
 
 /** No limit of its own: only the deadline of the request counts. */
-export function createDeadlineTimeout(name: string, clock: Clock): Timeout {
+export function createDeadlineTimeout(name: string, clock: Clock): LocalTimeout {
   return new LocalTimeout({ ...validate('timeout', { name, clock }, readOptions) })
 }
 
@@ -99,7 +103,7 @@ function complain(path: string, message: string): never {
   throw new OptionsError([{ path, message }])
 }
 
-class LocalTimeout implements Timeout, CallLimits {
+export class LocalTimeout implements Timeout, CallLimits {
   readonly name: string
   readonly clock: Clock
   readonly firstByteMs: number | undefined
@@ -137,18 +141,19 @@ class LocalTimeout implements Timeout, CallLimits {
     if (deadline?.expired) {
       return refuse(deadlineError('timeout', this.name))
     }
+    const call = this.begin<T>(nowMs, deadline, signal)
+    if (this.#totalMs === undefined) return call.run(fn)
+    return call.run((context) => runWithDeadline(deadline, () => fn(context)))
+  }
+
+  /** One call, for whoever has its own idea of the deadline. */
+  begin<T>(
+    nowMs: number,
+    deadline: Deadline | undefined,
+    signal: AbortSignal | undefined,
+  ): TimedCall<T> {
     const limitMs = this.#adaptive?.limitMs(nowMs) ?? this.#callMs
-    const call = new TimedCall<T>(this, nowMs, limitMs, deadline, signal)
-    let result: T | PromiseLike<T>
-    try {
-      result = this.#totalMs === undefined ? fn(call) : runWithDeadline(deadline, () => fn(call))
-      if (isThenable(result)) return call.watch(toPromise(result))
-    } catch (error) {
-      call.end()
-      return refuse(error)
-    }
-    call.end()
-    return Promise.resolve(result)
+    return new TimedCall<T>(this, nowMs, limitMs, deadline, signal)
   }
 
   record(startMs: number): void {

@@ -1,6 +1,24 @@
 export { type MemoryStoreOptions, memoryStore } from '../store/memory/memory-store.js'
 export type { Store } from '../store/port.js'
 export type {
+  BreakerAnswer,
+  BreakerChange,
+  BreakerPermit,
+  BreakerSnapshot,
+  BreakerStateName,
+  CircuitBreaker,
+  CircuitBreakerOptions,
+  LaneOption,
+} from './circuit-breaker/api.js'
+export { createCircuitBreaker } from './circuit-breaker/circuit-breaker.js'
+export type { BreakerPolicy } from './circuit-breaker/options.js'
+export {
+  createMembership,
+  type Member,
+  type Membership,
+  type MembershipOptions,
+} from './membership.js'
+export type {
   AcquireOptions,
   Acquisition,
   RateLimiter,

@@ -13,6 +13,12 @@ export function escaped(name: string): string {
   return name.replace(SPECIAL, (char) => `%${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
+const ESCAPED = /%([\da-f]{4})/g
+
+export function unescaped(name: string): string {
+  return name.replace(ESCAPED, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+}
+
 export interface Keys {
   lane(guard: string, lane: string): string
   guard(guard: string): string
@@ -22,6 +28,15 @@ export interface Keys {
   reports(guard: string): string
   /** A bucket that `levelKey` named. */
   level(key: string): string
+  breaker(guard: string, lane: string): string
+  /** The last report of a pod on how calls ended in a lane. */
+  outcomes(guard: string, lane: string, pod: string): string
+  /** Which pods are alive, of a guard or of another group. */
+  pods(group: string): string
+  /** What they say of themselves. */
+  podSnapshots(group: string): string
+  /** No key but a channel: changes of all breakers are published there. */
+  readonly breakers: string
 }
 
 /**
@@ -41,5 +56,10 @@ export function createKeys(prefix: string): Keys {
     sequence: (guard, pod) => tagged(guard, `q:${escaped(pod)}`),
     reports: (guard) => tagged(guard, 'r'),
     level: (key) => `${prefix}${SCHEMA}:${key}`,
+    breaker: (guard, lane) => tagged(guard, `b:${escaped(lane)}`),
+    outcomes: (guard, lane, pod) => tagged(guard, `o:${escaped(lane)}:${escaped(pod)}`),
+    pods: (group) => tagged(group, 'p'),
+    podSnapshots: (group) => tagged(group, 's'),
+    breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

@@ -3,6 +3,7 @@
  * transition of shared state at the store's own time. Times on the wire are whole microseconds of
  * that time; costs are whole units. A refusal is an answer; only a failure of the store throws.
  */
+import type { BreakerSpec } from './breaker-spec.js'
 import type { LimitSpec } from './limit-spec.js'
 
 /** The memory store answers at once, a remote one later. */
@@ -32,8 +33,6 @@ export interface TakeReply {
   nowUs: number
   /** Per limit: where these permits are booked, for settling. */
   stamps: readonly number[]
-  /** Per limit: units left after this. */
-  remaining: readonly number[]
   /** Per limit: the largest cost that can be granted; what asked for more was booked with this. */
   capacities: readonly number[]
   /** The limits in force, where this pod's belief is out of date. */
@@ -128,12 +127,134 @@ export interface LevelReply {
 export interface LevelStore {
   /** Requests are decided in order, each on all its levels or on none. */
   check(requests: readonly LevelRequest[]): MaybePromise<LevelReply[]>
+  /** Gives back what was charged: the request came to nothing. Not safe to send again. */
+  refund(requests: readonly LevelRequest[]): MaybePromise<void>
+}
+
+/** Which breaker: that of one lane of one guard, with what this pod believes it should do. */
+export interface BreakerRef {
+  guard: string
+  lane: string
+  spec: BreakerSpec
+}
+
+/** How a breaker stands. */
+export interface BreakerView {
+  /** When this was so. */
+  nowUs: number
+  /** Grows with every change that is worth telling. */
+  version: number
+  /** Grows with every transition; permits carry it. */
+  generation: number
+  /** 0 closed, 1 open, 2 half-open. */
+  kind: 0 | 1 | 2
+  /** If it is open: until then. */
+  untilUs: number
+  /** When it last closed, having been open; zero if nobody remembers. */
+  closedAtUs: number
+  /** How often it opened again without having closed. */
+  openings: number
+  /** Probes under way, and those that succeeded. */
+  probes: number
+  successes: number
+  /** Isolated by hand until then; zero if it is not. */
+  isolatedUntilUs: number
+  /** What was counted in the window, and failures in a row. */
+  calls: number
+  failures: number
+  slow: number
+  consecutive: number
+}
+
+export interface BreakerReport extends BreakerRef {
+  /**
+   * Reporting twice under one number changes nothing, so it may be sent again. Each lane of a pod
+   * has numbers of its own: stores remember the last one of each guard, lane and pod.
+   */
+  pod: string
+  sequence: number
+  /** What belongs to another generation than the breaker's changes nothing. */
+  generation: number
+  /** In order: how calls ended (0 success, 1 failure, 2 slow), and how many in a row. */
+  outcomes: readonly (readonly [kind: number, times: number])[]
+  /** How probes ended; 3: gives back its place and says nothing. */
+  probes: readonly (readonly [probe: string, kind: number])[]
+}
+
+export interface ProbeRequest extends BreakerRef {
+  /** Names for the probes wanted, unlike any others. */
+  probes: readonly string[]
+}
+
+export interface ProbeReply {
+  /** So many of them, from the first, may run now. */
+  granted: number
+  view: BreakerView
+}
+
+export interface SyncRequest extends BreakerRef {
+  /** Probes of this pod that are still under way. */
+  renew: readonly string[]
+}
+
+export interface BreakerCommand extends BreakerRef {
+  command:
+    | { kind: 'isolate'; holder: string; forUs: number }
+    /** Of one holder, or of all. */
+    | { kind: 'release'; holder?: string }
+    | { kind: 'trip' }
+    | { kind: 'reset' }
+}
+
+export interface BreakerWatcher {
+  /** A breaker of any guard has changed. */
+  onView(guard: string, lane: string, view: BreakerView): void
+  /** Something may have been missed: ask. */
+  onGap(): void
+}
+
+export interface BreakerStore {
+  report(request: BreakerReport): MaybePromise<BreakerView>
+  probe(request: ProbeRequest): MaybePromise<ProbeReply>
+  /** All of one guard, in one trip. */
+  sync(requests: readonly SyncRequest[]): MaybePromise<BreakerView[]>
+  command(request: BreakerCommand): MaybePromise<BreakerView>
+  /** Until the function it answers with is called. */
+  watch(watcher: BreakerWatcher): () => void
+}
+
+export interface PodBeat {
+  /** The guard the pod takes part in, or another group of pods. */
+  group: string
+  pod: string
+  /** Without another beat the pod is gone after this. */
+  lifeUs: number
+  /** What the pod says of itself. */
+  snapshot: string
+}
+
+export interface PodRecord {
+  pod: string
+  snapshot: string
+  /** Since its last beat. */
+  ageUs: number
+}
+
+export interface PodStore {
+  /** Answers with how many pods are alive, this one included. */
+  beat(request: PodBeat): MaybePromise<number>
+  leave(request: { group: string; pod: string }): MaybePromise<void>
+  list(request: { group: string }): MaybePromise<PodRecord[]>
 }
 
 /** Everything shared. */
 export interface Store {
+  /** Answers come later, from elsewhere. */
+  readonly remote: boolean
   readonly limits: LimitStore
   readonly levels: LevelStore
+  readonly breakers: BreakerStore
+  readonly pods: PodStore
   /** Leaves no connection and no timer behind. */
   close(): Promise<void>
 }

@@ -195,8 +195,20 @@ export function claimChanges(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ tokens: 4 })
     })
 
+    it('leaves nothing behind when it has ended', async () => {
+      const pod = ofTokens(10)
+      await pod().override('tokens', 50, 100)
+      await take(pod(), tokens(1))
+      // Longer than it is kept by the store.
+      await fleet.sleep(1_300)
+      await take(pod(), tokens(1))
+      expect(await passing(pod, 20, tokens(1))).toBe(8)
+    })
+
     it('names the limits there are when asked for one that is not', async () => {
-      await expect(ofTokens(10)().override('token', 4, '10m')).rejects.toThrow('known: tokens')
+      const pod = ofTokens(10)()
+      await expect(pod.override('token', 4, '10m')).rejects.toThrow("did you mean 'tokens'?")
+      await expect(pod.override('images', 4, '10m')).rejects.toThrow('known: tokens')
     })
   })
 }

@@ -83,7 +83,8 @@ export function createRedisFleet(): Fleet {
 
 /** A store whose answers to some of the calls for permits take so long to arrive. */
 export function slowStore(fleet: Fleet, delaysMs: number[]): Store {
-  const { limits, levels, close } = fleet.store()
+  const store = fleet.store()
+  const { limits } = store
   const slow: Store['limits'] = {
     ...limits,
     async take(request) {
@@ -93,7 +94,7 @@ export function slowStore(fleet: Fleet, delaysMs: number[]): Store {
       return reply
     },
   }
-  return { limits: slow, levels, close }
+  return { ...store, limits: slow }
 }
 
 function complain(): never {

@@ -70,6 +70,18 @@ export function claimKeys(fleet: Fleet): void {
       for (const [key] of keys) expect(key).toMatch(/^sw1:\{[^{}]+\}:[^{}]+$/)
     })
 
+    it('outlive what one release counts if another counts something for longer', async () => {
+      const short = { unit: 'images', limit: 5, windowMs: 100 }
+      const long = { unit: 'tokens', limit: 5, windowMs: LONG_MS }
+      const name = 'two-releases'
+      const release = (...limits: (typeof short)[]) => createVendor(fleet, { name, limits })()
+      await take(release(long, short), { cost: { tokens: 5 } })
+      await take(release(short), { cost: { images: 1 } })
+      const [, leftMs] =
+        (await allKeys()).find(([key]) => key.endsWith(`{${name}}:l:default`)) ?? []
+      expect(leftMs).toBeGreaterThan(LONG_MS / 2)
+    })
+
     it('end when what they hold means nothing any more', async () => {
       const pod = createVendor(fleet, { limits: [{ limit: 5, windowMs: LONG_MS }] })
       const one = pod()

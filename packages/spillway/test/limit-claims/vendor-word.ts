@@ -76,6 +76,30 @@ export function claimVendorWord(fleet: Fleet): void {
       expect(await pod().acquire()).toMatchObject({ allowed: false, paused: true })
     })
 
+    it.each([503, 529])('pauses the fleet for as long as a %d says', async (status) => {
+      const pod = create()
+      const one = pod()
+      await one.heed({ status, headers: { 'retry-after': '20' } }, await take(one))
+      await expectPause(pod, 20_000)
+    })
+
+    it.each([503, 529])(
+      'does not pause for a %d that does not say for how long',
+      async (status) => {
+        const pod = create()
+        const one = pod()
+        await one.heed({ status, headers: {} }, await take(one))
+        expect(await pausedMs(pod)).toBe(0)
+      },
+    )
+
+    it('does not pause for an answer that says when to come back and is no refusal', async () => {
+      const pod = create()
+      const one = pod()
+      await one.heed({ status: 202, headers: { 'retry-after': '20' } }, await take(one))
+      expect(await pausedMs(pod)).toBe(0)
+    })
+
     it('pauses the lane of the permit', async () => {
       const pod = create()
       const one = pod()

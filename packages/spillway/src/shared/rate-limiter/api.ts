@@ -13,8 +13,9 @@ export interface RateLimiterOptions {
   /** All of them hold for every call: all are charged, or none. */
   limits: readonly SharedLimit[]
   /**
-   * How much later than its permit a call may reach the vendor. Windows are wider by this much, and
-   * a permit that took longer to get is not used. Default: a twentieth of the shortest window, 10 to
+   * How much later than its permit was granted a call may reach the vendor: half of it for getting
+   * the permit, half for the way to the vendor. Windows are wider by this much, and a permit that
+   * took longer than its half to get is not used. Default: a twentieth of the shortest window, 10 to
    * 100 ms.
    */
   jitterMs?: Duration
@@ -33,7 +34,10 @@ export interface RateLimiterOptions {
 export interface AcquireOptions {
   /** Model, API key: what the vendor counts separately. Default: one lane for all. */
   lane?: string
-  /** By unit. `requests` is 1 unless said otherwise, other units 0. An estimate will do: settle it. */
+  /**
+   * By unit. `requests` is 1 unless said otherwise, other units 0; one without a limit is a mistake.
+   * An estimate will do: settle it.
+   */
   cost?: Cost
   signal?: AbortSignal
 }
@@ -56,7 +60,10 @@ export interface RateLimiter {
   acquireWithin(waitMs: Duration, options?: AcquireOptions): Promise<Acquisition>
   /** As many permits as there are now, up to so many. */
   takeUpTo(count: number, options?: AcquireOptions): Promise<Permit[]>
-  /** Heeds what a vendor's answer says about its limits: its status and its headers. */
+  /**
+   * Heeds what a vendor's answer says about its limits: its status and its headers. A 429 pauses the
+   * lane for all pods; so do 503 and 529 if they say for how long.
+   */
   heed(answer: { status: number; headers: unknown }, permit: Permit): Promise<void>
   /** Lets nobody through for so long, on all pods. */
   pauseFor(pauseMs: Duration, options?: { lane?: string }): Promise<void>

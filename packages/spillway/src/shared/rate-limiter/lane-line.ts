@@ -1,10 +1,11 @@
 /**
  * The line for one lane's permits. Whoever asks stands in line; one trip to the store at a time
  * carries everybody who stands there, in order, so an idle pod pays a trip for a call and a busy
- * one a trip for hundreds. When the head of the line has to wait, the line sleeps until exactly the
+ * one a trip for hundreds. The first trip, too, takes along all who ask in one go. When the head of the line has to wait, the line sleeps until exactly the
  * time the store named, and asks nothing meanwhile.
  */
 import type { Clock, Timer } from '../../core/clock.js'
+import { gathering } from '../../core/gathering.js'
 import { Line, type Waiter } from '../../core/line.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise, TakeReply } from '../../store/port.js'
@@ -55,6 +56,7 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
   #paused = false
   #timer: Timer | undefined
   readonly #onIdle: (() => void)[] = []
+  readonly #pumpSoon = gathering(() => this.#pump())
 
   constructor(options: LaneLineOptions<P, R>) {
     this.#options = options
@@ -83,7 +85,7 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
     const patienceMs =
       wish.untilMs === undefined ? undefined : Math.max(0, wish.untilMs - this.#options.clock.now())
     const answer = this.#line.join({ wish, signal, patienceMs })
-    this.#pump()
+    if (!this.#underWay) this.#pumpSoon()
     return answer
   }
 

@@ -10,6 +10,7 @@ import {
   optional,
   text,
 } from '../../core/options.js'
+import { suggest } from '../../core/suggest.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 
 export interface SharedLimit {
@@ -80,6 +81,12 @@ export function toUnitLimits(
     const id = number === 1 ? unit : `${unit}#${number}`
     return { unit, spec: { id, algorithm, limit, windowUs, slices, burst, span: per } }
   })
+}
+
+export function unknownUnit(path: string, unit: string, known: readonly string[]): OptionsError {
+  const close = suggest(unit, known)
+  const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
+  return new OptionsError([{ path, message: `no limit on '${unit}'; ${hint}` }])
 }
 
 function only(index: number, option: string, algorithm: string) {

@@ -56,13 +56,36 @@ const used = async (limiter: ReturnType<typeof setup>['limiter']) =>
   (await limiter.figures()).limits.map((limit) => limit.used)
 
 describe('group commit', () => {
-  it('carries everybody who asked meanwhile in one trip, in order, exactly', async () => {
-    const { clock, limiter, trips } = setup({ limits: [{ limit: 150, windowMs: '1m' }] })
+  const limits = [{ limit: 150, windowMs: '1m' }] as const
+  const expectFirst = (answers: readonly { allowed: boolean }[], count: number) => {
+    expect(answers.map(({ allowed }) => allowed).lastIndexOf(true)).toBe(count - 1)
+    expect(answers.filter(({ allowed }) => allowed)).toHaveLength(count)
+  }
+
+  it('carries everybody who asks in one go in one trip, in order, exactly', async () => {
+    const { clock, limiter, trips } = setup({ limits })
     const asked = Array.from({ length: 200 }, () => limiter.acquire())
-    const answers = await clock.until(Promise.all(asked))
-    expect(answers.map(({ allowed }) => allowed).lastIndexOf(true)).toBe(149)
-    expect(answers.filter(({ allowed }) => allowed)).toHaveLength(150)
+    expectFirst(await clock.until(Promise.all(asked)), 150)
+    expect(trips.take).toBe(1)
+  })
+
+  it('carries everybody who asked meanwhile in the next trip, in order, exactly', async () => {
+    const { clock, limiter, trips } = setup({ limits })
+    const first = limiter.acquire()
+    await clock.advance(1)
+    const meanwhile = Array.from({ length: 199 }, () => limiter.acquire())
+    expectFirst(await clock.until(Promise.all([first, ...meanwhile])), 150)
     expect(trips.take).toBe(2)
+  })
+
+  it('asks the store for nobody who leaves before the trip begins', async () => {
+    const { clock, limiter, trips } = setup()
+    const abort = new AbortController()
+    const leaving = limiter.acquire({ signal: abort.signal })
+    abort.abort(new Error('left'))
+    await expect(leaving).rejects.toThrow('left')
+    await clock.advance(10)
+    expect(trips.take).toBeUndefined()
   })
 
   it('lets a request that is alone wait for nobody', async () => {
@@ -253,6 +276,29 @@ describe('close', () => {
     await expect(waiting).resolves.toBe('CLOSED')
     await expect(limiter.acquire()).rejects.toMatchObject({ code: 'CLOSED' })
     expect(clock.pending).toBe(0)
+  })
+})
+
+describe('a cost', () => {
+  const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1m' }] as const
+
+  it('in an unknown unit is refused with a suggestion', async () => {
+    const { limiter, trips } = setup({ limits })
+    const wrong = limiter.acquire({ cost: { tokns: 5 } })
+    await expect(wrong).rejects.toThrow(TypeError)
+    await expect(wrong).rejects.toThrow("cost.tokns: no limit on 'tokns'; did you mean 'tokens'?")
+    await expect(limiter.acquireWithin('1s', { cost: { images: 1 } })).rejects.toThrow(
+      "cost.images: no limit on 'images'; known: requests, tokens",
+    )
+    expect(trips.take).toBeUndefined()
+  })
+
+  it('may name a unit whose limit was lifted, and requests always', async () => {
+    const { clock, limiter } = setup({ limits })
+    await clock.until(limiter.setLimits([{ unit: 'images', limit: 5, windowMs: '1m' }]))
+    const cost = { requests: 1, tokens: 300, images: 2 }
+    const answer = await clock.until(limiter.acquire({ cost }))
+    expect(answer).toMatchObject({ allowed: true, permit: { cost: { images: 2 } } })
   })
 })
 

@@ -1,7 +1,8 @@
 /**
- * Group commit: one trip at a time carries everybody who asked while the last one was under way, in
- * order. Alone, a request waits for nobody.
+ * Group commit: one trip at a time carries everybody who asked in one go, or while the last one was
+ * under way, in order. Alone, a request waits for nobody.
  */
+import { gathering } from '../../core/gathering.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise } from '../../store/port.js'
 
@@ -17,6 +18,7 @@ export class Batcher<Q, A> {
   readonly #send: (requests: Q[]) => MaybePromise<A[]>
   #waiting: Asked<Q, A>[] = []
   #underWay = false
+  readonly #goSoon = gathering(() => this.#go())
 
   constructor(send: (requests: Q[]) => MaybePromise<A[]>) {
     this.#send = send
@@ -25,7 +27,7 @@ export class Batcher<Q, A> {
   ask(request: Q): Promise<A> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ request, resolve, reject })
-      if (!this.#underWay) this.#go()
+      if (!this.#underWay) this.#goSoon()
     })
   }
 

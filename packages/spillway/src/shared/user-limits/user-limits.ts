@@ -4,12 +4,11 @@
  * nothing on the others. For a vendor's contract use the rate limiter: a token bucket lets a burst
  * and then a steady rate through, which is more than its limit in the first window.
  */
-import { SpillwayError } from '../../core/errors.js'
 import { integer, object, optional, text, validate } from '../../core/options.js'
-import type { LevelCharge, LevelReply, Store } from '../../store/port.js'
+import type { Store } from '../../store/port.js'
 import { readStore } from '../store-option.js'
-import { Batcher } from './batcher.js'
-import { createLevels, type Level, readLevels, type Subject, type UserLevel } from './levels.js'
+import { createLevels, readLevels, type Subject, type UserLevel } from './levels.js'
+import { UserCharges } from './user-charges.js'
 
 export interface UserLimitsOptions {
   store: Store
@@ -50,42 +49,20 @@ const readOptions = object({
 
 export function createUserLimits(options: UserLimitsOptions): UserLimits {
   const { store, name, levels } = validate('userLimits', options, readOptions)
-  const all = createLevels(levels, name)
-  const batcher = new Batcher<{ levels: LevelCharge[]; cost: number }, LevelReply>((requests) =>
-    store.levels.check(requests),
-  )
+  const charges = new UserCharges(store, createLevels(levels, name))
   return {
     async check({ cost = 1, ...subject }) {
       if (!Number.isInteger(cost) || cost < 1) validate('cost', cost, integer({ min: 1 }))
-      const applying: Level[] = []
-      const charges: LevelCharge[] = []
-      for (const level of all) {
-        const charge = level.chargeFor(subject)
-        if (charge === undefined) continue
-        applying.push(level)
-        charges.push(charge)
-      }
-      if (charges.length === 0) return UNLIMITED
-      const reply = await batcher.ask({ levels: charges, cost }).catch((cause) => {
-        throw storeError(cause)
-      })
+      const asked = charges.requestFor(subject, cost)
+      if (asked === undefined) return UNLIMITED
+      const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(asked)
       return {
-        allowed: reply.refusedBy === 0,
-        level: applying[reply.tightest - 1]?.per,
-        remaining: reply.remaining,
-        resetMs: reply.resetUs / 1_000,
-        retryAfterMs: reply.waitUs / 1_000,
+        allowed: refusedBy === 0,
+        level: asked.applying[tightest - 1]?.per,
+        remaining,
+        resetMs: resetUs / 1_000,
+        retryAfterMs: waitUs / 1_000,
       }
     },
   }
-}
-
-function storeError(cause: unknown): SpillwayError {
-  return new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage: 'user-limit',
-    scope: 'shared',
-    explain: () => 'user limits: the store did not answer',
-    cause,
-  })
 }

@@ -23,6 +23,21 @@ export function checkLevels(
   return requests.map((request) => checkOne(buckets, request, nowUs))
 }
 
+/** A bucket never holds more than it can, nor one that was set back less. */
+export function refundLevels(
+  buckets: Buckets,
+  requests: readonly LevelRequest[],
+  nowUs: number,
+): void {
+  for (const { levels, cost } of requests) {
+    for (const level of levels) {
+      const full = buckets.get(level.key)
+      if (full === undefined) continue
+      buckets.set(level.key, Math.max(nowUs, full - toUs(level, Math.min(cost, level.burst))))
+    }
+  }
+}
+
 function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number): LevelReply {
   let refusedBy = 0
   let waitUs = 0

@@ -204,10 +204,12 @@ export function used(spec: LimitSpec, count: Count, now: number): number {
   return whole - remaining(spec, count, now)
 }
 
-/** How long this count still means something. */
-export function lifeUs(spec: LimitSpec, count: Count, now: number): number {
-  if (isBucket(spec)) return Math.max(0, count.f - now)
-  return spec.algorithm === 'fixed-window' ? count.w : count.b.length * count.w
+/** How long this count still means something, whatever it is a count of. */
+export function lifeUs(count: Count, now: number): number {
+  // What is booked in the newest slice, or in the window, is the last to leave.
+  const slices = Math.max(1, count.b.length)
+  const windowUs = count.w === 0 ? count.u : (count.n + slices) * count.w - now
+  return Math.max(0, count.f - now, windowUs)
 }
 
 /** The clock was set back by so much: what counted goes on counting, as if it had happened now. */

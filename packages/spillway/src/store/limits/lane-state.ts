@@ -115,19 +115,19 @@ const MARGIN_US = 1_000_000
 /** Changed limits outlive their counts: pods that start later have to hear of them. */
 const CHANGED_LIMITS_LIFE_US = 86_400_000_000
 
-export function laneLifeUs(lane: LaneState, { entries, now }: Present): number {
-  let life = Math.max(0, lane.p - now)
-  for (const { spec, count } of entries) {
-    if (spec.span === 'lane') life = Math.max(life, lifeUs(spec, count, now))
-  }
-  return life + MARGIN_US
+export function laneLifeUs(lane: LaneState, now: number): number {
+  return Math.max(lane.p - now, longestLifeUs(lane.counts, now)) + MARGIN_US
 }
 
-export function guardLifeUs(guard: GuardState, { entries, now }: Present): number {
+export function guardLifeUs(guard: GuardState, now: number): number {
   let life = guard.v > 0 ? CHANGED_LIMITS_LIFE_US : 0
   for (const override of Object.values(guard.overrides)) life = Math.max(life, override[1] - now)
-  for (const { spec, count } of entries) {
-    if (spec.span === 'vendor') life = Math.max(life, lifeUs(spec, count, now))
-  }
-  return life + MARGIN_US
+  return Math.max(life, longestLifeUs(guard.counts, now)) + MARGIN_US
+}
+
+/** Of all that is counted: another release of the fleet may have limits that this one has not. */
+function longestLifeUs(counts: Readonly<Record<string, Count>>, now: number): number {
+  let life = 0
+  for (const count of Object.values(counts)) life = Math.max(life, lifeUs(count, now))
+  return life
 }

@@ -70,7 +70,6 @@ export function takePermits(
     paused,
     nowUs: now,
     stamps: entries.map(({ spec, count }) => stampOf(spec, count)),
-    remaining: entries.map(({ spec, count }) => remaining(spec, count, now)),
     capacities: entries.map(({ spec }) => capacity(spec)),
   }
   if (guard.v > request.version) {
@@ -169,7 +168,7 @@ export function changeLimits(
     }
   }
   guard.t = at.now
-  return { reply: guard.v, guardLifeUs: guardLifeUs(guard, at) }
+  return { reply: guard.v, guardLifeUs: guardLifeUs(guard, at.now) }
 }
 
 /** Changes nothing, so it looks at copies. */
@@ -196,7 +195,7 @@ export function readLimits(
 function keep<T>(lane: LaneState, guard: GuardState, at: Present, reply: T): Kept<T> {
   lane.t = at.now
   const spansVendor = at.entries.some(({ spec }) => spec.span === 'vendor')
-  if (!spansVendor && !at.changed) return { reply, laneLifeUs: laneLifeUs(lane, at) }
+  if (!spansVendor && !at.changed) return { reply, laneLifeUs: laneLifeUs(lane, at.now) }
   guard.t = at.now
-  return { reply, laneLifeUs: laneLifeUs(lane, at), guardLifeUs: guardLifeUs(guard, at) }
+  return { reply, laneLifeUs: laneLifeUs(lane, at.now), guardLifeUs: guardLifeUs(guard, at.now) }
 }

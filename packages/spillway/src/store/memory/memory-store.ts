@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.js'
 import { clockOption } from '../../core/injected.js'
 import { object, validate } from '../../core/options.js'
-import { checkLevels } from '../levels/check-levels.js'
+import { type Buckets, checkLevels, refundLevels } from '../levels/check-levels.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
 import {
@@ -18,6 +18,8 @@ import {
 } from '../limits/transitions.js'
 import type { LaneRef, LevelStore, LimitStore, Store } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
+import { createMemoryBreakers } from './memory-breakers.js'
+import { createMemoryPods } from './memory-pods.js'
 
 export interface MemoryStoreOptions {
   /** Default: the system's clock. */
@@ -31,9 +33,13 @@ const readOptions = object({ clock: clockOption })
 export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { clock } = validate('memoryStore', options, readOptions)
   const nowUs = createMicroseconds(clock)
+  const pods = createMemoryPods(nowUs)
   return {
+    remote: false,
     limits: createMemoryLimits(nowUs),
     levels: createMemoryLevels(nowUs),
+    breakers: createMemoryBreakers(nowUs, pods.live),
+    pods,
     close: async () => {},
   }
 }
@@ -47,17 +53,18 @@ function createMicroseconds(clock: Clock): () => number {
 
 function createMemoryLevels(nowUs: () => number): LevelStore {
   const buckets = new ExpiringMap<number>()
+  const at = (now: number): Buckets => ({
+    get: (key) => buckets.get(key, now),
+    set: (key, fullAtUs) => buckets.set(key, fullAtUs, now, fullAtUs),
+  })
   return {
     check(requests) {
       const now = nowUs()
-      return checkLevels(
-        {
-          get: (key) => buckets.get(key, now),
-          set: (key, fullAtUs) => buckets.set(key, fullAtUs, now, fullAtUs),
-        },
-        requests,
-        now,
-      )
+      return checkLevels(at(now), requests, now)
+    },
+    refund(requests) {
+      const now = nowUs()
+      refundLevels(at(now), requests, now)
     },
   }
 }

@@ -28,13 +28,24 @@ interface NodeRedis {
 }
 
 export interface NodeRedisClient extends NodeRedis {
+  readonly options?: { socket?: object }
   sendCommand(args: readonly string[]): Promise<unknown>
   withCommandOptions(options: object): NodeRedisClient
+  duplicate(overrides: object): NodeRedisClient
+  connect(): Promise<unknown>
+  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  ping(): Promise<unknown>
+  unref(): void
+  destroy(): void
 }
 
 export interface NodeRedisCluster extends NodeRedis {
   sendCommand(key: string | undefined, readOnly: boolean, args: readonly string[]): Promise<unknown>
   withCommandOptions(options: object): NodeRedisCluster
+  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  unsubscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  on(event: 'error' | 'node-ready', listener: (error: unknown) => void): unknown
+  off(event: 'node-ready', listener: (error: unknown) => void): unknown
 }
 
 const readUrl: Check<string> = (value, path, problems) => {

@@ -22,7 +22,16 @@ class FakeClient extends EventEmitter {
 }
 
 class FakeCluster extends FakeClient {
+  hearing = new Map<(text: string) => void, string>()
   getSlotMaster(): void {}
+
+  async subscribe(channel: string, hear: (text: string) => void): Promise<void> {
+    this.hearing.set(hear, channel)
+  }
+
+  async unsubscribe(_: string, hear: (text: string) => void): Promise<void> {
+    this.hearing.delete(hear)
+  }
 }
 
 class FakeSentinel extends FakeClient {
@@ -53,6 +62,26 @@ describe('connectNodeRedis', () => {
     const client = new FakeCluster()
     await connectNodeRedis({ client }).send(['GET', '{a}'], '{a}')
     expect(client.sent).toEqual([['{a}', false, ['GET', '{a}']]])
+  })
+
+  it('listens through a cluster, which reconnects by itself, until it is closed', async () => {
+    const client = new FakeCluster()
+    const told: string[] = []
+    const subscription = connectNodeRedis({ client }).subscribe('channel', {
+      onMessage: (text) => told.push(text),
+      onSubscribed: () => told.push('may have missed something'),
+    })
+    await vi.waitUntil(() => told.length === 1, { interval: 1 })
+    const [[hear, channel]] = [...client.hearing] as [[(text: string) => void, string]]
+    expect(channel).toBe('channel')
+    hear('news')
+    client.emit('node-ready')
+    expect(told).toEqual(['may have missed something', 'news', 'may have missed something'])
+    subscription.close()
+    hear('late')
+    client.emit('node-ready')
+    expect(told).toHaveLength(3)
+    expect(client.hearing.size).toBe(0)
   })
 
   it('takes no timeout and no type mapping over from a client', async () => {

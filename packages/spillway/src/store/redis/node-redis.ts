@@ -12,8 +12,15 @@ import {
   type NodeRedisOptions,
   readNodeRedisOptions,
 } from './node-redis-options.js'
-import { type Line, Redial } from './redial.js'
+import { type Line, Redial, type RedialOptions } from './redial.js'
 import type { RedisClient } from './runner.js'
+import {
+  type Hearer,
+  type Listener,
+  openSubscription,
+  type Subscribe,
+  type Subscription,
+} from './subscription.js'
 
 type Package = typeof import('redis')
 type Lost = (problem: unknown) => void
@@ -29,14 +36,19 @@ const DEFAULT_URL = 'redis://127.0.0.1:6379'
  */
 const COMMAND_OPTIONS = { timeout: undefined, typeMapping: undefined }
 
+export interface NodeRedisConnection extends RedisClient {
+  /** Takes a connection of its own, which does not keep the process alive, until it is closed. */
+  readonly subscribe: Subscribe
+}
+
 /**
  * Connects in the background: an unreachable server is no error here, `ready` and `problem` say how
  * it stands. The connection alone does not keep the process alive; a command under way does.
  */
-export function connectNodeRedis(options: NodeRedisOptions): RedisClient {
+export function connectNodeRedis(options: NodeRedisOptions): NodeRedisConnection {
   const own = validate('redis', options, readNodeRedisOptions)
   const { url = DEFAULT_URL, tls, client, clock, random } = own
-  if (client !== undefined) return useClient(client)
+  if (client !== undefined) return useClient(client, { clock, random })
   const loading = loadPackage()
   const dial = async (lost: Lost) => createLine(await loading, url, tls, lost)
   const connection = new Redial<Client>({ dial, clock, random })
@@ -50,6 +62,7 @@ export function connectNodeRedis(options: NodeRedisOptions): RedisClient {
     send: (args) => connection.client?.sendCommand(args) ?? refuse(new Error(OFFLINE)),
     kindOf,
     reconnect: () => connection.hangUp(new Error('the server was silent')),
+    subscribe: (channel, hearer) => openSubscription({ dial, clock, random }, channel, hearer),
     close: async () => connection.close(),
   }
 }
@@ -60,22 +73,34 @@ function createLine(
   tls: ConnectionOptions | undefined,
   lost: Lost,
 ): Line<Client> {
+  return lineOf(lost, (socket) =>
+    createClient({
+      url,
+      // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
+      RESP: 2,
+      ...ONE_CONNECTION,
+      socket: { ...tls, tls: url.startsWith('rediss:'), connectTimeout: CONNECT_MS, ...socket },
+    } as object),
+  )
+}
+
+const ONE_CONNECTION = { disableOfflineQueue: true, commandOptions: COMMAND_OPTIONS }
+
+/** Like a client of the application, but for one connection, and ours. */
+function duplicateLine(given: Client, lost: Lost): Line<Client> {
+  return lineOf(lost, (socket) =>
+    given.duplicate({
+      ...ONE_CONNECTION,
+      clientSideCache: undefined,
+      socket: { ...given.options?.socket, ...socket },
+    }),
+  )
+}
+
+function lineOf(lost: Lost, create: (socket: object) => Client): Line<Client> {
   const hangUp = new AbortController()
-  const client = createClient({
-    url,
-    // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
-    RESP: 2,
-    disableOfflineQueue: true,
-    commandOptions: COMMAND_OPTIONS as object,
-    socket: {
-      ...tls,
-      tls: url.startsWith('rediss:'),
-      connectTimeout: CONNECT_MS,
-      reconnectStrategy: false,
-      // `destroy` does not reach a socket that is still connecting; this does.
-      signal: hangUp.signal,
-    } as object,
-  })
+  // `destroy` does not reach a socket that is still connecting; the signal does.
+  const client = create({ reconnectStrategy: false, signal: hangUp.signal })
   client.on('error', lost)
   client.unref()
   return {
@@ -113,7 +138,10 @@ async function loadPackage(): Promise<Package> {
   }
 }
 
-function useClient(given: Client | Cluster): RedisClient {
+function useClient(
+  given: Client | Cluster,
+  chances: Pick<RedialOptions<unknown>, 'clock' | 'random'>,
+): NodeRedisConnection {
   // Nobody listening for errors means that the first one ends the process.
   if (given.listenerCount('error') === 0) given.on('error', () => {})
   // The same client and connection, asked in another way.
@@ -127,7 +155,44 @@ function useClient(given: Client | Cluster): RedisClient {
       ? (args, key) => client.sendCommand(key, false, args)
       : (args) => client.sendCommand(args),
     kindOf,
+    subscribe: (channel, hearer) =>
+      isCluster(given)
+        ? subscribeCluster(given, chances, channel, hearer)
+        : openSubscription(
+            { dial: (lost) => duplicateLine(given, lost), ...chances },
+            channel,
+            hearer,
+          ),
     close: async () => {},
+  }
+}
+
+/**
+ * A cluster makes the connection by itself and makes it again, maybe to another node. It does not say
+ * which of its connections is up again, so any of them may be this one.
+ */
+function subscribeCluster(
+  cluster: Cluster,
+  chances: Pick<RedialOptions<unknown>, 'clock' | 'random'>,
+  channel: string,
+  hearer: Hearer,
+): Subscription {
+  const onReady = () => hearer.onSubscribed()
+  const dial = (): Line<Listener> => {
+    let stop = () => {}
+    const subscribe: Listener['subscribe'] = async (name, hear) => {
+      stop = () => void cluster.unsubscribe(name, hear).catch(() => {})
+      await cluster.subscribe(name, hear)
+    }
+    return { client: { subscribe }, open: async () => {}, drop: () => stop() }
+  }
+  const subscription = openSubscription({ dial, ...chances }, channel, hearer)
+  cluster.on('node-ready', onReady)
+  return {
+    close() {
+      cluster.off('node-ready', onReady)
+      subscription.close()
+    },
   }
 }
 

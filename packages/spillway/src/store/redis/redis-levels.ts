@@ -1,7 +1,7 @@
 /** The level checks as a script: many requests in one trip, each key sent once. */
 import type { Keys } from '../keys.js'
-import type { LevelReply, LevelStore } from '../port.js'
-import type { ScriptRunner } from './runner.js'
+import type { LevelReply, LevelRequest, LevelStore } from '../port.js'
+import type { Script, ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 
 const NUMBERS_IN_A_REPLY = 5
@@ -12,27 +12,37 @@ export function createRedisLevels(
   keys: Keys,
   time: () => string = () => '',
 ): LevelStore {
+  const send = (script: Script, requests: readonly LevelRequest[]) => {
+    const { allKeys, numbers } = writeRequests(requests)
+    return runner.run(script, Array.from(allKeys, keys.level), [time(), `[${numbers.join()}]`])
+  }
   return {
     async check(requests) {
-      const numbers = new Map<string, number>()
-      const args: number[] = []
-      for (const { levels, cost } of requests) {
-        args.push(levels.length, cost)
-        for (const { key, limit, windowUs, burst } of levels) {
-          let number = numbers.get(key)
-          if (number === undefined) {
-            number = numbers.size + 1
-            numbers.set(key, number)
-          }
-          args.push(number, limit, windowUs, burst)
-        }
-      }
-      const allKeys = Array.from(numbers.keys(), keys.level)
-      const json = `[${args.join()}]`
-      const reply = (await runner.run(SCRIPTS.checkLevels, allKeys, [time(), json])) as number[]
+      const reply = (await send(SCRIPTS.checkLevels, requests)) as number[]
       return requests.map((_, index) => readReply(reply, index * NUMBERS_IN_A_REPLY))
     },
+    async refund(requests) {
+      await send(SCRIPTS.refundLevels, requests)
+    },
   }
+}
+
+/** Each key once, and everything else as numbers. */
+function writeRequests(requests: readonly LevelRequest[]) {
+  const known = new Map<string, number>()
+  const numbers: number[] = []
+  for (const { levels, cost } of requests) {
+    numbers.push(levels.length, cost)
+    for (const { key, limit, windowUs, burst } of levels) {
+      let number = known.get(key)
+      if (number === undefined) {
+        number = known.size + 1
+        known.set(key, number)
+      }
+      numbers.push(number, limit, windowUs, burst)
+    }
+  }
+  return { allKeys: known.keys(), numbers }
 }
 
 function readReply(reply: readonly number[], at: number): LevelReply {

@@ -1,7 +1,8 @@
 /** The limit operations as scripts: how requests are written down and replies are read. */
+import { createHash } from 'node:crypto'
 import type { Keys } from '../keys.js'
 import type { LimitSpec } from '../limit-spec.js'
-import type { LaneFigures, LaneRef, LimitStore, TakeReply } from '../port.js'
+import type { LaneFigures, LaneRef, LimitStore, TakeReply, TakeRequest } from '../port.js'
 import type { ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 
@@ -24,15 +25,19 @@ export function createRedisLimits(
   const input = (request: LaneRef, own: object) => [
     time(),
     JSON.stringify({ v: request.version, l: request.limits.map(writeSpec), ...own }),
+    writeSpecs(request.limits).tag,
   ]
 
   return {
-    async take(request) {
+    take(request) {
       // The hot one, so it is put together by hand.
-      const wishes = writeWishes(request.costs)
-      const json = `{"v":${request.version},"l":${writeSpecs(request.limits)},"wishes":[${wishes}]}`
-      const reply = await runner.run(SCRIPTS.takePermits, laneKeys(request), [time(), json])
-      return readTakeReply(reply as number[], request)
+      const { json, tag } = writeSpecs(request.limits)
+      const asked = `{"v":${request.version},"l":${json}}`
+      const { costs } = request
+      const args = [time(), asked, tag, `[${costs.join()}]`, costs.length, ...sumsOf(request)]
+      return runner
+        .run(SCRIPTS.takePermits, laneKeys(request), args)
+        .then((reply) => readTakeReply(reply as number[], request))
     },
     async settle(request) {
       const { guard, pod, sequence } = request
@@ -72,61 +77,67 @@ export function createRedisLimits(
   }
 }
 
-/** Those in a row that cost the same go as one: under load nearly all do. */
-function writeWishes(all: readonly (readonly number[])[]): string {
-  const groups: string[] = []
-  let times = 0
-  for (const [index, costs] of all.entries()) {
-    times++
-    const next = all[index + 1]
-    if (next !== undefined && costs.every((cost, limit) => cost === next[limit])) continue
-    groups.push(`${times},${costs.join()}`)
-    times = 0
-  }
-  return groups.join()
+/** A limiter sends the same limits with every trip, until they change. */
+const written = new WeakMap<readonly LimitSpec[], Written>()
+
+interface Written {
+  json: string
+  /** A digest. While a lane bears it, the store counts by these limits as they are written here. */
+  tag: string
+  /** The largest costs, while a lane bears the tag: then all limits are windows. */
+  capacities: readonly number[]
 }
 
-/** A limiter sends the same limits with every trip, until they change. */
-const written = new WeakMap<readonly LimitSpec[], string>()
+/** As long as the place that a lane has for it. */
+const TAG_LENGTH = 16
 
-function writeSpecs(limits: readonly LimitSpec[]): string {
+function writeSpecs(limits: readonly LimitSpec[]): Written {
   const known = written.get(limits)
   if (known !== undefined) return known
   const json = JSON.stringify(limits.map(writeSpec))
-  written.set(limits, json)
-  return json
+  const made = {
+    json,
+    tag: createHash('sha1').update(json).digest('hex').slice(0, TAG_LENGTH),
+    capacities: limits.map(({ limit }) => limit),
+  }
+  written.set(limits, made)
+  return made
 }
 
 function writeSpec({ id, algorithm, limit, windowUs, slices, burst, span }: LimitSpec) {
   return [id, ALGORITHM[algorithm], limit, windowUs, slices, burst, span === 'vendor' ? 1 : 0]
 }
 
-/** Where the figures of each limit begin in a reply to `take`. */
-const FIRST_FIGURE = 5
+/** By limit, what all wishes cost together. */
+function sumsOf({ limits, costs }: TakeRequest): number[] {
+  const sums = limits.map(() => 0)
+  for (const each of costs) {
+    for (let index = 0; index < sums.length; index++) sums[index]! += each[index]!
+  }
+  return sums
+}
+
+/** So many numbers stand before the stamps, and so many between them and the largest costs. */
+const BEFORE_STAMPS = 2
+const BEFORE_CAPACITIES = 3
 
 function readTakeReply(reply: readonly number[], request: LaneRef): TakeReply {
-  const [granted, waitUs, paused, nowUs, version] = reply as [
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
+  const [granted, nowUs] = reply as [number, number]
   const { limits } = request
-  const figures = (number: number) =>
-    reply.slice(FIRST_FIGURE + number * limits.length, FIRST_FIGURE + (number + 1) * limits.length)
-  const answer: TakeReply = {
-    granted,
-    waitUs,
-    paused: paused === 1,
-    nowUs,
-    stamps: figures(0),
-    remaining: figures(1),
-    capacities: figures(2),
+  const stampsEnd = BEFORE_STAMPS + limits.length
+  const stamps = reply.slice(BEFORE_STAMPS, stampsEnd)
+  if (reply.length === stampsEnd) {
+    const { capacities } = writeSpecs(limits)
+    return { granted, waitUs: 0, paused: false, nowUs, stamps, capacities }
   }
-  const restAt = FIRST_FIGURE + 3 * limits.length
-  if (version > request.version)
-    answer.newer = { version, limits: readNewer(reply, restAt, limits) }
+  const capacitiesAt = stampsEnd + BEFORE_CAPACITIES
+  const capacitiesEnd = capacitiesAt + limits.length
+  const [waitUs, paused, version] = reply.slice(stampsEnd, capacitiesAt) as [number, number, number]
+  const capacities = reply.slice(capacitiesAt, capacitiesEnd)
+  const answer: TakeReply = { granted, waitUs, paused: paused === 1, nowUs, stamps, capacities }
+  if (version > request.version) {
+    answer.newer = { version, limits: readNewer(reply, capacitiesEnd, limits) }
+  }
   return answer
 }
 

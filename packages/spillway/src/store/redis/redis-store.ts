@@ -5,8 +5,10 @@ import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
 import { connectNodeRedis } from './node-redis.js'
 import type { NodeRedisOptions } from './node-redis-options.js'
+import { createRedisBreakers } from './redis-breakers.js'
 import { createRedisLevels } from './redis-levels.js'
 import { createRedisLimits } from './redis-limits.js'
+import { createRedisPods } from './redis-pods.js'
 import { createScriptRunner } from './runner.js'
 
 export interface RedisStoreOptions extends NodeRedisOptions {
@@ -39,15 +41,22 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     clock: own.clock,
   })
   const keys = createKeys(own.prefix)
+  const breakers = createRedisBreakers(runner, keys, client.subscribe)
   return {
+    remote: true,
     limits: createRedisLimits(runner, keys),
     levels: createRedisLevels(runner, keys),
+    breakers,
+    pods: createRedisPods(runner, keys),
     get ready() {
       return client.ready
     },
     get commands() {
       return runner.commands
     },
-    close: () => runner.close(),
+    close: () => {
+      breakers.close()
+      return runner.close()
+    },
   }
 }

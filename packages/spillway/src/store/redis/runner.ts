@@ -104,12 +104,14 @@ class Runner implements ScriptRunner {
     return new Promise((resolve, reject) => {
       const command = ['EVALSHA', script.sha, String(keys.length), ...keys]
       for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
-      const batch = this.#batch ?? this.#openBatch()
+      const batch = this.#batch ?? new Batch()
       const call = new Call(script, keys[0], command, batch, resolve, reject)
       batch.calls.push(call)
       batch.unsettled++
       this.#unsettled++
       this.#send(call)
+      // After sending, so that the client, which also waits for the loop, has its turn first.
+      if (this.#batch === undefined) this.#openBatch(batch)
     })
   }
 
@@ -141,8 +143,7 @@ class Runner implements ScriptRunner {
    * The deadline counts from when the loop has come to writing, not from when it was asked to: a
    * client gathers what one turn sends, and a turn may be long.
    */
-  #openBatch(): Batch {
-    const batch = new Batch()
+  #openBatch(batch: Batch): void {
     this.#batch = batch
     this.#clock.pollTurn(() => {
       this.#batch = undefined
@@ -152,7 +153,6 @@ class Runner implements ScriptRunner {
         this.#clock.pollTurn(() => this.#expire(batch))
       })
     })
-    return batch
   }
 
   #onReply(call: Call, reply: unknown): void {

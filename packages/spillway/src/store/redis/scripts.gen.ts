@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   applyFeedback: {
     name: 'applyFeedback',
-    sha: 'fc198ee2d048475405d404792f8abcc438d034e4',
+    sha: 'f3edca3ece46049bb374bf56e9225f8517095d3b',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -104,25 +104,13 @@ if missing <= 0 then return (slice + length) * count[W] - now end
 end
 return spec[WINDOW]
 end
-local function how_many_fit(spec, count, now, cost, most)
-if cost == 0 then return most end
-local fit
-if spec[ALGORITHM] == LEAKY then
-fit = count[F] <= now and 1 or 0
-elseif spec[ALGORITHM] == TOKEN then
-fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
-else
-fit = floor((spec[LIMIT] - count[S]) / cost)
-end
-return max(0, min(most, fit))
-end
-local function charge(spec, count, now, cost, times)
+local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost * times
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
+count[S] = count[S] + cost
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count[N]
@@ -148,7 +136,7 @@ count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]
 return
 end
 local most = max(0, 2 * spec[LIMIT] - count[S])
-charge(spec, count, now, min(units, most), 1)
+charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
 if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
@@ -164,24 +152,49 @@ local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
 if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
-local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count[F] - now) end
-if spec[ALGORITHM] == FIXED then return count[W] end
-return count[K] * count[W]
+local function life_us(count, now)
+local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+return max(0, count[F] - now, window_us)
 end
 local function rebase(count, back_us)
 if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
+local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+local stored = redis.call('MGET', KEYS[1], KEYS[2])
+local stored_lane, stored_guard = stored[1], stored[2]
+local NO_TAG = '                '
+local function unpack_lane(packed)
+if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local ids, all, counts = rest[3], rest[4], {}
+for index = 1, limit_count do
+local count = all[index]
+count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+counts[ids[index]] = count
+end
+return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+end
+local function pack_lane(lane, tag, ids, limits)
+local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+for index, id in ipairs(ids) do
+local count = lane.counts[id]
+local limit = limits[id] or 0
+parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+counts[index] = count
+end
+return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
@@ -208,10 +221,8 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local packed = redis.call('MGET', KEYS[1], KEYS[2])
-local lane = packed[1] and cmsgpack.unpack(packed[1])
-or { t = 0, p = 0, g = 0, f = 0, counts = {} }
-local guard = packed[2] and cmsgpack.unpack(packed[2])
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
@@ -239,26 +250,41 @@ specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
-local function life_of(vendor)
+local function longest_life_us(all_counts)
 local life = 0
-for index = 1, limit_count do
-if specs[index][VENDOR] == vendor then
-life = max(life, life_us(specs[index], counts[index], now))
-end
-end
+for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
-local function save(key, state, life)
-state.t = now
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+local function save(key, packed, life)
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+end
+local function is_in_head(spec, count)
+return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(0), lane.p - now))
+local ids, limits = {}, {}
+local tag = ARGV[3]
+for index = 1, limit_count do
+local own = own_specs[index]
+if not is_in_head(own, counts[index]) then tag = NO_TAG end
+if own[VENDOR] == 0 then
+ids[#ids + 1] = own[ID]
+limits[own[ID]] = own[LIMIT]
+end
+end
+for id in pairs(lane.counts) do
+if not limits[id] then ids[#ids + 1] = id end
+end
+lane.t = now
+local life = max(lane.p - now, longest_life_us(lane.counts))
+save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
-save(KEYS[2], guard, life)
+guard.t = now
+save(KEYS[2], cmsgpack.pack(guard), life)
 end
 local function keep()
 save_lane()
@@ -287,14 +313,45 @@ for _, word in ipairs(input.left) do
 local index, left, reset = word[1], word[2], word[3]
 local more = remaining(specs[index], counts[index], now) - left
 if left == 0 and reset > 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
-elseif more > 0 then charge(specs[index], counts[index], now, more, 1) end
+elseif more > 0 then charge(specs[index], counts[index], now, more) end
 end
 keep()
 return lane.p > now and lane.p or 0`,
   },
+  beatPod: {
+    name: 'beatPod',
+    sha: 'a86b2bddfaad3e0bca2d3d0b7bfc8481e31350b3',
+    text: `local FAR_AHEAD_US = 60000000
+local MARGIN_MS = 1000
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local now = server_us()
+local pod = ARGV[2]
+local life = tonumber(ARGV[3])
+local function forget(from, to)
+local gone = redis.call('ZRANGEBYSCORE', KEYS[1], from, to)
+for index = 1, #gone do
+redis.call('ZREM', KEYS[1], gone[index])
+redis.call('HDEL', KEYS[2], gone[index])
+end
+end
+forget('-inf', string.format('%.0f', now))
+forget(string.format('(%.0f', now + 2 * life + FAR_AHEAD_US), '+inf')
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + life), pod)
+redis.call('HSET', KEYS[2], pod, string.format('%.0f ', now) .. ARGV[4])
+local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + MARGIN_MS
+redis.call('PEXPIRE', KEYS[1], life_ms)
+redis.call('PEXPIRE', KEYS[2], life_ms)
+return redis.call('ZCARD', KEYS[1])`,
+  },
   changeLimits: {
     name: 'changeLimits',
-    sha: 'fc5715f11378b54a702dac1cbbf6ff548fa68fa1',
+    sha: 'e7b3eb79b20601aeffaec1e6122bb07226b7ec39',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -395,25 +452,13 @@ if missing <= 0 then return (slice + length) * count[W] - now end
 end
 return spec[WINDOW]
 end
-local function how_many_fit(spec, count, now, cost, most)
-if cost == 0 then return most end
-local fit
-if spec[ALGORITHM] == LEAKY then
-fit = count[F] <= now and 1 or 0
-elseif spec[ALGORITHM] == TOKEN then
-fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
-else
-fit = floor((spec[LIMIT] - count[S]) / cost)
-end
-return max(0, min(most, fit))
-end
-local function charge(spec, count, now, cost, times)
+local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost * times
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
+count[S] = count[S] + cost
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count[N]
@@ -439,7 +484,7 @@ count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]
 return
 end
 local most = max(0, 2 * spec[LIMIT] - count[S])
-charge(spec, count, now, min(units, most), 1)
+charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
 if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
@@ -455,24 +500,49 @@ local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
 if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
-local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count[F] - now) end
-if spec[ALGORITHM] == FIXED then return count[W] end
-return count[K] * count[W]
+local function life_us(count, now)
+local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+return max(0, count[F] - now, window_us)
 end
 local function rebase(count, back_us)
 if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
+local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+local stored = redis.call('MGET', KEYS[1], KEYS[2])
+local stored_lane, stored_guard = stored[1], stored[2]
+local NO_TAG = '                '
+local function unpack_lane(packed)
+if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local ids, all, counts = rest[3], rest[4], {}
+for index = 1, limit_count do
+local count = all[index]
+count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+counts[ids[index]] = count
+end
+return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+end
+local function pack_lane(lane, tag, ids, limits)
+local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+for index, id in ipairs(ids) do
+local count = lane.counts[id]
+local limit = limits[id] or 0
+parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+counts[index] = count
+end
+return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
@@ -499,10 +569,8 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local packed = redis.call('MGET', KEYS[1], KEYS[2])
-local lane = packed[1] and cmsgpack.unpack(packed[1])
-or { t = 0, p = 0, g = 0, f = 0, counts = {} }
-local guard = packed[2] and cmsgpack.unpack(packed[2])
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
@@ -530,26 +598,41 @@ specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
-local function life_of(vendor)
+local function longest_life_us(all_counts)
 local life = 0
-for index = 1, limit_count do
-if specs[index][VENDOR] == vendor then
-life = max(life, life_us(specs[index], counts[index], now))
-end
-end
+for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
-local function save(key, state, life)
-state.t = now
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+local function save(key, packed, life)
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+end
+local function is_in_head(spec, count)
+return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(0), lane.p - now))
+local ids, limits = {}, {}
+local tag = ARGV[3]
+for index = 1, limit_count do
+local own = own_specs[index]
+if not is_in_head(own, counts[index]) then tag = NO_TAG end
+if own[VENDOR] == 0 then
+ids[#ids + 1] = own[ID]
+limits[own[ID]] = own[LIMIT]
+end
+end
+for id in pairs(lane.counts) do
+if not limits[id] then ids[#ids + 1] = id end
+end
+lane.t = now
+local life = max(lane.p - now, longest_life_us(lane.counts))
+save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
-save(KEYS[2], guard, life)
+guard.t = now
+save(KEYS[2], cmsgpack.pack(guard), life)
 end
 local function keep()
 save_lane()
@@ -570,10 +653,11 @@ return guard.v`,
   },
   checkLevels: {
     name: 'checkLevels',
-    sha: 'e2014ec0044d21477aec433436de137230c40dd2',
-    text: `local SET_BACK_US = 5000000
-local MARGIN_MS = 1000
+    sha: '9ab56999e0303239737c7df92a38a35ca46f8313',
+    text: `local MARGIN_MS = 1000
+local LEVEL_FIELDS = 4
 local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -581,61 +665,382 @@ return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 local now = server_us()
 local input = cjson.decode(ARGV[2])
-local stored = redis.call('MGET', unpack(KEYS))
-local full_at = {}
-for index = 1, #KEYS do full_at[index] = tonumber(stored[index] or 0) end
-local changed = {}
-local reply = {}
-local at, length = 1, #input
-while at <= length do
-local level_count = input[at]
-local cost = input[at + 1]
-at = at + 2
-local refused_by, wait = 0, 0
-local keys, nexts, costs, bursts, rates = {}, {}, {}, {}, {}
-for level = 1, level_count do
-local key, limit, window, burst_units = input[at], input[at + 1], input[at + 2], input[at + 3]
-local burst = ceil((burst_units * window) / limit)
-at = at + 4
-local cost_us = ceil((min(cost, burst_units) * window) / limit)
+local full_at = redis.call('MGET', unpack(KEYS))
+for index = 1, #KEYS do full_at[index] = tonumber(full_at[index] or 0) end
+local charged = {}
+local function level_at(at, cost)
+local key, limit, window, units = input[at], input[at + 1], input[at + 2], input[at + 3]
+local burst = ceil((units * window) / limit)
 local full = max(full_at[key], now)
 if full - now > burst + SET_BACK_US then full = now + burst end
-local excess = full + cost_us - now - burst
-if excess > wait then
-wait = excess
-refused_by = level
+return key, full, ceil((min(cost, units) * window) / limit), burst
 end
-keys[level], nexts[level], costs[level] = key, full + cost_us, cost_us
-bursts[level], rates[level] = burst, { limit, window }
+local function left_at(at, full, burst)
+return max(0, floor(((burst - (full - now)) * input[at + 1]) / input[at + 2]))
 end
-local remaining, reset, tightest = 9007199254740991, 0, 0
+local function refusal(first, level_count, cost)
+local refused_by, wait = 0, 0
 for level = 1, level_count do
-local full = nexts[level]
+local _, full, cost_us, burst = level_at(first + (level - 1) * LEVEL_FIELDS, cost)
+local excess = full + cost_us - now - burst
+if excess > wait then refused_by, wait = level, excess end
+end
+return refused_by, wait
+end
+local function charge_all(first, level_count, cost)
+local tightest, remaining, reset = 0, 9007199254740991, 0
+for level = 1, level_count do
+local at = first + (level - 1) * LEVEL_FIELDS
+local key, full, cost_us, burst = level_at(at, cost)
+full = full + cost_us
+full_at[key] = full
+charged[key] = true
+local left = left_at(at, full, burst)
+if left < remaining then tightest, remaining, reset = level, left, full - now end
+end
+return tightest, remaining, reset
+end
+local reply, said = {}, 0
+local at, length = 1, #input
+while at <= length do
+local level_count, cost, first = input[at], input[at + 1], at + 2
+local refused_by, wait = refusal(first, level_count, cost)
+local tightest, remaining, reset
 if refused_by == 0 then
-full_at[keys[level]] = full
-changed[keys[level]] = true
+tightest, remaining, reset = charge_all(first, level_count, cost)
 else
-full = full - costs[level]
+local refusing = first + (refused_by - 1) * LEVEL_FIELDS
+local _, full, _, burst = level_at(refusing, cost)
+tightest, remaining, reset = refused_by, left_at(refusing, full, burst), full - now
 end
-local free = bursts[level] - (full - now)
-local left = max(0, floor((free * rates[level][1]) / rates[level][2]))
-local told
-if refused_by == 0 then told = left < remaining else told = level == refused_by end
-if told then remaining, reset, tightest = left, full - now, level end
+reply[said + 1], reply[said + 2], reply[said + 3] = refused_by, wait, tightest
+reply[said + 4], reply[said + 5] = remaining, reset
+said = said + 5
+at = first + level_count * LEVEL_FIELDS
 end
+for index = 1, #KEYS do
+if charged[index] then
+local full = full_at[index]
+redis.call('SET', KEYS[index], full, 'PXAT', floor(full / 1000) + MARGIN_MS)
+end
+end
+return reply`,
+  },
+  commandBreaker: {
+    name: 'commandBreaker',
+    sha: '277e9aa2de61c964cc8fb39e1ec1096b6601873c',
+    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
+local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
+local FAILURE, SLOW, NOTHING = 1, 2, 3
+local SLICES = 10
+local RUN_LIFE_US = 300000000
+local EVERYBODY = '*'
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_tally()
+return { slices = {}, recent = {}, sums = {}, runs = {} }
+end
+local function add(all, pod, counts, sign)
+local sum = all[pod] or { 0, 0, 0 }
+for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
+all[pod] = sum[1] ~= 0 and sum or nil
+end
+local function counts_of(kind, times)
+return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+end
+local function slice_us_of(spec)
+return ceil(spec[WINDOW] / SLICES)
+end
+local function start_of(now, slice_us)
+return floor(now / slice_us) * slice_us
+end
+local function forget_slices(tally, start)
+while tally.slices[1] and tally.slices[1][1] <= start do
+for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
+table.remove(tally.slices, 1)
+end
+end
+local function forget_calls(tally, most)
+local over = -most
+for index = 1, #tally.recent do over = over + tally.recent[index][3] end
+while over > 0 do
+local oldest = tally.recent[1]
+local gone = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
+oldest[3] = oldest[3] - gone
+over = over - gone
+if oldest[3] == 0 then table.remove(tally.recent, 1) end
+end
+end
+local function advance(tally, spec, now)
+if spec[WINDOW_CALLS] > 0 then
+forget_slices(tally, now)
+else
+forget_calls(tally, 0)
+local slice_us = slice_us_of(spec)
+forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+end
+local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+for pod, run in pairs(tally.runs) do
+if now - run[3] >= life then tally.runs[pod] = nil end
+end
+end
+local function add_calls(tally, pod, kind, times)
+local newest = tally.recent[#tally.recent]
+if newest and newest[1] == pod and newest[2] == kind then
+newest[3] = newest[3] + times
+else
+tally.recent[#tally.recent + 1] = { pod, kind, times }
+end
+end
+local function slice_at(tally, start)
+local newest = tally.slices[#tally.slices]
+if newest and newest[1] >= start then return newest[2] end
+local counts = {}
+tally.slices[#tally.slices + 1] = { start, counts }
+return counts
+end
+local function count(tally, spec, by, kind, times, now)
+local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local counts = counts_of(kind, times)
+add(tally.sums, pod, counts, 1)
+if spec[WINDOW_CALLS] > 0 then
+add_calls(tally, pod, kind, times)
+forget_calls(tally, spec[WINDOW_CALLS])
+else
+add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+end
+if kind == FAILURE then
+local run = tally.runs[pod] or { 0, 0, 0 }
+tally.runs[pod] = { run[1] + times, run[2] + times, now }
+return
+end
+tally.runs[pod] = nil
+for _, run in pairs(tally.runs) do run[1] = 0 end
+end
+local function totals(tally)
+local calls, failures, slow, run = 0, 0, 0, 0
+for _, counts in pairs(tally.sums) do
+calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
+end
+for _, each in pairs(tally.runs) do run = run + each[1] end
+return calls, failures, slow, run
+end
+local function holds(spec, calls, failures, slow, run)
+if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
+if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
+if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
+return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+end
+local function sum_of_worst(tally, bad, share, most)
+local worst = {}
+for _, counts in pairs(tally.sums) do
+worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+end
+table.sort(worst, function(one, other)
+if one[1] ~= other[1] then return one[1] > other[1] end
+return one[2] > other[2]
+end)
+local calls, bad_calls = 0, 0
+for index = 1, min(most, #worst) do
+calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+end
+return calls, bad_calls
+end
+local function holds_without_worst(tally, spec, leave_out)
+local calls, failures, slow, run = totals(tally)
+local runs = {}
+for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
+table.sort(runs, function(one, other) return one > other end)
+for index = 1, min(leave_out, #runs) do run = run - runs[index] end
+local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, run)
+or holds(spec, calls - lagging, 0, slow - lagged, 0)
+end
+local function half_agree(tally, spec, quorum, pods)
+local agree = 0
+for pod, counts in pairs(tally.sums) do
+local run = tally.runs[pod]
+if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+end
+return agree >= max(quorum, ceil(pods / 2))
+end
+local function is_tripped(tally, spec, live)
+local pods = 0
+for _ in pairs(tally.sums) do pods = pods + 1 end
+pods = max(live, pods)
+local quorum = min(spec[QUORUM], pods)
+if quorum <= 1 then return holds(spec, totals(tally)) end
+return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
+end
+local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
+local SET_BACK_US = 5000000
+local MARGIN_US = 1000000
+local LONGEST_LIFE_US = 300000000
+local UNPROBED_US = 60000000
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local input = cjson.decode(ARGV[2])
+local server = server_us()
+local function read_breaker(key)
+local packed = redis.call('GET', key)
+if packed then return cmsgpack.unpack(packed) end
+return {
+t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+probes = {}, holds = {}, tally = empty_tally(),
+}
+end
+local function show(state, now)
+state.v = max(now, state.v + 1)
+end
+local function move(state, kind, now)
+state.kind = kind
+state.g = max(now, state.g + 1)
+state.w = 0
+state.probes = {}
+if kind == CLOSED then state.tally = empty_tally() end
+show(state, now)
+end
+local function open(state, spec, now)
+if state.kind == CLOSED then
+state.o = 0
+state.d = spec[OPEN_US]
+elseif state.kind == HALF_OPEN then
+state.o = state.o + 1
+local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
+state.d = min(spec[MAX_OPEN_US], longer)
+end
+state.u = now + state.d
+move(state, OPEN, now)
+end
+local function close(state, now)
+state.o = 0
+state.c = now
+move(state, CLOSED, now)
+end
+local function rebase(state)
+local back_us = state.t - server
+state.u = state.u - back_us
+state.c = max(0, state.c - back_us)
+for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
+state.tally = empty_tally()
+state.t = server
+end
+local function expire(ends, now)
+local expired = false
+for key, until_us in pairs(ends) do
+if until_us <= now then
+ends[key] = nil
+expired = true
+end
+end
+return expired
+end
+local function present(state, spec)
+if state.t - server > SET_BACK_US then rebase(state) end
+local now = max(server, state.t)
+state.t = now
+if expire(state.holds, now) then show(state, now) end
+if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == HALF_OPEN then expire(state.probes, now) end
+if state.kind == CLOSED then advance(state.tally, spec, now) end
+return now
+end
+local function size(of)
+local entries = 0
+for _ in pairs(of) do entries = entries + 1 end
+return entries
+end
+local function latest(ends)
+local until_us = 0
+for _, each in pairs(ends) do until_us = max(until_us, each) end
+return until_us
+end
+local function view_of(state, now)
+local calls, failures, slow, run = totals(state.tally)
+return {
+now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+}
+end
+local function means_something_us(state, spec, now)
+if state.kind == CLOSED then
+return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+end
+local open_us = state.kind == OPEN and state.u - now or 0
+local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
+return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+end
+local function publish(name, view)
+local words = { name }
+for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) end
+redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
+end
+local function keep(key, name, state, spec, now, version_before)
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local view = view_of(state, now)
+if state.v ~= version_before then publish(name, view) end
+return view
+end
+local spec = input.spec
+local state = read_breaker(KEYS[1])
+local before = state.v
+local now = present(state, spec)
+local command = input.command
+if command == 'isolate' then
+state.holds[input.holder] = now + input.for_us
+show(state, now)
+elseif command == 'release' then
+if input.holder then state.holds[input.holder] = nil else state.holds = {} end
+show(state, now)
+elseif command == 'trip' then
+open(state, spec, now)
+elseif command == 'reset' then
+state.o = 0
+state.c = 0
+move(state, CLOSED, now)
+end
+return keep(KEYS[1], input.name, state, spec, now, before)`,
+  },
+  leavePod: {
+    name: 'leavePod',
+    sha: '2d2b7e49bfd66edbc0dd17c4d963011b991a029e',
+    text: `redis.call('ZREM', KEYS[1], ARGV[1])
+redis.call('HDEL', KEYS[2], ARGV[1])
+return 1`,
+  },
+  listPods: {
+    name: 'listPods',
+    sha: '3a3e313b2f703496ffebc560d354ad81e4b3e1df',
+    text: `local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local now = server_us()
+local pods = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now), '+inf')
+local reply = {}
+for index = 1, #pods do
+local said = redis.call('HGET', KEYS[2], pods[index])
+if said then
+local at, snapshot = string.match(said, '^(%d+) (.*)$')
 local count = #reply
-reply[count + 1], reply[count + 2], reply[count + 3] = refused_by, wait, tightest
-reply[count + 4], reply[count + 5] = remaining, reset
+reply[count + 1], reply[count + 2] = pods[index], math.max(0, now - tonumber(at))
+reply[count + 3] = snapshot
 end
-for index in pairs(changed) do
-local life = ceil((full_at[index] - now) / 1000) + MARGIN_MS
-redis.call('SET', KEYS[index], string.format('%.0f', full_at[index]), 'PX', life)
 end
 return reply`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: 'b8016686809bda81e07a27622f33a9896bc846d9',
+    sha: '4da3392300498eaff87340d21ad50a1fab8f58d4',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -736,25 +1141,13 @@ if missing <= 0 then return (slice + length) * count[W] - now end
 end
 return spec[WINDOW]
 end
-local function how_many_fit(spec, count, now, cost, most)
-if cost == 0 then return most end
-local fit
-if spec[ALGORITHM] == LEAKY then
-fit = count[F] <= now and 1 or 0
-elseif spec[ALGORITHM] == TOKEN then
-fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
-else
-fit = floor((spec[LIMIT] - count[S]) / cost)
-end
-return max(0, min(most, fit))
-end
-local function charge(spec, count, now, cost, times)
+local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost * times
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
+count[S] = count[S] + cost
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count[N]
@@ -780,7 +1173,7 @@ count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]
 return
 end
 local most = max(0, 2 * spec[LIMIT] - count[S])
-charge(spec, count, now, min(units, most), 1)
+charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
 if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
@@ -796,24 +1189,49 @@ local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
 if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
-local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count[F] - now) end
-if spec[ALGORITHM] == FIXED then return count[W] end
-return count[K] * count[W]
+local function life_us(count, now)
+local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+return max(0, count[F] - now, window_us)
 end
 local function rebase(count, back_us)
 if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
+local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+local stored = redis.call('MGET', KEYS[1], KEYS[2])
+local stored_lane, stored_guard = stored[1], stored[2]
+local NO_TAG = '                '
+local function unpack_lane(packed)
+if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local ids, all, counts = rest[3], rest[4], {}
+for index = 1, limit_count do
+local count = all[index]
+count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+counts[ids[index]] = count
+end
+return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+end
+local function pack_lane(lane, tag, ids, limits)
+local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+for index, id in ipairs(ids) do
+local count = lane.counts[id]
+local limit = limits[id] or 0
+parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+counts[index] = count
+end
+return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
@@ -840,10 +1258,8 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local packed = redis.call('MGET', KEYS[1], KEYS[2])
-local lane = packed[1] and cmsgpack.unpack(packed[1])
-or { t = 0, p = 0, g = 0, f = 0, counts = {} }
-local guard = packed[2] and cmsgpack.unpack(packed[2])
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
@@ -871,26 +1287,41 @@ specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
-local function life_of(vendor)
+local function longest_life_us(all_counts)
 local life = 0
-for index = 1, limit_count do
-if specs[index][VENDOR] == vendor then
-life = max(life, life_us(specs[index], counts[index], now))
-end
-end
+for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
-local function save(key, state, life)
-state.t = now
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+local function save(key, packed, life)
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+end
+local function is_in_head(spec, count)
+return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(0), lane.p - now))
+local ids, limits = {}, {}
+local tag = ARGV[3]
+for index = 1, limit_count do
+local own = own_specs[index]
+if not is_in_head(own, counts[index]) then tag = NO_TAG end
+if own[VENDOR] == 0 then
+ids[#ids + 1] = own[ID]
+limits[own[ID]] = own[LIMIT]
+end
+end
+for id in pairs(lane.counts) do
+if not limits[id] then ids[#ids + 1] = id end
+end
+lane.t = now
+local life = max(lane.p - now, longest_life_us(lane.counts))
+save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
-save(KEYS[2], guard, life)
+guard.t = now
+save(KEYS[2], cmsgpack.pack(guard), life)
 end
 local function keep()
 save_lane()
@@ -910,10 +1341,331 @@ if tonumber(at) > now - 60000000 then requests = requests + tonumber(count) end
 end
 return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requests }`,
   },
+  refundLevels: {
+    name: 'refundLevels',
+    sha: '60c5845b1cd6e6e5120b470e20cf8b4e49407c33',
+    text: `local MARGIN_MS = 1000
+local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local now = server_us()
+local input = cjson.decode(ARGV[2])
+local at, length = 1, #input
+while at <= length do
+local level_count, cost = input[at], input[at + 1]
+at = at + 2
+for _ = 1, level_count do
+local key, limit, window, units = input[at], input[at + 1], input[at + 2], input[at + 3]
+local stored = redis.call('GET', KEYS[key])
+if stored then
+local full = max(now, tonumber(stored) - ceil((min(cost, units) * window) / limit))
+redis.call('SET', KEYS[key], full, 'PXAT', floor(full / 1000) + MARGIN_MS)
+end
+at = at + 4
+end
+end
+return 0`,
+  },
+  reportOutcomes: {
+    name: 'reportOutcomes',
+    sha: '385f4c556a357e37c2c7761bc01bf9999628fd8f',
+    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
+local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
+local FAILURE, SLOW, NOTHING = 1, 2, 3
+local SLICES = 10
+local RUN_LIFE_US = 300000000
+local EVERYBODY = '*'
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_tally()
+return { slices = {}, recent = {}, sums = {}, runs = {} }
+end
+local function add(all, pod, counts, sign)
+local sum = all[pod] or { 0, 0, 0 }
+for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
+all[pod] = sum[1] ~= 0 and sum or nil
+end
+local function counts_of(kind, times)
+return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+end
+local function slice_us_of(spec)
+return ceil(spec[WINDOW] / SLICES)
+end
+local function start_of(now, slice_us)
+return floor(now / slice_us) * slice_us
+end
+local function forget_slices(tally, start)
+while tally.slices[1] and tally.slices[1][1] <= start do
+for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
+table.remove(tally.slices, 1)
+end
+end
+local function forget_calls(tally, most)
+local over = -most
+for index = 1, #tally.recent do over = over + tally.recent[index][3] end
+while over > 0 do
+local oldest = tally.recent[1]
+local gone = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
+oldest[3] = oldest[3] - gone
+over = over - gone
+if oldest[3] == 0 then table.remove(tally.recent, 1) end
+end
+end
+local function advance(tally, spec, now)
+if spec[WINDOW_CALLS] > 0 then
+forget_slices(tally, now)
+else
+forget_calls(tally, 0)
+local slice_us = slice_us_of(spec)
+forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+end
+local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+for pod, run in pairs(tally.runs) do
+if now - run[3] >= life then tally.runs[pod] = nil end
+end
+end
+local function add_calls(tally, pod, kind, times)
+local newest = tally.recent[#tally.recent]
+if newest and newest[1] == pod and newest[2] == kind then
+newest[3] = newest[3] + times
+else
+tally.recent[#tally.recent + 1] = { pod, kind, times }
+end
+end
+local function slice_at(tally, start)
+local newest = tally.slices[#tally.slices]
+if newest and newest[1] >= start then return newest[2] end
+local counts = {}
+tally.slices[#tally.slices + 1] = { start, counts }
+return counts
+end
+local function count(tally, spec, by, kind, times, now)
+local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local counts = counts_of(kind, times)
+add(tally.sums, pod, counts, 1)
+if spec[WINDOW_CALLS] > 0 then
+add_calls(tally, pod, kind, times)
+forget_calls(tally, spec[WINDOW_CALLS])
+else
+add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+end
+if kind == FAILURE then
+local run = tally.runs[pod] or { 0, 0, 0 }
+tally.runs[pod] = { run[1] + times, run[2] + times, now }
+return
+end
+tally.runs[pod] = nil
+for _, run in pairs(tally.runs) do run[1] = 0 end
+end
+local function totals(tally)
+local calls, failures, slow, run = 0, 0, 0, 0
+for _, counts in pairs(tally.sums) do
+calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
+end
+for _, each in pairs(tally.runs) do run = run + each[1] end
+return calls, failures, slow, run
+end
+local function holds(spec, calls, failures, slow, run)
+if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
+if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
+if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
+return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+end
+local function sum_of_worst(tally, bad, share, most)
+local worst = {}
+for _, counts in pairs(tally.sums) do
+worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+end
+table.sort(worst, function(one, other)
+if one[1] ~= other[1] then return one[1] > other[1] end
+return one[2] > other[2]
+end)
+local calls, bad_calls = 0, 0
+for index = 1, min(most, #worst) do
+calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+end
+return calls, bad_calls
+end
+local function holds_without_worst(tally, spec, leave_out)
+local calls, failures, slow, run = totals(tally)
+local runs = {}
+for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
+table.sort(runs, function(one, other) return one > other end)
+for index = 1, min(leave_out, #runs) do run = run - runs[index] end
+local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, run)
+or holds(spec, calls - lagging, 0, slow - lagged, 0)
+end
+local function half_agree(tally, spec, quorum, pods)
+local agree = 0
+for pod, counts in pairs(tally.sums) do
+local run = tally.runs[pod]
+if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+end
+return agree >= max(quorum, ceil(pods / 2))
+end
+local function is_tripped(tally, spec, live)
+local pods = 0
+for _ in pairs(tally.sums) do pods = pods + 1 end
+pods = max(live, pods)
+local quorum = min(spec[QUORUM], pods)
+if quorum <= 1 then return holds(spec, totals(tally)) end
+return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
+end
+local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
+local SET_BACK_US = 5000000
+local MARGIN_US = 1000000
+local LONGEST_LIFE_US = 300000000
+local UNPROBED_US = 60000000
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local input = cjson.decode(ARGV[2])
+local server = server_us()
+local function read_breaker(key)
+local packed = redis.call('GET', key)
+if packed then return cmsgpack.unpack(packed) end
+return {
+t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+probes = {}, holds = {}, tally = empty_tally(),
+}
+end
+local function show(state, now)
+state.v = max(now, state.v + 1)
+end
+local function move(state, kind, now)
+state.kind = kind
+state.g = max(now, state.g + 1)
+state.w = 0
+state.probes = {}
+if kind == CLOSED then state.tally = empty_tally() end
+show(state, now)
+end
+local function open(state, spec, now)
+if state.kind == CLOSED then
+state.o = 0
+state.d = spec[OPEN_US]
+elseif state.kind == HALF_OPEN then
+state.o = state.o + 1
+local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
+state.d = min(spec[MAX_OPEN_US], longer)
+end
+state.u = now + state.d
+move(state, OPEN, now)
+end
+local function close(state, now)
+state.o = 0
+state.c = now
+move(state, CLOSED, now)
+end
+local function rebase(state)
+local back_us = state.t - server
+state.u = state.u - back_us
+state.c = max(0, state.c - back_us)
+for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
+state.tally = empty_tally()
+state.t = server
+end
+local function expire(ends, now)
+local expired = false
+for key, until_us in pairs(ends) do
+if until_us <= now then
+ends[key] = nil
+expired = true
+end
+end
+return expired
+end
+local function present(state, spec)
+if state.t - server > SET_BACK_US then rebase(state) end
+local now = max(server, state.t)
+state.t = now
+if expire(state.holds, now) then show(state, now) end
+if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == HALF_OPEN then expire(state.probes, now) end
+if state.kind == CLOSED then advance(state.tally, spec, now) end
+return now
+end
+local function size(of)
+local entries = 0
+for _ in pairs(of) do entries = entries + 1 end
+return entries
+end
+local function latest(ends)
+local until_us = 0
+for _, each in pairs(ends) do until_us = max(until_us, each) end
+return until_us
+end
+local function view_of(state, now)
+local calls, failures, slow, run = totals(state.tally)
+return {
+now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+}
+end
+local function means_something_us(state, spec, now)
+if state.kind == CLOSED then
+return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+end
+local open_us = state.kind == OPEN and state.u - now or 0
+local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
+return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+end
+local function publish(name, view)
+local words = { name }
+for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) end
+redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
+end
+local function keep(key, name, state, spec, now, version_before)
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local view = view_of(state, now)
+if state.v ~= version_before then publish(name, view) end
+return view
+end
+local spec = input.spec
+local state = read_breaker(KEYS[1])
+local before = state.v
+local now = present(state, spec)
+local function end_probe(probe, kind)
+if state.kind ~= HALF_OPEN or not state.probes[probe] then return end
+state.probes[probe] = nil
+if kind == NOTHING then return end
+if kind == FAILURE or (kind == SLOW and spec[SLOW_RATE] > 0) then return open(state, spec, now) end
+state.w = state.w + 1
+if state.w >= spec[SUCCESSES] then close(state, now) end
+end
+local last = redis.call('GET', KEYS[2])
+if not last or tonumber(last) < input.sequence then
+redis.call('SET', KEYS[2], string.format('%.0f', input.sequence), 'PX', 300000)
+local live = 1
+if spec[QUORUM] > 1 then
+live = redis.call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', server), '+inf')
+end
+for _, probe in ipairs(input.probes) do end_probe(probe[1], probe[2]) end
+if state.kind == CLOSED and state.g < input.generation then state.g = input.generation end
+for _, outcome in ipairs(input.outcomes) do
+if state.kind ~= CLOSED or state.g ~= input.generation then break end
+count(state.tally, spec, input.pod, outcome[1], outcome[2], now)
+if is_tripped(state.tally, spec, live) then open(state, spec, now) end
+end
+end
+return keep(KEYS[1], input.name, state, spec, now, before)`,
+  },
   reportRequests: {
     name: 'reportRequests',
-    sha: 'df3bb690790eaeab4a73ff399c659dd548f744df',
+    sha: 'c7b41ef10cf602e7fcafe2d5b38aaa60052f8703',
     text: `local LIFE_US = 60000000
+local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -931,7 +1683,7 @@ return 1`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: '36a3f18388b683c48448ee8d3d4b520ec4a58ec8',
+    sha: '3e04bc21a7dfe1d27cbea04000b5640ec468c8ad',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -1032,25 +1784,13 @@ if missing <= 0 then return (slice + length) * count[W] - now end
 end
 return spec[WINDOW]
 end
-local function how_many_fit(spec, count, now, cost, most)
-if cost == 0 then return most end
-local fit
-if spec[ALGORITHM] == LEAKY then
-fit = count[F] <= now and 1 or 0
-elseif spec[ALGORITHM] == TOKEN then
-fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
-else
-fit = floor((spec[LIMIT] - count[S]) / cost)
-end
-return max(0, min(most, fit))
-end
-local function charge(spec, count, now, cost, times)
+local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost * times
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
+count[S] = count[S] + cost
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count[N]
@@ -1076,7 +1816,7 @@ count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]
 return
 end
 local most = max(0, 2 * spec[LIMIT] - count[S])
-charge(spec, count, now, min(units, most), 1)
+charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
 if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
@@ -1092,24 +1832,49 @@ local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
 if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
-local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count[F] - now) end
-if spec[ALGORITHM] == FIXED then return count[W] end
-return count[K] * count[W]
+local function life_us(count, now)
+local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+return max(0, count[F] - now, window_us)
 end
 local function rebase(count, back_us)
 if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
+local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+local stored = redis.call('MGET', KEYS[1], KEYS[2])
+local stored_lane, stored_guard = stored[1], stored[2]
+local NO_TAG = '                '
+local function unpack_lane(packed)
+if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local ids, all, counts = rest[3], rest[4], {}
+for index = 1, limit_count do
+local count = all[index]
+count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+counts[ids[index]] = count
+end
+return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+end
+local function pack_lane(lane, tag, ids, limits)
+local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+for index, id in ipairs(ids) do
+local count = lane.counts[id]
+local limit = limits[id] or 0
+parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+counts[index] = count
+end
+return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
@@ -1136,10 +1901,8 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local packed = redis.call('MGET', KEYS[1], KEYS[2])
-local lane = packed[1] and cmsgpack.unpack(packed[1])
-or { t = 0, p = 0, g = 0, f = 0, counts = {} }
-local guard = packed[2] and cmsgpack.unpack(packed[2])
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
@@ -1167,26 +1930,41 @@ specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
-local function life_of(vendor)
+local function longest_life_us(all_counts)
 local life = 0
-for index = 1, limit_count do
-if specs[index][VENDOR] == vendor then
-life = max(life, life_us(specs[index], counts[index], now))
-end
-end
+for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
-local function save(key, state, life)
-state.t = now
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+local function save(key, packed, life)
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+end
+local function is_in_head(spec, count)
+return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(0), lane.p - now))
+local ids, limits = {}, {}
+local tag = ARGV[3]
+for index = 1, limit_count do
+local own = own_specs[index]
+if not is_in_head(own, counts[index]) then tag = NO_TAG end
+if own[VENDOR] == 0 then
+ids[#ids + 1] = own[ID]
+limits[own[ID]] = own[LIMIT]
+end
+end
+for id in pairs(lane.counts) do
+if not limits[id] then ids[#ids + 1] = id end
+end
+lane.t = now
+local life = max(lane.p - now, longest_life_us(lane.counts))
+save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
-save(KEYS[2], guard, life)
+guard.t = now
+save(KEYS[2], cmsgpack.pack(guard), life)
 end
 local function keep()
 save_lane()
@@ -1203,10 +1981,320 @@ end
 keep()
 return 1`,
   },
+  syncBreakers: {
+    name: 'syncBreakers',
+    sha: '1ada29ac8c1a720ed4e1ac27d4d38e58800bba83',
+    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
+local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
+local FAILURE, SLOW, NOTHING = 1, 2, 3
+local SLICES = 10
+local RUN_LIFE_US = 300000000
+local EVERYBODY = '*'
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_tally()
+return { slices = {}, recent = {}, sums = {}, runs = {} }
+end
+local function add(all, pod, counts, sign)
+local sum = all[pod] or { 0, 0, 0 }
+for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
+all[pod] = sum[1] ~= 0 and sum or nil
+end
+local function counts_of(kind, times)
+return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+end
+local function slice_us_of(spec)
+return ceil(spec[WINDOW] / SLICES)
+end
+local function start_of(now, slice_us)
+return floor(now / slice_us) * slice_us
+end
+local function forget_slices(tally, start)
+while tally.slices[1] and tally.slices[1][1] <= start do
+for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
+table.remove(tally.slices, 1)
+end
+end
+local function forget_calls(tally, most)
+local over = -most
+for index = 1, #tally.recent do over = over + tally.recent[index][3] end
+while over > 0 do
+local oldest = tally.recent[1]
+local gone = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
+oldest[3] = oldest[3] - gone
+over = over - gone
+if oldest[3] == 0 then table.remove(tally.recent, 1) end
+end
+end
+local function advance(tally, spec, now)
+if spec[WINDOW_CALLS] > 0 then
+forget_slices(tally, now)
+else
+forget_calls(tally, 0)
+local slice_us = slice_us_of(spec)
+forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+end
+local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+for pod, run in pairs(tally.runs) do
+if now - run[3] >= life then tally.runs[pod] = nil end
+end
+end
+local function add_calls(tally, pod, kind, times)
+local newest = tally.recent[#tally.recent]
+if newest and newest[1] == pod and newest[2] == kind then
+newest[3] = newest[3] + times
+else
+tally.recent[#tally.recent + 1] = { pod, kind, times }
+end
+end
+local function slice_at(tally, start)
+local newest = tally.slices[#tally.slices]
+if newest and newest[1] >= start then return newest[2] end
+local counts = {}
+tally.slices[#tally.slices + 1] = { start, counts }
+return counts
+end
+local function count(tally, spec, by, kind, times, now)
+local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local counts = counts_of(kind, times)
+add(tally.sums, pod, counts, 1)
+if spec[WINDOW_CALLS] > 0 then
+add_calls(tally, pod, kind, times)
+forget_calls(tally, spec[WINDOW_CALLS])
+else
+add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+end
+if kind == FAILURE then
+local run = tally.runs[pod] or { 0, 0, 0 }
+tally.runs[pod] = { run[1] + times, run[2] + times, now }
+return
+end
+tally.runs[pod] = nil
+for _, run in pairs(tally.runs) do run[1] = 0 end
+end
+local function totals(tally)
+local calls, failures, slow, run = 0, 0, 0, 0
+for _, counts in pairs(tally.sums) do
+calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
+end
+for _, each in pairs(tally.runs) do run = run + each[1] end
+return calls, failures, slow, run
+end
+local function holds(spec, calls, failures, slow, run)
+if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
+if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
+if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
+return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+end
+local function sum_of_worst(tally, bad, share, most)
+local worst = {}
+for _, counts in pairs(tally.sums) do
+worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+end
+table.sort(worst, function(one, other)
+if one[1] ~= other[1] then return one[1] > other[1] end
+return one[2] > other[2]
+end)
+local calls, bad_calls = 0, 0
+for index = 1, min(most, #worst) do
+calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+end
+return calls, bad_calls
+end
+local function holds_without_worst(tally, spec, leave_out)
+local calls, failures, slow, run = totals(tally)
+local runs = {}
+for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
+table.sort(runs, function(one, other) return one > other end)
+for index = 1, min(leave_out, #runs) do run = run - runs[index] end
+local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, run)
+or holds(spec, calls - lagging, 0, slow - lagged, 0)
+end
+local function half_agree(tally, spec, quorum, pods)
+local agree = 0
+for pod, counts in pairs(tally.sums) do
+local run = tally.runs[pod]
+if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+end
+return agree >= max(quorum, ceil(pods / 2))
+end
+local function is_tripped(tally, spec, live)
+local pods = 0
+for _ in pairs(tally.sums) do pods = pods + 1 end
+pods = max(live, pods)
+local quorum = min(spec[QUORUM], pods)
+if quorum <= 1 then return holds(spec, totals(tally)) end
+return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
+end
+local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
+local SET_BACK_US = 5000000
+local MARGIN_US = 1000000
+local LONGEST_LIFE_US = 300000000
+local UNPROBED_US = 60000000
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local input = cjson.decode(ARGV[2])
+local server = server_us()
+local function read_breaker(key)
+local packed = redis.call('GET', key)
+if packed then return cmsgpack.unpack(packed) end
+return {
+t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+probes = {}, holds = {}, tally = empty_tally(),
+}
+end
+local function show(state, now)
+state.v = max(now, state.v + 1)
+end
+local function move(state, kind, now)
+state.kind = kind
+state.g = max(now, state.g + 1)
+state.w = 0
+state.probes = {}
+if kind == CLOSED then state.tally = empty_tally() end
+show(state, now)
+end
+local function open(state, spec, now)
+if state.kind == CLOSED then
+state.o = 0
+state.d = spec[OPEN_US]
+elseif state.kind == HALF_OPEN then
+state.o = state.o + 1
+local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
+state.d = min(spec[MAX_OPEN_US], longer)
+end
+state.u = now + state.d
+move(state, OPEN, now)
+end
+local function close(state, now)
+state.o = 0
+state.c = now
+move(state, CLOSED, now)
+end
+local function rebase(state)
+local back_us = state.t - server
+state.u = state.u - back_us
+state.c = max(0, state.c - back_us)
+for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
+state.tally = empty_tally()
+state.t = server
+end
+local function expire(ends, now)
+local expired = false
+for key, until_us in pairs(ends) do
+if until_us <= now then
+ends[key] = nil
+expired = true
+end
+end
+return expired
+end
+local function present(state, spec)
+if state.t - server > SET_BACK_US then rebase(state) end
+local now = max(server, state.t)
+state.t = now
+if expire(state.holds, now) then show(state, now) end
+if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == HALF_OPEN then expire(state.probes, now) end
+if state.kind == CLOSED then advance(state.tally, spec, now) end
+return now
+end
+local function size(of)
+local entries = 0
+for _ in pairs(of) do entries = entries + 1 end
+return entries
+end
+local function latest(ends)
+local until_us = 0
+for _, each in pairs(ends) do until_us = max(until_us, each) end
+return until_us
+end
+local function view_of(state, now)
+local calls, failures, slow, run = totals(state.tally)
+return {
+now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+}
+end
+local function means_something_us(state, spec, now)
+if state.kind == CLOSED then
+return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+end
+local open_us = state.kind == OPEN and state.u - now or 0
+local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
+return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+end
+local function publish(name, view)
+local words = { name }
+for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) end
+redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
+end
+local function keep(key, name, state, spec, now, version_before)
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local view = view_of(state, now)
+if state.v ~= version_before then publish(name, view) end
+return view
+end
+local reply = {}
+for index = 1, #KEYS do
+local spec, name, renew = unpack(input.breakers[index])
+local state = read_breaker(KEYS[index])
+local before = state.v
+local now = present(state, spec)
+for _, probe in ipairs(renew) do
+if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end
+end
+reply[index] = keep(KEYS[index], name, state, spec, now, before)
+end
+return reply`,
+  },
   takePermits: {
     name: 'takePermits',
-    sha: '81c91e8d3cb9879c4ed8b96abbfba71180f910a6',
-    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+    sha: '6e5db9a2e78eb57d4349744326009b413b49dc7d',
+    text: `local BEFORE_SUMS = 5
+local tag = ARGV[3]
+local wish_count = tonumber(ARGV[5])
+local sums = {}
+for index = BEFORE_SUMS + 1, #ARGV do sums[index - BEFORE_SUMS] = tonumber(ARGV[index]) end
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+local stored = redis.call('MGET', KEYS[1], KEYS[2])
+local stored_lane, stored_guard = stored[1], stored[2]
+local function usual_take(tag, wish_count, sums)
+if not stored_lane or stored_guard or wish_count == 0 then return nil end
+local stored_tag, t, p, limit_count, at = struct.unpack(HEAD_FORM, stored_lane)
+local server = server_us()
+local now = math.max(server, t)
+if stored_tag ~= tag or now - server > SET_BACK_US or p > now then return nil end
+local head = struct.pack(HEAD_FORM, tag, now, p, limit_count)
+local reply = { wish_count, now }
+for index = 1, #sums do
+local newest, counted, slice_us, in_newest, limit
+newest, counted, slice_us, in_newest, limit, at = struct.unpack(LIMIT_FORM, stored_lane, at)
+counted, in_newest = counted + sums[index], in_newest + sums[index]
+if math.floor(now / slice_us) > newest or counted > limit then return nil end
+head = head .. struct.pack(LIMIT_FORM, newest, counted, slice_us, in_newest, limit)
+reply[2 + index] = newest
+end
+redis.call('SETRANGE', KEYS[1], '0', head)
+return reply
+end
+local usual_reply = usual_take(tag, wish_count, sums)
+if usual_reply then return usual_reply end
+local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
@@ -1306,25 +2394,13 @@ if missing <= 0 then return (slice + length) * count[W] - now end
 end
 return spec[WINDOW]
 end
-local function how_many_fit(spec, count, now, cost, most)
-if cost == 0 then return most end
-local fit
-if spec[ALGORITHM] == LEAKY then
-fit = count[F] <= now and 1 or 0
-elseif spec[ALGORITHM] == TOKEN then
-fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
-else
-fit = floor((spec[LIMIT] - count[S]) / cost)
-end
-return max(0, min(most, fit))
-end
-local function charge(spec, count, now, cost, times)
+local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost) * times
+count[F] = max(count[F], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost * times
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
+count[S] = count[S] + cost
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
 end
 local function stamp_of(spec, count)
 return is_bucket(spec) and 0 or count[N]
@@ -1350,7 +2426,7 @@ count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]
 return
 end
 local most = max(0, 2 * spec[LIMIT] - count[S])
-charge(spec, count, now, min(units, most), 1)
+charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
 if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
@@ -1366,24 +2442,40 @@ local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
 if spec[ALGORITHM] == LEAKY then whole = 1 end
 return whole - remaining(spec, count, now)
 end
-local function life_us(spec, count, now)
-if is_bucket(spec) then return max(0, count[F] - now) end
-if spec[ALGORITHM] == FIXED then return count[W] end
-return count[K] * count[W]
+local function life_us(count, now)
+local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+return max(0, count[F] - now, window_us)
 end
 local function rebase(count, back_us)
 if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
 end
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local function server_us()
-if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
-local time = redis.call('TIME')
-return tonumber(time[1]) * 1000000 + tonumber(time[2])
+local NO_TAG = '                '
+local function unpack_lane(packed)
+if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local ids, all, counts = rest[3], rest[4], {}
+for index = 1, limit_count do
+local count = all[index]
+count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+counts[ids[index]] = count
+end
+return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+end
+local function pack_lane(lane, tag, ids, limits)
+local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+for index, id in ipairs(ids) do
+local count = lane.counts[id]
+local limit = limits[id] or 0
+parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+counts[index] = count
+end
+return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
 local stored = guard.limits[spec[ID]]
@@ -1410,10 +2502,8 @@ for _, override in pairs(state.overrides) do override[2] = override[2] - back_us
 end
 state.t = server
 end
-local packed = redis.call('MGET', KEYS[1], KEYS[2])
-local lane = packed[1] and cmsgpack.unpack(packed[1])
-or { t = 0, p = 0, g = 0, f = 0, counts = {} }
-local guard = packed[2] and cmsgpack.unpack(packed[2])
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
@@ -1441,69 +2531,376 @@ specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
-local function life_of(vendor)
+local function longest_life_us(all_counts)
 local life = 0
-for index = 1, limit_count do
-if specs[index][VENDOR] == vendor then
-life = max(life, life_us(specs[index], counts[index], now))
-end
-end
+for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
-local function save(key, state, life)
-state.t = now
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+local function save(key, packed, life)
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+end
+local function is_in_head(spec, count)
+return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
 end
 local function save_lane()
-save(KEYS[1], lane, max(life_of(0), lane.p - now))
+local ids, limits = {}, {}
+local tag = ARGV[3]
+for index = 1, limit_count do
+local own = own_specs[index]
+if not is_in_head(own, counts[index]) then tag = NO_TAG end
+if own[VENDOR] == 0 then
+ids[#ids + 1] = own[ID]
+limits[own[ID]] = own[LIMIT]
+end
+end
+for id in pairs(lane.counts) do
+if not limits[id] then ids[#ids + 1] = id end
+end
+lane.t = now
+local life = max(lane.p - now, longest_life_us(lane.counts))
+save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
-save(KEYS[2], guard, life)
+guard.t = now
+save(KEYS[2], cmsgpack.pack(guard), life)
 end
 local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
-local wishes = input.wishes
 local granted = 0
 local wait = 0
-if lane.p > now then
+local function all_fit()
+for index = 1, limit_count do
+local spec = specs[index]
+if is_bucket(spec) or not fits(spec, counts[index], now, sums[index]) then return false end
+end
+return true
+end
+local function longest_wait(costs, before)
+local longest = 0
+for index = 1, limit_count do
+local spec, count = specs[index], counts[index]
+local cost = min(costs[before + index], capacity(spec))
+if not fits(spec, count, now, cost) then
+longest = max(longest, wait_us(spec, count, now, cost), 1)
+end
+end
+return longest
+end
+local function charge_all(costs, before)
+for index = 1, limit_count do
+local cost = min(costs[before + index], capacity(specs[index]))
+if cost > 0 then charge(specs[index], counts[index], now, cost) end
+end
+end
+local paused = lane.p > now
+if paused then
 wait = lane.p - now
+elseif all_fit() then
+charge_all(sums, 0)
+granted = wish_count
 else
-for at = 1, #wishes, limit_count + 1 do
-local fit = wishes[at]
-for index = 1, limit_count do
-local cost = min(wishes[at + index], capacity(specs[index]))
-fit = how_many_fit(specs[index], counts[index], now, cost, fit)
-end
-for index = 1, limit_count do
-local cost = min(wishes[at + index], capacity(specs[index]))
-if cost > 0 and fit > 0 then charge(specs[index], counts[index], now, cost, fit) end
-if fit < wishes[at] and not fits(specs[index], counts[index], now, cost) then
-wait = max(wait, wait_us(specs[index], counts[index], now, cost), 1)
+local costs = cjson.decode(ARGV[4])
+for wish = 1, wish_count do
+local before = (wish - 1) * limit_count
+wait = longest_wait(costs, before)
+if wait > 0 then break end
+charge_all(costs, before)
+granted = wish
 end
 end
-granted = granted + fit
-if fit < wishes[at] then break end
-end
-end
-local reply = { granted, wait, lane.p > now and 1 or 0, now, guard.v }
-for index = 1, limit_count do
-reply[5 + index] = stamp_of(specs[index], counts[index])
-reply[5 + limit_count + index] = remaining(specs[index], counts[index], now)
-reply[5 + 2 * limit_count + index] = capacity(specs[index])
-end
+local reply = { granted, now }
+for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+reply[#reply + 1] = wait
+reply[#reply + 1] = paused and 1 or 0
+reply[#reply + 1] = guard.v
+for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
 if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
-local at = #reply
-reply[at + 1], reply[at + 2] = spec[LIMIT], spec[WINDOW]
-reply[at + 3], reply[at + 4] = spec[BURST], spec[SLICES]
+for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
 end
 end
 if granted > 0 or changed then keep() end
 return reply`,
+  },
+  takeProbes: {
+    name: 'takeProbes',
+    sha: 'edcf8ffe7f2229de6fb2a43985adaddb3a4b124a',
+    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
+local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
+local FAILURE, SLOW, NOTHING = 1, 2, 3
+local SLICES = 10
+local RUN_LIFE_US = 300000000
+local EVERYBODY = '*'
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_tally()
+return { slices = {}, recent = {}, sums = {}, runs = {} }
+end
+local function add(all, pod, counts, sign)
+local sum = all[pod] or { 0, 0, 0 }
+for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
+all[pod] = sum[1] ~= 0 and sum or nil
+end
+local function counts_of(kind, times)
+return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+end
+local function slice_us_of(spec)
+return ceil(spec[WINDOW] / SLICES)
+end
+local function start_of(now, slice_us)
+return floor(now / slice_us) * slice_us
+end
+local function forget_slices(tally, start)
+while tally.slices[1] and tally.slices[1][1] <= start do
+for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
+table.remove(tally.slices, 1)
+end
+end
+local function forget_calls(tally, most)
+local over = -most
+for index = 1, #tally.recent do over = over + tally.recent[index][3] end
+while over > 0 do
+local oldest = tally.recent[1]
+local gone = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
+oldest[3] = oldest[3] - gone
+over = over - gone
+if oldest[3] == 0 then table.remove(tally.recent, 1) end
+end
+end
+local function advance(tally, spec, now)
+if spec[WINDOW_CALLS] > 0 then
+forget_slices(tally, now)
+else
+forget_calls(tally, 0)
+local slice_us = slice_us_of(spec)
+forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+end
+local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+for pod, run in pairs(tally.runs) do
+if now - run[3] >= life then tally.runs[pod] = nil end
+end
+end
+local function add_calls(tally, pod, kind, times)
+local newest = tally.recent[#tally.recent]
+if newest and newest[1] == pod and newest[2] == kind then
+newest[3] = newest[3] + times
+else
+tally.recent[#tally.recent + 1] = { pod, kind, times }
+end
+end
+local function slice_at(tally, start)
+local newest = tally.slices[#tally.slices]
+if newest and newest[1] >= start then return newest[2] end
+local counts = {}
+tally.slices[#tally.slices + 1] = { start, counts }
+return counts
+end
+local function count(tally, spec, by, kind, times, now)
+local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local counts = counts_of(kind, times)
+add(tally.sums, pod, counts, 1)
+if spec[WINDOW_CALLS] > 0 then
+add_calls(tally, pod, kind, times)
+forget_calls(tally, spec[WINDOW_CALLS])
+else
+add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+end
+if kind == FAILURE then
+local run = tally.runs[pod] or { 0, 0, 0 }
+tally.runs[pod] = { run[1] + times, run[2] + times, now }
+return
+end
+tally.runs[pod] = nil
+for _, run in pairs(tally.runs) do run[1] = 0 end
+end
+local function totals(tally)
+local calls, failures, slow, run = 0, 0, 0, 0
+for _, counts in pairs(tally.sums) do
+calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
+end
+for _, each in pairs(tally.runs) do run = run + each[1] end
+return calls, failures, slow, run
+end
+local function holds(spec, calls, failures, slow, run)
+if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
+if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
+if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
+return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+end
+local function sum_of_worst(tally, bad, share, most)
+local worst = {}
+for _, counts in pairs(tally.sums) do
+worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+end
+table.sort(worst, function(one, other)
+if one[1] ~= other[1] then return one[1] > other[1] end
+return one[2] > other[2]
+end)
+local calls, bad_calls = 0, 0
+for index = 1, min(most, #worst) do
+calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+end
+return calls, bad_calls
+end
+local function holds_without_worst(tally, spec, leave_out)
+local calls, failures, slow, run = totals(tally)
+local runs = {}
+for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
+table.sort(runs, function(one, other) return one > other end)
+for index = 1, min(leave_out, #runs) do run = run - runs[index] end
+local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, run)
+or holds(spec, calls - lagging, 0, slow - lagged, 0)
+end
+local function half_agree(tally, spec, quorum, pods)
+local agree = 0
+for pod, counts in pairs(tally.sums) do
+local run = tally.runs[pod]
+if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+end
+return agree >= max(quorum, ceil(pods / 2))
+end
+local function is_tripped(tally, spec, live)
+local pods = 0
+for _ in pairs(tally.sums) do pods = pods + 1 end
+pods = max(live, pods)
+local quorum = min(spec[QUORUM], pods)
+if quorum <= 1 then return holds(spec, totals(tally)) end
+return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
+end
+local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
+local SET_BACK_US = 5000000
+local MARGIN_US = 1000000
+local LONGEST_LIFE_US = 300000000
+local UNPROBED_US = 60000000
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local input = cjson.decode(ARGV[2])
+local server = server_us()
+local function read_breaker(key)
+local packed = redis.call('GET', key)
+if packed then return cmsgpack.unpack(packed) end
+return {
+t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+probes = {}, holds = {}, tally = empty_tally(),
+}
+end
+local function show(state, now)
+state.v = max(now, state.v + 1)
+end
+local function move(state, kind, now)
+state.kind = kind
+state.g = max(now, state.g + 1)
+state.w = 0
+state.probes = {}
+if kind == CLOSED then state.tally = empty_tally() end
+show(state, now)
+end
+local function open(state, spec, now)
+if state.kind == CLOSED then
+state.o = 0
+state.d = spec[OPEN_US]
+elseif state.kind == HALF_OPEN then
+state.o = state.o + 1
+local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
+state.d = min(spec[MAX_OPEN_US], longer)
+end
+state.u = now + state.d
+move(state, OPEN, now)
+end
+local function close(state, now)
+state.o = 0
+state.c = now
+move(state, CLOSED, now)
+end
+local function rebase(state)
+local back_us = state.t - server
+state.u = state.u - back_us
+state.c = max(0, state.c - back_us)
+for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
+state.tally = empty_tally()
+state.t = server
+end
+local function expire(ends, now)
+local expired = false
+for key, until_us in pairs(ends) do
+if until_us <= now then
+ends[key] = nil
+expired = true
+end
+end
+return expired
+end
+local function present(state, spec)
+if state.t - server > SET_BACK_US then rebase(state) end
+local now = max(server, state.t)
+state.t = now
+if expire(state.holds, now) then show(state, now) end
+if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == HALF_OPEN then expire(state.probes, now) end
+if state.kind == CLOSED then advance(state.tally, spec, now) end
+return now
+end
+local function size(of)
+local entries = 0
+for _ in pairs(of) do entries = entries + 1 end
+return entries
+end
+local function latest(ends)
+local until_us = 0
+for _, each in pairs(ends) do until_us = max(until_us, each) end
+return until_us
+end
+local function view_of(state, now)
+local calls, failures, slow, run = totals(state.tally)
+return {
+now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+}
+end
+local function means_something_us(state, spec, now)
+if state.kind == CLOSED then
+return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+end
+local open_us = state.kind == OPEN and state.u - now or 0
+local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
+return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+end
+local function publish(name, view)
+local words = { name }
+for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) end
+redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
+end
+local function keep(key, name, state, spec, now, version_before)
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local view = view_of(state, now)
+if state.v ~= version_before then publish(name, view) end
+return view
+end
+local spec = input.spec
+local state = read_breaker(KEYS[1])
+local before = state.v
+local now = present(state, spec)
+local granted = 0
+if state.kind == HALF_OPEN and not next(state.holds) then
+granted = max(0, min(spec[PROBES] - size(state.probes), #input.probes))
+for index = 1, granted do state.probes[input.probes[index]] = now + spec[PROBE_LEASE] end
+end
+local view = keep(KEYS[1], input.name, state, spec, now, before)
+table.insert(view, 1, granted)
+return view`,
   },
 } as const

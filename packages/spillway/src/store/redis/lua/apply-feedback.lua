@@ -31,7 +31,7 @@ for _, word in ipairs(input.left) do
   local index, left, reset = word[1], word[2], word[3]
   local more = remaining(specs[index], counts[index], now) - left
   if left == 0 and reset > 0 then lane.p = max(lane.p, now + min(reset, longest_pause))
-  elseif more > 0 then charge(specs[index], counts[index], now, more, 1) end
+  elseif more > 0 then charge(specs[index], counts[index], now, more) end
 end
 keep()
 return lane.p > now and lane.p or 0

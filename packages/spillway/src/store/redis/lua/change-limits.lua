@@ -1,7 +1,7 @@
 -- Changes the limits of a guard for good, or one of them for a while.
 -- KEYS: lane, guard
--- ARGV: see include/lane-state; id to override (empty: the limits given are the new ones), its limit,
---       for how long (us; 0 ends the override)
+-- ARGV: see include/lane-state; id to override (empty: the limits given are the new ones), its
+--       limit, for how long (us; 0 ends the override)
 -- reply: the version in force
 -- expiry: guard, a day for changed limits, an override's end plus a margin
 --- @include counting

@@ -1,7 +1,8 @@
 -- What is left and used of a lane's limits. Changes nothing.
 -- KEYS: lane, guard, the guard's reports
 -- ARGV: see include/lane-state
--- reply: { now us, version, paused until us, {limit, used, remaining, …}, requests in the last minute }
+-- reply: { now us, version, paused until us, {limit, used, remaining, …},
+--          requests in the last minute }
 --- @include counting
 --- @include lane-state
 local figures = {}

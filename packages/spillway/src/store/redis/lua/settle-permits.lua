@@ -1,5 +1,6 @@
 -- Corrects what permits cost: unused units go back to where they were booked, while that counts;
--- used ones beyond the booking become bounded debt. Sent again under the same number, it does nothing.
+-- used ones beyond the booking become bounded debt. Sent again under the same number, it does
+-- nothing.
 -- KEYS: lane, guard, the pod's last sequence number
 -- ARGV: see include/lane-state; sequence number; settlements as { limit (from 1), stamp, delta }
 -- reply: 1 applied, 0 known already

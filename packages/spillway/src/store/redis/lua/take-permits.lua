@@ -1,49 +1,83 @@
--- Grants permits to a strict prefix of the costs, each of all limits or of none.
+-- Grants a strict prefix of the wishes at the head of a line, each of all limits or of none.
+-- Twin of takePermits in store/limits/transitions.ts.
 -- KEYS: lane, guard
--- ARGV: see include/lane-state; wishes: in order, those in a row that cost the same as one group: how
---       many, then one number per limit
--- reply: granted, wait us, paused 0|1, now us, version, then for each limit its stamp, for each what
---        is left, for each the largest cost, then, if the pod's limits are out of date, the newest
+-- ARGV: see include/lane-state; the wishes' costs as one JSON array, for each wish one number per
+--       limit; number of wishes; for each limit the sum of its costs
+-- reply: granted, now us, for each limit its stamp. That is all if everything was granted in the
+--        usual way (see include/usual-take). Else follow wait us, paused 0|1, version, for each
+--        limit the largest cost, and, if the pod's limits are out of date, for each the newest:
+--        limit, window us, burst, slices
 -- expiry: lane and guard, as long as anything counts plus a margin; nothing is written on a refusal
+local BEFORE_SUMS = 5
+local tag = ARGV[3]
+local wish_count = tonumber(ARGV[5])
+local sums = {}
+for index = BEFORE_SUMS + 1, #ARGV do sums[index - BEFORE_SUMS] = tonumber(ARGV[index]) end
+
+--- @include usual-take
+local usual_reply = usual_take(tag, wish_count, sums)
+if usual_reply then return usual_reply end
+
 --- @include counting
 --- @include lane-state
-local wishes = input.wishes
 local granted = 0
 local wait = 0
 
-if lane.p > now then
-  wait = lane.p - now
-else
-  for at = 1, #wishes, limit_count + 1 do
-    local fit = wishes[at]
-    for index = 1, limit_count do
-      local cost = min(wishes[at + index], capacity(specs[index]))
-      fit = how_many_fit(specs[index], counts[index], now, cost, fit)
+-- Windows add up as in include/usual-take, so often nobody has to look at each wish.
+local function all_fit()
+  for index = 1, limit_count do
+    local spec = specs[index]
+    if is_bucket(spec) or not fits(spec, counts[index], now, sums[index]) then return false end
+  end
+  return true
+end
+
+local function longest_wait(costs, before)
+  local longest = 0
+  for index = 1, limit_count do
+    local spec, count = specs[index], counts[index]
+    local cost = min(costs[before + index], capacity(spec))
+    if not fits(spec, count, now, cost) then
+      longest = max(longest, wait_us(spec, count, now, cost), 1)
     end
-    for index = 1, limit_count do
-      local cost = min(wishes[at + index], capacity(specs[index]))
-      if cost > 0 and fit > 0 then charge(specs[index], counts[index], now, cost, fit) end
-      if fit < wishes[at] and not fits(specs[index], counts[index], now, cost) then
-        wait = max(wait, wait_us(specs[index], counts[index], now, cost), 1)
-      end
-    end
-    granted = granted + fit
-    if fit < wishes[at] then break end
+  end
+  return longest
+end
+
+local function charge_all(costs, before)
+  for index = 1, limit_count do
+    local cost = min(costs[before + index], capacity(specs[index]))
+    if cost > 0 then charge(specs[index], counts[index], now, cost) end
   end
 end
 
-local reply = { granted, wait, lane.p > now and 1 or 0, now, guard.v }
-for index = 1, limit_count do
-  reply[5 + index] = stamp_of(specs[index], counts[index])
-  reply[5 + limit_count + index] = remaining(specs[index], counts[index], now)
-  reply[5 + 2 * limit_count + index] = capacity(specs[index])
+local paused = lane.p > now
+if paused then
+  wait = lane.p - now
+elseif all_fit() then
+  charge_all(sums, 0)
+  granted = wish_count
+else
+  local costs = cjson.decode(ARGV[4])
+  for wish = 1, wish_count do
+    local before = (wish - 1) * limit_count
+    wait = longest_wait(costs, before)
+    if wait > 0 then break end
+    charge_all(costs, before)
+    granted = wish
+  end
 end
+
+local reply = { granted, now }
+for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+reply[#reply + 1] = wait
+reply[#reply + 1] = paused and 1 or 0
+reply[#reply + 1] = guard.v
+for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
 if guard.v > version then
   for index = 1, limit_count do
     local spec = spec_stored(own_specs[index], guard)
-    local at = #reply
-    reply[at + 1], reply[at + 2] = spec[LIMIT], spec[WINDOW]
-    reply[at + 3], reply[at + 4] = spec[BURST], spec[SLICES]
+    for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
   end
 end
 if granted > 0 or changed then keep() end

@@ -1,9 +1,5 @@
 -- How each algorithm counts. Twin of store/limits/counting.ts.
--- Specs and counts are arrays, which are packed and read faster than tables with names:
-local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
--- Unlike there, the slices (B, K of them) stay packed inside the state, and the newest one (C) is
--- kept beside them: most trips touch no other, and need not unpack the rest.
+--- @include count-fields
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
@@ -116,27 +112,13 @@ local function wait_us(spec, count, now, cost)
   return spec[WINDOW]
 end
 
--- How many of one and the same cost fit, one after the other.
-local function how_many_fit(spec, count, now, cost, most)
-  if cost == 0 then return most end
-  local fit
-  if spec[ALGORITHM] == LEAKY then
-    fit = count[F] <= now and 1 or 0
-  elseif spec[ALGORITHM] == TOKEN then
-    fit = floor((burst_us(spec) - max(count[F], now) + now) / units_to_us(spec, cost))
-  else
-    fit = floor((spec[LIMIT] - count[S]) / cost)
-  end
-  return max(0, min(most, fit))
-end
-
-local function charge(spec, count, now, cost, times)
+local function charge(spec, count, now, cost)
   if is_bucket(spec) then
-    count[F] = max(count[F], now) + units_to_us(spec, cost) * times
+    count[F] = max(count[F], now) + units_to_us(spec, cost)
     return
   end
-  count[S] = count[S] + cost * times
-  if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost * times end
+  count[S] = count[S] + cost
+  if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
 end
 
 local function stamp_of(spec, count)
@@ -165,7 +147,7 @@ local function overrun(spec, count, now, units)
     return
   end
   local most = max(0, 2 * spec[LIMIT] - count[S])
-  charge(spec, count, now, min(units, most), 1)
+  charge(spec, count, now, min(units, most))
 end
 
 local function remaining(spec, count, now)
@@ -184,10 +166,9 @@ local function used(spec, count, now)
   return whole - remaining(spec, count, now)
 end
 
-local function life_us(spec, count, now)
-  if is_bucket(spec) then return max(0, count[F] - now) end
-  if spec[ALGORITHM] == FIXED then return count[W] end
-  return count[K] * count[W]
+local function life_us(count, now)
+  local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+  return max(0, count[F] - now, window_us)
 end
 
 local function rebase(count, back_us)

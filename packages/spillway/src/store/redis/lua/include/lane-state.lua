@@ -1,10 +1,10 @@
 -- The shared state of a lane and of its guard, and how it is brought to the present.
 -- Twin of store/limits/lane-state.ts. Both are kept packed, in one key each.
 -- ARGV[1] time (see include/server-time)
--- ARGV[2] the request as JSON, because one long argument costs less than many short ones: version v,
---         limits l as { id, algorithm, limit, window us, slices, burst, vendor 0|1 }, and the
---         operation's own fields
-local SET_BACK_US = 5000000
+-- ARGV[2] the request as JSON, because one long argument costs less than many short ones:
+--         version v, limits l as { id, algorithm, limit, window us, slices, burst, vendor 0|1 },
+--         and the operation's own fields
+-- ARGV[3] tag of these limits (see include/lane-head)
 local MARGIN_US = 1000000
 local CHANGED_LIMITS_LIFE_US = 86400000000
 
@@ -13,6 +13,8 @@ local version = input.v
 local limit_count = #input.l
 
 --- @include server-time
+--- @include packed-lane
+
 local function spec_stored(spec, guard)
   local stored = guard.limits[spec[ID]]
   if not stored then return spec end
@@ -41,10 +43,8 @@ local function rebase_state(state, server)
   state.t = server
 end
 
-local packed = redis.call('MGET', KEYS[1], KEYS[2])
-local lane = packed[1] and cmsgpack.unpack(packed[1])
-  or { t = 0, p = 0, g = 0, f = 0, counts = {} }
-local guard = packed[2] and cmsgpack.unpack(packed[2])
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
   or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
@@ -73,30 +73,48 @@ for index = 1, limit_count do
   spans_vendor = spans_vendor or spec[VENDOR] == 1
 end
 
--- vendor: 1 for limits that span all lanes, 0 for the others
-local function life_of(vendor)
+local function longest_life_us(all_counts)
   local life = 0
-  for index = 1, limit_count do
-    if specs[index][VENDOR] == vendor then
-      life = max(life, life_us(specs[index], counts[index], now))
-    end
-  end
+  for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
   return life
 end
 
-local function save(key, state, life)
-  state.t = now
-  redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil((life + MARGIN_US) / 1000))
+-- The server counts an expiry from its own time, which may be a little behind.
+local function save(key, packed, life)
+  redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
 end
 
+-- Whether a usual trip with this limit need not look further than the head.
+local function is_in_head(spec, count)
+  return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+    and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+end
+
+-- The limits of this request come first, in its order; then those that only others know.
 local function save_lane()
-  save(KEYS[1], lane, max(life_of(0), lane.p - now))
+  local ids, limits = {}, {}
+  local tag = ARGV[3]
+  for index = 1, limit_count do
+    local own = own_specs[index]
+    if not is_in_head(own, counts[index]) then tag = NO_TAG end
+    if own[VENDOR] == 0 then
+      ids[#ids + 1] = own[ID]
+      limits[own[ID]] = own[LIMIT]
+    end
+  end
+  for id in pairs(lane.counts) do
+    if not limits[id] then ids[#ids + 1] = id end
+  end
+  lane.t = now
+  local life = max(lane.p - now, longest_life_us(lane.counts))
+  save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 
 local function save_guard()
-  local life = max(life_of(1), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+  local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
   for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
-  save(KEYS[2], guard, life)
+  guard.t = now
+  save(KEYS[2], cmsgpack.pack(guard), life)
 end
 
 local function keep()

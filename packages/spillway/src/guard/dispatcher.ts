@@ -1,0 +1,445 @@
+/**
+ * Lets calls out of the room. Nothing is taken until everything is free: it looks how many slots and
+ * beats this pod has, takes as many calls from the room, asks the store for the permits of all of
+ * them in one trip, and starts those who got theirs. The others go back to where they stood, and the
+ * lane sleeps exactly as long as the store said. While a trip is under way the next one gathers.
+ */
+import type { Clock, Timer } from '../core/clock.js'
+import type { SpillwayError } from '../core/errors.js'
+import { gathering } from '../core/gathering.js'
+import type { Outcome } from '../core/outcome.js'
+import { isThenable } from '../core/thenable.js'
+import type { Cost } from '../shared/rate-limiter/permit.js'
+import type { MaybePromise, TakeReply } from '../store/port.js'
+import { Gate } from './gate.js'
+import type { Entry, Room } from './room.js'
+import type { Slots } from './slots.js'
+import type { Admission, Wish } from './wish.js'
+
+/** The breaker, as far as a dispatcher needs it. `P` is its permit. */
+export interface BreakerGate<P> {
+  /** Nothing stands in the way, so entering cannot fail and needs no trip. */
+  isClear(lane: string): boolean
+  enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
+  exit(permit: P, outcome: Outcome): void
+  isPermit(entry: P | SpillwayError): entry is P
+}
+
+/** The vendor's limits, as far as a dispatcher needs them. `L` is their permit. */
+export interface LimitGate<L, R extends TakeReply> {
+  /** Answers come later. */
+  readonly remote: boolean
+  /** A permit is worth nothing when its trip took longer than this. */
+  readonly useWithinMs: number
+  /** The limits in force; they may change while somebody waits, and the costs with them. */
+  readonly limits: unknown
+  costsOf(cost: Cost | undefined): readonly number[]
+  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<R>
+  createPermit(lane: string, costs: readonly number[], reply: R): L
+  refund(permit: L): void
+}
+
+export interface DispatcherOptions<P, L, R extends TakeReply> {
+  clock: Clock
+  room: Room
+  slots: Slots
+  breaker: BreakerGate<P> | undefined
+  limits: LimitGate<L, R> | undefined
+  /** Whether calls may wait at all, or only for the store's answer. */
+  patient: boolean
+  /** What to refuse with whom the vendor's limits keep waiting too long. */
+  limitedError(lane: string, retryAfterMs: number, paused: boolean): SpillwayError
+  /** What to refuse with who may not wait. */
+  busyError(stage: 'pace' | 'concurrency'): SpillwayError
+  storeError(cause: unknown): SpillwayError
+}
+
+const MOST_IN_A_TRIP = 256
+/** So many trips that failed or came too late, one after the other, are an outage. */
+const MOST_LOST_TRIPS = 3
+
+export class Dispatcher<P, L, R extends TakeReply> {
+  readonly #options: DispatcherOptions<P, L, R>
+  readonly #gates = new Map<string, Gate>()
+  #dispatching = false
+  #again = false
+  #paceTimer: Timer | undefined
+  readonly #soon = gathering(() => this.dispatch())
+
+  constructor(options: DispatcherOptions<P, L, R>) {
+    this.#options = options
+  }
+
+  /** Everything at once, if nothing stands in the way; nothing is taken if something does. */
+  tryNow(lane: string, cost: Cost | undefined): Admission<P, L> | undefined {
+    const { room, slots, breaker, limits, clock } = this.#options
+    if (room.lengthOf(lane) > 0 || limits?.remote === true) return undefined
+    if (breaker !== undefined && !breaker.isClear(lane)) return undefined
+    const nowMs = clock.now()
+    if (slots.free(nowMs) <= 0 || this.#gates.get(lane)?.isBlocked(nowMs) === true) return undefined
+    let permit: L | undefined
+    if (limits !== undefined) {
+      const costs = limits.costsOf(cost)
+      // Not remote: the answer is here.
+      const reply = limits.take(lane, [costs]) as R
+      if (reply.granted === 0) {
+        this.#block(this.#gate(lane), reply, nowMs)
+        return undefined
+      }
+      permit = limits.createPermit(lane, costs, reply)
+    }
+    slots.reserve(1)
+    slots.admit()
+    return { breaker: breaker?.enter(lane) as P | undefined, permit }
+  }
+
+  /** Somebody has come into the room. */
+  arrived(lane: string): void {
+    if (this.#options.limits?.remote !== true) return this.dispatch()
+    if (this.#gate(lane).underWay) return
+    this.#soon()
+  }
+
+  /** Places for newcomers beyond those of the room: for so many there is something free now. */
+  spare(lane: string): number {
+    const { slots, clock } = this.#options
+    const nowMs = clock.now()
+    return this.#gates.get(lane)?.isBlocked(nowMs) ? 0 : Math.max(0, slots.free(nowMs))
+  }
+
+  /** How long the lane is known to be blocked for. */
+  blockedMs(lane: string): { ms: number; paused: boolean } {
+    const gate = this.#gates.get(lane)
+    if (gate === undefined) return { ms: 0, paused: false }
+    const ms = Math.max(0, gate.blockedUntilMs - this.#options.clock.now())
+    return { ms, paused: gate.paused && ms > 0 }
+  }
+
+  /** Something has come free, or time has passed. */
+  dispatch(): void {
+    // Whoever is let go may come back at once and ask again; one loop is enough.
+    this.#again = true
+    if (this.#dispatching) return
+    this.#dispatching = true
+    while (this.#again) {
+      this.#again = false
+      for (const [gate, entries] of this.#choose()) this.#admit(gate, entries)
+    }
+    this.#dispatching = false
+    if (!this.#options.patient) this.#refuseWaiting()
+    this.#sleep()
+  }
+
+  /** The lane is blocked no longer than it has to be: something was given back, or limits changed. */
+  unblock(lane: string): void {
+    const gate = this.#gates.get(lane)
+    if (gate === undefined || gate.paused) return
+    gate.unblock()
+    this.dispatch()
+  }
+
+  /** Nobody gets through before then, whatever it costs. */
+  pauseUntil(lane: string, untilMs: number): void {
+    const gate = this.#gate(lane)
+    gate.blockedUntilMs = Math.max(gate.blockedUntilMs, untilMs)
+    gate.paused = true
+    this.#options.room.excuse(lane, untilMs)
+    this.#thinOut(gate)
+    this.#sleep()
+  }
+
+  /** Everybody in the lane leaves, also those for whom the store is being asked. */
+  empty(lane: string | undefined, createError: (lane: string) => unknown): void {
+    const { room } = this.#options
+    const lanes = lane === undefined ? [...room.lanes, ...this.#gates.keys()] : [lane]
+    for (const each of new Set(lanes)) {
+      const asking = this.#gates.get(each)?.asking ?? []
+      for (const entry of [...room.waiting(each), ...asking]) {
+        if (entry.state === 'gone') continue
+        room.remove(entry)
+        wishOf<P, L>(entry).refuse(createError(each))
+      }
+    }
+  }
+
+  close(): void {
+    this.#paceTimer?.cancel()
+    for (const { timer } of this.#gates.values()) timer?.cancel()
+  }
+
+  #gate(lane: string): Gate {
+    const known = this.#gates.get(lane)
+    if (known !== undefined) return known
+    const gate = new Gate(lane)
+    this.#gates.set(lane, gate)
+    return gate
+  }
+
+  /** Takes out of the room as many as there is something free for, the best first. */
+  #choose(): Map<Gate, Entry<Wish<P, L>>[]> {
+    const { room, slots, clock } = this.#options
+    const nowMs = clock.now()
+    const chosen = new Map<Gate, Entry<Wish<P, L>>[]>()
+    const ready = [...room.lanes].filter((lane) => {
+      const gate = this.#gate(lane)
+      return !gate.underWay && !gate.isBlocked(nowMs)
+    })
+    for (let free = slots.free(nowMs); free > 0; free--) {
+      const lane = ready.length === 1 ? ready[0] : room.bestOf(ready, nowMs)
+      const entry = lane === undefined ? undefined : room.take(lane, nowMs)
+      if (entry === undefined) break
+      const gate = this.#gate(entry.lane)
+      const group = chosen.get(gate)
+      if (group === undefined) chosen.set(gate, [entry as Entry<Wish<P, L>>])
+      else group.push(entry as Entry<Wish<P, L>>)
+      if (group !== undefined && group.length >= MOST_IN_A_TRIP) break
+    }
+    return chosen
+  }
+
+  #admit(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
+    const { slots, breaker } = this.#options
+    slots.reserve(entries.length)
+    for (const { wish } of entries) wish.reserved = true
+    if (breaker === undefined) return this.#askLimits(gate, entries)
+    const waiting: Promise<void>[] = []
+    for (const entry of entries) {
+      const answer = breaker.enter(gate.lane)
+      if (isThenable(answer)) waiting.push(answer.then((each) => this.#afterBreaker(entry, each)))
+      else this.#afterBreaker(entry, answer)
+    }
+    if (waiting.length === 0) return this.#askLimits(gate, entries)
+    this.#leave(gate, entries)
+    void Promise.all(waiting).then(() => {
+      this.#return(gate)
+      this.#askLimits(gate, entries)
+      this.dispatch()
+    })
+  }
+
+  #afterBreaker(entry: Entry<Wish<P, L>>, answer: P | SpillwayError): void {
+    const { breaker, room } = this.#options
+    if (breaker?.isPermit(answer) === true) {
+      entry.wish.breaker = answer
+      // Gone while the breaker was asked.
+      if (entry.state === 'gone') this.#release(entry, false)
+      return
+    }
+    this.#release(entry, false)
+    if (entry.state === 'gone') return
+    room.remove(entry)
+    entry.wish.refuse(answer)
+  }
+
+  #leave(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
+    gate.underWay = true
+    gate.asking = entries as Entry<Wish>[]
+  }
+
+  #return(gate: Gate): void {
+    gate.underWay = false
+    gate.asking = []
+  }
+
+  #askLimits(gate: Gate, all: readonly Entry<Wish<P, L>>[]): void {
+    const { limits, clock } = this.#options
+    const entries = all.filter(({ state }) => state === 'asking')
+    if (entries.length === 0) return
+    if (limits === undefined) {
+      for (const entry of entries) this.#start(entry, undefined)
+      return
+    }
+    const askedMs = clock.now()
+    let reply: MaybePromise<R>
+    try {
+      reply = limits.take(
+        gate.lane,
+        entries.map(({ wish }) => this.#costs(wish)),
+      )
+    } catch (error) {
+      return this.#lost(gate, entries, error)
+    }
+    if (!isThenable(reply)) return this.#answered(gate, entries, reply)
+    this.#leave(gate, entries)
+    reply.then(
+      (each) => {
+        this.#return(gate)
+        this.#back(gate, entries, each, askedMs)
+        this.dispatch()
+      },
+      (error) => {
+        this.#return(gate)
+        this.#lost(gate, entries, error)
+        this.dispatch()
+      },
+    )
+  }
+
+  #costs(wish: Wish<P, L>): readonly number[] {
+    const { limits } = this.#options
+    if (limits !== undefined && wish.of !== limits.limits) {
+      wish.costs = limits.costsOf(wish.cost)
+      wish.of = limits.limits
+    }
+    return wish.costs
+  }
+
+  #back(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R, askedMs: number): void {
+    const { limits, clock } = this.#options
+    const tookMs = clock.now() - askedMs
+    // A refusal does not go bad.
+    const inTime = reply.granted === 0 || tookMs <= (limits?.useWithinMs ?? 0)
+    if (inTime) return this.#answered(gate, entries, reply)
+    // Granted so long ago that using it now could exceed the vendor's window.
+    for (const { wish } of entries.slice(0, reply.granted)) {
+      limits?.refund(limits.createPermit(gate.lane, wish.costs, reply))
+    }
+    const took = `${Math.round(tookMs)} ms`
+    this.#lost(gate, entries, new Error(`the store took ${took} to answer`))
+  }
+
+  #answered(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R): void {
+    const { limits } = this.#options
+    gate.lostTrips = 0
+    const refused = entries.slice(reply.granted)
+    for (const entry of entries.slice(0, reply.granted)) {
+      const permit = limits?.createPermit(gate.lane, entry.wish.costs, reply)
+      if (entry.state === 'asking') this.#start(entry, permit)
+      else this.#passOn(entry, permit, refused)
+    }
+    for (const entry of refused) this.#release(entry, true)
+    if (reply.waitUs > 0) this.#block(gate, reply, this.#options.clock.now())
+  }
+
+  /** Its caller has left: the permit goes to the next who wants the same, else back. */
+  #passOn(
+    left: Entry<Wish<P, L>>,
+    permit: L | undefined,
+    others: readonly Entry<Wish<P, L>>[],
+  ): void {
+    const taker = others.find(
+      ({ state, wish }) =>
+        state === 'asking' && wish.costs.every((cost, index) => cost === left.wish.costs[index]),
+    )
+    this.#release(left, false)
+    if (taker !== undefined) return this.#start(taker, permit)
+    if (permit !== undefined) this.#options.limits?.refund(permit)
+  }
+
+  #start(entry: Entry<Wish<P, L>>, permit: L | undefined): void {
+    const { room, slots } = this.#options
+    room.remove(entry)
+    slots.admit()
+    const { wish } = entry
+    const { breaker } = wish
+    wish.breaker = undefined
+    wish.reserved = false
+    wish.admit({ breaker, permit })
+  }
+
+  /** Gives back what was reserved for it, and its place in the room if it still wants one. */
+  #release(entry: Entry<Wish<P, L>>, comesBack: boolean): void {
+    const { breaker, slots, room } = this.#options
+    const { wish } = entry
+    // Somebody else's permit was passed on to it, or it has left and everything is back.
+    if (!wish.reserved) return
+    wish.reserved = false
+    slots.giveUp()
+    if (wish.breaker !== undefined) breaker?.exit(wish.breaker, 'ignored')
+    wish.breaker = undefined
+    if (comesBack) room.putBack(entry)
+  }
+
+  /** Nobody knows whether the store granted anything; if so it is spent. Ask again, a few times. */
+  #lost(gate: Gate, entries: readonly Entry<Wish<P, L>>[], error: unknown): void {
+    const giveUp = ++gate.lostTrips >= MOST_LOST_TRIPS
+    if (giveUp) gate.lostTrips = 0
+    for (const entry of entries) {
+      this.#release(entry, !giveUp)
+      if (!giveUp || entry.state === 'gone') continue
+      this.#options.room.remove(entry)
+      entry.wish.refuse(this.#options.storeError(error))
+    }
+  }
+
+  #block(gate: Gate, { waitUs, paused }: TakeReply, nowMs: number): void {
+    gate.blockedUntilMs = nowMs + waitUs / 1_000
+    gate.paused = paused
+    this.#options.room.excuse(gate.lane, gate.blockedUntilMs)
+    this.#thinOut(gate)
+  }
+
+  /**
+   * Whoever cannot wait as long as the next in turn has to is told now, not later. If the next in
+   * turn itself cannot, those go with it who want as much; the others may ask for what they want.
+   */
+  #thinOut(gate: Gate): void {
+    const { room, clock } = this.#options
+    const cannotWait = (entry: Entry) => entry.untilMs < gate.blockedUntilMs
+    const all = [...room.waiting(gate.lane)] as Entry<Wish<P, L>>[]
+    const [head] = all
+    if (head === undefined) return
+    const headLeaves = !gate.paused && cannotWait(head)
+    const retryAfterMs = gate.blockedUntilMs - clock.now()
+    for (const entry of all) {
+      const stays = headLeaves && !wantsAsMuch(entry.wish, head.wish)
+      if (stays || !cannotWait(entry)) continue
+      room.remove(entry)
+      entry.wish.refuse(this.#options.limitedError(gate.lane, retryAfterMs, gate.paused))
+    }
+    if (headLeaves) {
+      gate.unblock()
+      this.#again = true
+    }
+  }
+
+  /** Where nobody may wait, whoever the store is not being asked for is refused. */
+  #refuseWaiting(): void {
+    const { room, clock, limitedError, busyError, slots } = this.#options
+    for (const lane of [...room.lanes]) {
+      const gate = this.#gate(lane)
+      if (gate.underWay) continue
+      const nowMs = clock.now()
+      const blockedMs = gate.blockedUntilMs - nowMs
+      for (const entry of room.waiting(lane)) {
+        room.remove(entry)
+        const stage = slots.paceWaitMs(nowMs) > 0 ? 'pace' : 'concurrency'
+        const error = blockedMs > 0 ? limitedError(lane, blockedMs, gate.paused) : busyError(stage)
+        wishOf<P, L>(entry).refuse(error)
+      }
+    }
+  }
+
+  /** One timer for each lane that waits for a known time, and one for the pace. */
+  #sleep(): void {
+    const { room, clock, slots } = this.#options
+    const nowMs = clock.now()
+    for (const lane of room.lanes) {
+      const gate = this.#gate(lane)
+      if (gate.timer !== undefined || gate.underWay || !gate.isBlocked(nowMs)) continue
+      gate.timer = clock.schedule(gate.blockedUntilMs - nowMs, () => {
+        gate.timer = undefined
+        this.dispatch()
+      })
+    }
+    if (room.length === 0 || this.#paceTimer !== undefined) return
+    const paceMs = slots.paceWaitMs(nowMs)
+    if (paceMs === 0) return
+    for (const lane of room.lanes) room.excuse(lane, nowMs + paceMs)
+    this.#paceTimer = clock.schedule(paceMs, () => {
+      this.#paceTimer = undefined
+      this.dispatch()
+    })
+  }
+}
+
+function wishOf<P, L>(entry: Entry): Wish<P, L> {
+  return entry.wish as Wish<P, L>
+}
+
+function wantsAsMuch(
+  one: { costs: readonly number[] },
+  other: { costs: readonly number[] },
+): boolean {
+  return one.costs.every((cost, index) => cost >= (other.costs[index] ?? 0))
+}

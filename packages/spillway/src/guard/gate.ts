@@ -1,0 +1,30 @@
+/** What the dispatcher knows of one lane. */
+import type { Timer } from '../core/clock.js'
+import type { Entry } from './room.js'
+import type { Wish } from './wish.js'
+
+export class Gate {
+  readonly lane: string
+  /** The store is being asked: one trip at a time. */
+  underWay = false
+  /** Who is on the trip. */
+  asking: Entry<Wish>[] = []
+  /** Until then the next in turn has to wait; a pause is for everybody. */
+  blockedUntilMs = Number.NEGATIVE_INFINITY
+  paused = false
+  timer: Timer | undefined
+  lostTrips = 0
+
+  constructor(lane: string) {
+    this.lane = lane
+  }
+
+  isBlocked(nowMs: number): boolean {
+    return this.blockedUntilMs > nowMs
+  }
+
+  unblock(): void {
+    this.blockedUntilMs = Number.NEGATIVE_INFINITY
+    this.paused = false
+  }
+}

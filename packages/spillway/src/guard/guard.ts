@@ -1,0 +1,320 @@
+/**
+ * The guard of one downstream: its ten stages, in the order of `order.ts`, around every call. What
+ * protects the downstream is shared by all pods, what protects this pod is in memory; a call that
+ * meets no obstacle passes all of it without waiting for anything but, with a remote store, its
+ * permits.
+ */
+import type { Clock } from '../core/clock.js'
+import { closedError } from '../core/errors.js'
+import { type Duration, duration, validate } from '../core/options.js'
+import type { OutcomeOptions } from '../core/outcome.js'
+import type { Random } from '../core/random.js'
+import { sleep } from '../core/sleep.js'
+import type { Attempt } from '../local/attempts.js'
+import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
+import type { RetryResult } from '../local/retry.js'
+import { createRetryBudget, type RetryBudget } from '../local/retry-budget.js'
+import type { RetryPolicy } from '../local/retry-call.js'
+import type { TimedCall } from '../local/timed-call.js'
+import { createDeadlineTimeout, createLocalTimeout, type LocalTimeout } from '../local/timeout.js'
+import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
+import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
+import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
+import { LimitBook } from '../shared/rate-limiter/limit-book.js'
+import { createLevels } from '../shared/user-limits/levels.js'
+import { UserCharges } from '../shared/user-limits/user-charges.js'
+import type { Store } from '../store/port.js'
+import { type CallFunction, GuardCall, type Machinery } from './call.js'
+import { ClosingSign } from './closing.js'
+import { Dispatcher } from './dispatcher.js'
+import type { CheckedGuard, RunOptions } from './options.js'
+import { busyError, limitedError, storeError } from './refusals.js'
+import { type Priority, Room } from './room.js'
+import { LimitStage, UserStage } from './shared-stages.js'
+import { Slots } from './slots.js'
+import { Tally, type TallySnapshot } from './tally.js'
+
+export interface GuardSnapshot extends TallySnapshot {
+  name: string
+  /** The waiting room. */
+  room: { waiting: number; size: number; oldestMs: number; byPriority: Record<Priority, number> }
+  /** Calls that run, and how many may; infinite without `concurrency`. */
+  active: number
+  limit: number
+  /** One for each lane that was used. */
+  breakers: BreakerSnapshot[]
+  /** Retries made in the last seconds, and the calls they are a fraction of. */
+  retries: ReturnType<RetryBudget['snapshot']> | undefined
+  closed: boolean
+}
+
+export interface Guard {
+  readonly name: string
+  /** Makes the call, or refuses it with a `SpillwayError`. What the function throws comes out. */
+  run<T>(fn: CallFunction<T>, options?: RunOptions): Promise<T>
+  /** The same without throwing, and with every attempt. */
+  tryRun<T>(fn: CallFunction<T>, options?: RunOptions): Promise<RetryResult<T>>
+  snapshot(): GuardSnapshot
+  /**
+   * Drains: refuses with CLOSED what waits or comes later, lets what runs finish for so long (30
+   * seconds unless told otherwise), gives back what it holds and tells the last outcomes.
+   */
+  close(options?: { graceMs?: Duration }): Promise<void>
+}
+
+export interface GuardSurroundings {
+  store: Store
+  /** This pod, and no other that ever was. */
+  pod: string
+  clock: Clock
+  random: Random
+}
+
+const DEFAULT_GRACE_MS = 30_000
+const NO_OPTIONS: RunOptions = {}
+
+export class SharedGuard implements Guard {
+  readonly name: string
+  readonly #machinery: Machinery
+  readonly #closing: ClosingSign
+  readonly #budget: RetryBudget | undefined
+  #closed: Promise<void> | undefined
+  #onIdle: (() => void) | undefined
+
+  constructor(name: string, options: CheckedGuard, around: GuardSurroundings) {
+    this.name = name
+    const { clock, random } = around
+    this.#closing = new ClosingSign(clock)
+    const { queue, pace, concurrency } = options
+    const queueMs = queue?.timeoutMs ?? Number.POSITIVE_INFINITY
+    const room = new Room({
+      clock,
+      size: queue?.size ?? 0,
+      timeoutMs: queueMs,
+      targetMs: queue?.targetMs ?? Math.max(1, queueMs / 10),
+      agingMs: queue?.agingMs ?? Math.max(1, queueMs / 2),
+    })
+    const slots = new Slots(
+      () => concurrency?.limit ?? Number.POSITIVE_INFINITY,
+      pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit),
+    )
+    const breaker = this.#createBreaker(options, around)
+    const limits = this.#createLimits(options, around)
+    const dispatcher = new Dispatcher({
+      clock,
+      room,
+      slots,
+      breaker: breaker && {
+        isClear: (lane) => breaker.isClear(lane),
+        enter: (lane) => breaker.enter(lane),
+        exit: (permit, outcome) => breaker.exit(permit, outcome),
+        isPermit,
+      },
+      limits,
+      patient: queue !== undefined,
+      limitedError: (lane, retryAfterMs, paused) => limitedError(name, lane, retryAfterMs, paused),
+      busyError: (stage) => busyError(name, stage, slots.active, slots.limit),
+      storeError: (cause) => storeError(name, cause),
+    })
+    this.#budget = this.#createBudget(options, clock)
+    const judging = judgingOf(name, options)
+    const retry = options.retry && this.#retryPolicy(options.retry, judging, clock, random)
+    this.#machinery = {
+      name,
+      clock,
+      options,
+      room,
+      slots,
+      dispatcher,
+      breaker,
+      limits,
+      users: createUsers(name, options, around.store),
+      timeout: createTimeout(name, options, clock),
+      retry,
+      once: this.#retryPolicy(ONCE, judging, clock, random),
+      judging,
+      tally: new Tally(),
+      running: new Set<TimedCall<unknown>>(),
+      closed: false,
+      onFree: () => this.#onFree(),
+    }
+    breaker?.onChange(({ lane, to }) => {
+      // An open breaker empties the room at once: those calls fail fast, they do not wait.
+      if (to !== 'open' && to !== 'isolated') return
+      const refusal = (each: string) => breaker.knownRefusal(each)
+      if (refusal(lane) === undefined) return
+      dispatcher.empty(lane === '' ? undefined : lane, refusal)
+    })
+  }
+
+  run<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<T> {
+    return new GuardCall(this.#machinery, fn, options, undefined).start()
+  }
+
+  async tryRun<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<RetryResult<T>> {
+    const attempts: Attempt[] = []
+    try {
+      const value = await new GuardCall(this.#machinery, fn, options, attempts).start()
+      return { ok: true, value, attempts }
+    } catch (error) {
+      return { ok: false, error, attempts }
+    }
+  }
+
+  snapshot(): GuardSnapshot {
+    const { room, slots, breaker, tally, clock, options, closed } = this.#machinery
+    return {
+      name: this.name,
+      ...tally.snapshot(),
+      room: {
+        waiting: room.length,
+        size: options.queue?.size ?? 0,
+        oldestMs: room.oldestWaitMs(clock.now()),
+        byPriority: room.lengthsByPriority(),
+      },
+      active: slots.active,
+      limit: slots.limit,
+      breakers: breaker?.snapshots() ?? [],
+      retries: this.#budget?.snapshot(),
+      closed,
+    }
+  }
+
+  close({ graceMs = DEFAULT_GRACE_MS }: { graceMs?: Duration } = {}): Promise<void> {
+    this.#closed ??= this.#drain(validate('graceMs', graceMs, duration({ min: 0 })))
+    return this.#closed
+  }
+
+  async #drain(graceMs: number): Promise<void> {
+    const { dispatcher, running, breaker, limits, clock } = this.#machinery
+    this.#machinery.closed = true
+    this.#closing.close()
+    dispatcher.empty(undefined, () => closedError('room', this.name))
+    dispatcher.close()
+    if (running.size > 0) {
+      const idle = new Promise<void>((resolve) => {
+        this.#onIdle = resolve
+      })
+      const patience = new AbortController()
+      const over = sleep(clock, graceMs, patience.signal).catch(() => {})
+      await Promise.race([idle, over])
+      patience.abort()
+    }
+    for (const call of running) call.giveUp(closedError('call', this.name))
+    // Their callers hear of it first, and their permits come back with it.
+    await Promise.resolve()
+    await Promise.all([breaker?.close(), limits?.close()])
+  }
+
+  #onFree(): void {
+    const { room, dispatcher, running } = this.#machinery
+    if (running.size === 0) this.#onIdle?.()
+    if (room.length > 0) dispatcher.dispatch()
+  }
+
+  #createBreaker(options: CheckedGuard, around: GuardSurroundings): FleetBreaker | undefined {
+    if (options.breaker === undefined) return undefined
+    const { store, pod, clock } = around
+    return new FleetBreaker({ name: this.name, store, pod, clock, policy: options.breaker })
+  }
+
+  #createLimits(options: CheckedGuard, around: GuardSurroundings): LimitStage | undefined {
+    if (options.limits === undefined) return undefined
+    const { store, pod, clock } = around
+    const { limits, jitterMs, basePauseMs, maxPauseMs } = options
+    const book = new LimitBook({
+      name: this.name,
+      store: store.limits,
+      pod,
+      clock,
+      limits,
+      jitterMs,
+      basePauseMs,
+      maxPauseMs,
+      onGivenBack: (lane) => this.#machinery.dispatcher.unblock(lane),
+    })
+    return new LimitStage(book, store.remote, (lane, pauseMs) => {
+      const untilMs = clock.now() + Math.min(pauseMs, maxPauseMs)
+      this.#machinery.dispatcher.pauseUntil(lane, untilMs)
+    })
+  }
+
+  /** No retry while the breaker is open, the room backs up, or all slots are in use. */
+  #createBudget({ retry }: CheckedGuard, clock: Clock): RetryBudget | undefined {
+    if (retry === undefined) return undefined
+    return createRetryBudget({
+      ratio: retry.budget,
+      retries: retry.attempts - 1,
+      clock,
+      conditions: () => {
+        const { room, slots, breaker } = this.#machinery
+        return {
+          breakerOpen: breaker?.snapshots().some(({ state }) => state !== 'closed') ?? false,
+          queueWaitMs: room.oldestWaitMs(clock.now()),
+          slotsInUse: slots.active / slots.limit,
+        }
+      },
+    })
+  }
+
+  #retryPolicy(
+    retry: NonNullable<CheckedGuard['retry']>,
+    judging: OutcomeOptions,
+    clock: Clock,
+    random: Random,
+  ): RetryPolicy {
+    return {
+      ...retry,
+      name: this.name,
+      budget: this.#budget,
+      classify: judging.classify,
+      clock,
+      random,
+      usualMs: 0,
+      closing: this.#closing,
+    }
+  }
+}
+
+const ONCE: NonNullable<CheckedGuard['retry']> = {
+  attempts: 1,
+  budget: 0,
+  backoff: 'constant',
+  baseMs: 1,
+  maxMs: 1,
+  jitter: 'none',
+  maxRetryAfterMs: 0,
+}
+
+function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOptions {
+  const slowMs = breaker?.slowMs
+  return {
+    name,
+    ...(slowMs !== undefined && { slowMs }),
+    ...(classify !== undefined && { classify }),
+  }
+}
+
+function createUsers(name: string, options: CheckedGuard, store: Store): UserStage | undefined {
+  if (options.userLimits === undefined) return undefined
+  return new UserStage(name, new UserCharges(store, createLevels(options.userLimits, name)))
+}
+
+function createTimeout(name: string, { timeout }: CheckedGuard, clock: Clock): LocalTimeout {
+  if (timeout === undefined) return createDeadlineTimeout(name, clock)
+  const { callMs, firstByteMs, idleMs, adaptive } = timeout
+  return createLocalTimeout({
+    name,
+    clock,
+    ...(callMs !== undefined && { callMs }),
+    ...(firstByteMs !== undefined && { firstByteMs }),
+    ...(idleMs !== undefined && { idleMs }),
+    ...(adaptive !== undefined && { adaptive: definedOf(adaptive) }),
+  })
+}
+
+function definedOf<T extends object>(options: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  ) as never
+}

@@ -1,0 +1,167 @@
+/** How a user writes a guard down. A stage whose option is absent is off. */
+import {
+  type Duration,
+  duration,
+  func,
+  integer,
+  number,
+  object,
+  oneOf,
+  optional,
+  validate,
+} from '../core/options.js'
+import type { OutcomeOptions } from '../core/outcome.js'
+import { readAdaptive } from '../local/adaptive-limit.js'
+import { type BackoffOptions, backoffFields } from '../local/backoff.js'
+import type { TimeoutOptions } from '../local/timeout.js'
+import { type BreakerPolicy, readPolicy } from '../shared/circuit-breaker/options.js'
+import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
+import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
+import type { Priority } from './room.js'
+
+/** What stage 1 is told about a call. */
+export interface ShedQuestion {
+  priority: Priority
+  user: string | undefined
+  tier: string | undefined
+  /** Calls in the waiting room. */
+  waiting: number
+}
+
+export interface GuardOptions {
+  /** Stage 1: refuse early, before anything is done. Calls of priority `critical` are never shed. */
+  shed?: {
+    /** Refuses while so many calls wait. */
+    maxQueue?: number
+    /** Your own word: true sheds the call. */
+    when?: (question: ShedQuestion) => boolean
+  }
+  /** Stage 2: what one user, address, tier or endpoint may ask for. */
+  userLimits?: readonly UserLevel[]
+  /** Stage 3: the waiting room. Without it nobody waits, but for the store's answer. */
+  queue?: {
+    /** Calls that may wait. */
+    size: number
+    /** Longest wait. Default: 5 seconds. */
+    timeoutMs?: Duration
+    /** A wait over this, for as long again, is a standing queue. Default: a tenth of `timeoutMs`. */
+    targetMs?: Duration
+    /** Waiting so long is worth one step of priority. Default: half of `timeoutMs`. */
+    agingMs?: Duration
+  }
+  /** Stage 4: one verdict on the downstream for the whole fleet. */
+  breaker?: Omit<BreakerPolicy, 'classify'>
+  /** Stage 5: the vendor's contract, one budget for the whole fleet. */
+  limits?: readonly SharedLimit[]
+  /** How much later than its permit a call may reach the vendor; see the shared rate limiter. */
+  jitterMs?: Duration
+  /** The longest pause a vendor may talk us into. Default: 60 seconds. */
+  maxPauseMs?: Duration
+  /** The first pause after a 429 that does not say how long. Default: 500 ms. */
+  basePauseMs?: Duration
+  /** Stage 6: so many calls per time from this pod. */
+  pace?: { limit: number; windowMs: Duration; burst?: number }
+  /** Stage 7: so many calls at once in this pod. */
+  concurrency?: {
+    limit: number
+    /** How long work may go on after its call timed out before its slot is reused. Default: 30 s. */
+    graceMs?: Duration
+  }
+  /** Stage 8. */
+  timeout?: Pick<TimeoutOptions, 'callMs' | 'firstByteMs' | 'idleMs' | 'adaptive'>
+  /** Stage 10. */
+  retry?: BackoffOptions & {
+    /** Attempts in all, the first one included. Default: 3. */
+    attempts?: number
+    /** Most retries, as a fraction of the calls. Default: 0.2. */
+    budget?: number
+    /** A longer `Retry-After` than this ends the retrying. Default: 60 seconds. */
+    maxRetryAfterMs?: Duration
+  }
+  /** Your own word on how an attempt ended, for breaker and retry alike. */
+  classify?: OutcomeOptions['classify']
+}
+
+const DEFAULT_QUEUE_MS = 5_000
+
+const readGuard = object({
+  shed: optional(
+    object({
+      maxQueue: optional(integer({ min: 1 })),
+      when: optional(func<(question: ShedQuestion) => boolean>()),
+    }),
+  ),
+  userLimits: optional(readLevels),
+  queue: optional(
+    object({
+      size: integer({ min: 0 }),
+      timeoutMs: optional(duration({ min: 0 }), DEFAULT_QUEUE_MS),
+      targetMs: optional(duration({ min: 1 })),
+      agingMs: optional(duration({ min: 1 })),
+    }),
+  ),
+  breaker: optional(readPolicy),
+  limits: optional(readLimits),
+  jitterMs: optional(duration({ min: 1 })),
+  maxPauseMs: optional(duration({ min: 0 }), 60_000),
+  basePauseMs: optional(duration({ min: 1 }), 500),
+  pace: optional(
+    object({
+      limit: integer({ min: 1 }),
+      windowMs: duration({ min: 1 }),
+      burst: optional(integer({ min: 1 })),
+    }),
+  ),
+  concurrency: optional(
+    object({
+      limit: integer({ min: 1 }),
+      graceMs: optional(duration({ min: 0 }), 30_000),
+    }),
+  ),
+  timeout: optional(
+    object({
+      callMs: optional(duration({ min: 1 })),
+      firstByteMs: optional(duration({ min: 1 })),
+      idleMs: optional(duration({ min: 1 })),
+      adaptive: optional(readAdaptive),
+    }),
+  ),
+  retry: optional(
+    object({
+      ...backoffFields,
+      attempts: optional(integer({ min: 1 }), 3),
+      budget: optional(number({ min: 0, max: 1 }), 0.2),
+      maxRetryAfterMs: optional(duration({ min: 0 }), 60_000),
+    }),
+  ),
+  classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
+})
+
+export type CheckedGuard = ReturnType<typeof readGuard>
+
+export function checkGuard(name: string, options: GuardOptions): CheckedGuard {
+  return validate(`guard(${name})`, options, readGuard)
+}
+
+export interface RunOptions {
+  /** Whose call it is, for user limits. */
+  user?: string
+  tier?: string
+  ip?: string
+  endpoint?: string
+  /** Default: `normal`. */
+  priority?: Priority
+  /** Model, API key: what the vendor counts, and what fails, separately. Default: one for all. */
+  lane?: string
+  /** By unit: an estimate will do, `settle` it. `requests` is 1 unless said otherwise. */
+  cost?: Readonly<Record<string, number>>
+  /** Nobody wants the answer after this; retries included. */
+  timeoutMs?: Duration
+  signal?: AbortSignal
+  /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
+  idempotent?: boolean
+  /** The downstream recognises a repetition by this key. */
+  idempotencyKey?: string
+}
+
+export const readPriority = oneOf('critical', 'high', 'normal', 'low')

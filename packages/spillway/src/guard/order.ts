@@ -1,0 +1,60 @@
+/**
+ * The stages of a call, in order, first is outermost. Guard, metrics, errors and docs read this
+ * table; nobody infers the order from anything else.
+ */
+import type { ErrorCode, Scope, Stage } from '../core/errors.js'
+
+export interface StageRow {
+  readonly stage: Stage
+  /** The option that switches it on. */
+  readonly option: string
+  /** Whose state decides. */
+  readonly scope: Scope
+  /** How often in a call: once, or once for each attempt. */
+  readonly per: 'call' | 'attempt'
+  /** What it refuses with. */
+  readonly codes: readonly ErrorCode[]
+}
+
+export const ORDER = [
+  { stage: 'shed', option: 'shed', scope: 'local', per: 'call', codes: ['SHED'] },
+  {
+    stage: 'user-limit',
+    option: 'userLimits',
+    scope: 'shared',
+    per: 'call',
+    codes: ['USER_LIMITED', 'STORE_UNAVAILABLE'],
+  },
+  {
+    stage: 'room',
+    option: 'queue',
+    scope: 'local',
+    per: 'call',
+    codes: ['QUEUE_FULL', 'QUEUE_TIMEOUT', 'SHED', 'DEADLINE_EXCEEDED'],
+  },
+  { stage: 'breaker', option: 'breaker', scope: 'shared', per: 'attempt', codes: ['CIRCUIT_OPEN'] },
+  {
+    stage: 'vendor-limit',
+    option: 'limits',
+    scope: 'shared',
+    per: 'attempt',
+    codes: ['VENDOR_LIMITED', 'STORE_UNAVAILABLE'],
+  },
+  { stage: 'pace', option: 'pace', scope: 'local', per: 'attempt', codes: ['QUEUE_FULL'] },
+  {
+    stage: 'concurrency',
+    option: 'concurrency',
+    scope: 'local',
+    per: 'attempt',
+    codes: ['QUEUE_FULL'],
+  },
+  {
+    stage: 'timeout',
+    option: 'timeout',
+    scope: 'local',
+    per: 'attempt',
+    codes: ['CALL_TIMEOUT', 'DEADLINE_EXCEEDED'],
+  },
+  { stage: 'call', option: 'run', scope: 'local', per: 'attempt', codes: [] },
+  { stage: 'retry', option: 'retry', scope: 'local', per: 'call', codes: [] },
+] as const satisfies readonly StageRow[]

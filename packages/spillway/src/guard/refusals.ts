@@ -1,0 +1,123 @@
+/** The errors of a guard's own stages, each with the numbers behind it. */
+import { type Details, inMs, SpillwayError } from '../core/errors.js'
+import type { Leaving } from './room.js'
+
+export function shedError(name: string, waiting: number, maxQueue: number): SpillwayError {
+  return new SpillwayError({
+    code: 'SHED',
+    stage: 'shed',
+    scope: 'local',
+    details: { name, waiting, maxQueue },
+    explain: explainShed,
+  })
+}
+
+export function shedByHookError(name: string, waiting: number): SpillwayError {
+  return new SpillwayError({
+    code: 'SHED',
+    stage: 'shed',
+    scope: 'local',
+    details: { name, waiting },
+    explain: explainHook,
+  })
+}
+
+export function fullError(name: string, waiting: number, size: number): SpillwayError {
+  return new SpillwayError({
+    code: 'QUEUE_FULL',
+    stage: 'room',
+    scope: 'local',
+    details: { name, waiting, size },
+    explain: explainFull,
+  })
+}
+
+export function busyError(
+  name: string,
+  stage: 'pace' | 'concurrency',
+  active: number,
+  limit: number,
+): SpillwayError {
+  return new SpillwayError({
+    code: 'QUEUE_FULL',
+    stage,
+    scope: 'local',
+    details: { name, active, limit },
+    explain: stage === 'pace' ? explainPace : explainBusy,
+  })
+}
+
+/** Why somebody had to leave the room. */
+export function leaveError(name: string, why: Leaving, waitedMs: number): SpillwayError {
+  const { code, explain } = LEAVING[why]
+  return new SpillwayError({
+    code,
+    stage: 'room',
+    scope: 'local',
+    details: { name, why, waitedMs },
+    explain,
+  })
+}
+
+export function limitedError(
+  name: string,
+  lane: string,
+  retryAfterMs: number,
+  paused: boolean,
+): SpillwayError {
+  return new SpillwayError({
+    code: 'VENDOR_LIMITED',
+    stage: 'vendor-limit',
+    scope: 'shared',
+    retryAfterMs,
+    details: { name, lane, paused, waitMs: retryAfterMs },
+    explain: paused ? explainPaused : explainLimited,
+  })
+}
+
+export function storeError(name: string, cause: unknown): SpillwayError {
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage: 'vendor-limit',
+    scope: 'shared',
+    details: { name },
+    explain: (details) => `${details.name}: the store did not answer`,
+    cause,
+  })
+}
+
+const LEAVING = {
+  timeout: {
+    code: 'QUEUE_TIMEOUT',
+    explain: ({ name, waitedMs }: Details) => `${name}: nothing came free within ${inMs(waitedMs)}`,
+  },
+  deadline: {
+    code: 'DEADLINE_EXCEEDED',
+    explain: ({ name, waitedMs }: Details) =>
+      `${name}: the deadline passed after ${inMs(waitedMs)} in the waiting room`,
+  },
+  displaced: {
+    code: 'QUEUE_FULL',
+    explain: ({ name }: Details) =>
+      `${name}: the waiting room is full, and somebody more important came`,
+  },
+  overload: {
+    code: 'SHED',
+    explain: ({ name, waitedMs }: Details) =>
+      `${name}: let go after ${inMs(waitedMs)}, because the waiting room does not get shorter`,
+  },
+} as const satisfies Record<Leaving, { code: string; explain: (details: Details) => string }>
+
+const explainShed = ({ name, waiting, maxQueue }: Details) =>
+  `${name}: ${waiting} calls wait already, and ${maxQueue} are enough`
+const explainHook = ({ name }: Details) => `${name}: shed, as the guard's own rule says`
+const explainFull = ({ name, waiting, size }: Details) =>
+  `${name}: ${waiting} of ${size} places in the waiting room are taken`
+const explainBusy = ({ name, active, limit }: Details) =>
+  `${name}: ${active} of ${limit} slots are in use, and there is no waiting room`
+const explainPace = ({ name }: Details) =>
+  `${name}: this pod has kept up its pace already, and there is no waiting room`
+const explainLimited = ({ name, lane, waitMs }: Details) =>
+  `${name}: the limits of lane ${lane} have nothing left for ${inMs(waitMs)}`
+const explainPaused = ({ name, lane, waitMs }: Details) =>
+  `${name}: the vendor wants lane ${lane} to pause for ${inMs(waitMs)}`

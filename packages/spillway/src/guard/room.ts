@@ -1,0 +1,329 @@
+/**
+ * The only place where a call waits. Ordered by priority, then by age, and a low priority rises with
+ * its age; bounded, and when full it gives up the least important, newest entry. Knows nothing of
+ * what entries wait for: the dispatcher takes them out and, if there was nothing for them, puts them
+ * back where they were.
+ */
+import { onAbort } from '../core/abort.js'
+import type { Clock, Timer } from '../core/clock.js'
+import { type Linked, LinkedList } from '../core/linked-list.js'
+import { TimerList } from '../core/timer-list.js'
+import { CoDel } from './codel.js'
+
+/** From the most important down. */
+export const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const
+export type Priority = (typeof PRIORITIES)[number]
+
+/** Why somebody had to leave. */
+export type Leaving =
+  /** Nothing came free in time. */
+  | 'timeout'
+  | 'deadline'
+  /** Somebody more important came, and there was no place. */
+  | 'displaced'
+  /** The queue was standing. */
+  | 'overload'
+
+export interface RoomOptions {
+  clock: Clock
+  /** Entries that may wait. */
+  size: number
+  /** Longest wait. */
+  timeoutMs: number
+  /** A wait of the oldest entry over this, for as long again, is a standing queue. */
+  targetMs: number
+  /** Waiting so long is worth one step of priority. */
+  agingMs: number
+}
+
+export interface EntryOptions {
+  lane: string
+  priority: number
+  /** When the call came: a retry keeps its place. */
+  arrivedMs: number
+  /** Nobody wants the answer after this. */
+  deadlineMs: number
+  signal: AbortSignal | undefined
+}
+
+export class Entry<T = unknown> implements Linked<Entry> {
+  before: Entry | undefined
+  after: Entry | undefined
+  readonly lane: string
+  readonly priority: number
+  readonly arrivedMs: number
+  readonly deadlineMs: number
+  readonly signal: AbortSignal | undefined
+  /** When it came into the room, this time. */
+  enteredMs = 0
+  /** It leaves at this time, whatever happens. */
+  untilMs = Number.POSITIVE_INFINITY
+  state: 'waiting' | 'asking' | 'gone' = 'waiting'
+  timer: Pick<Timer, 'cancel'> | undefined
+  forgetSignal: (() => void) | undefined
+
+  constructor(
+    options: EntryOptions,
+    /** What it wants: the dispatcher's business. */
+    readonly wish: T,
+    readonly onLeave: (why: Leaving) => void,
+    readonly onAborted: (reason: unknown) => void,
+  ) {
+    this.lane = options.lane
+    this.priority = options.priority
+    this.arrivedMs = options.arrivedMs
+    this.deadlineMs = options.deadlineMs
+    this.signal = options.signal
+  }
+}
+
+/** One lane's part of the room: a list for each priority, oldest first. */
+class Lane {
+  readonly lists = PRIORITIES.map(() => new LinkedList<Entry>())
+  length = 0
+  /** Until then it waited for a time that was known: nobody's fault. */
+  excusedMs = Number.NEGATIVE_INFINITY
+  readonly codel: CoDel
+
+  constructor(targetMs: number) {
+    this.codel = new CoDel(targetMs)
+  }
+}
+
+export class Room {
+  readonly #options: RoomOptions
+  readonly #lanes = new Map<string, Lane>()
+  readonly #timers: TimerList
+  length = 0
+
+  constructor(options: RoomOptions) {
+    this.#options = options
+    this.#timers = new TimerList(options.clock, options.timeoutMs)
+  }
+
+  /** Lanes in which somebody waits. */
+  get lanes(): IterableIterator<string> {
+    return this.#lanes.keys()
+  }
+
+  /** Whether there would be a place. `spare`: there is something free for so many, now. */
+  hasPlace(priority: number, spare: number): boolean {
+    return this.length < this.#options.size + spare || this.#leastBelow(priority) !== undefined
+  }
+
+  /** Takes somebody in, in whose place another may have to go. False: there is no place. */
+  join(entry: Entry, nowMs: number, spare: number): boolean {
+    if (this.length >= this.#options.size + spare) {
+      const least = this.#leastBelow(entry.priority)
+      if (least === undefined) return false
+      this.dismiss(least, 'displaced')
+    }
+    entry.enteredMs = nowMs
+    entry.untilMs = Math.min(nowMs + this.#options.timeoutMs, entry.deadlineMs)
+    const timely = entry.untilMs < entry.deadlineMs
+    if (entry.untilMs < Number.POSITIVE_INFINITY) {
+      entry.timer = this.#timers.schedule(entry.untilMs - nowMs, () =>
+        this.dismiss(entry, timely ? 'timeout' : 'deadline'),
+      )
+    }
+    if (entry.signal !== undefined) {
+      entry.forgetSignal = onAbort(entry.signal, () => {
+        this.remove(entry)
+        entry.onAborted(entry.signal?.reason)
+      })
+    }
+    this.#insert(entry)
+    return true
+  }
+
+  /** Takes the next in turn out to ask for what it wants. It still counts as waiting for its time. */
+  take(lane: string, nowMs: number): Entry | undefined {
+    const own = this.#lanes.get(lane)
+    if (own === undefined) return undefined
+    this.#control(own, nowMs)
+    const entry = this.#next(own, nowMs)
+    if (entry === undefined) return undefined
+    this.#unlink(entry)
+    entry.state = 'asking'
+    return entry
+  }
+
+  /** There was nothing for it. */
+  putBack(entry: Entry): void {
+    if (entry.state !== 'asking') return
+    entry.state = 'waiting'
+    this.#insert(entry)
+  }
+
+  /** It has what it wanted, or has been told otherwise. */
+  remove(entry: Entry): void {
+    if (entry.state === 'waiting') this.#unlink(entry)
+    entry.state = 'gone'
+    entry.timer?.cancel()
+    entry.forgetSignal?.()
+  }
+
+  dismiss(entry: Entry, why: Leaving): void {
+    if (entry.state === 'gone') return
+    this.remove(entry)
+    entry.onLeave(why)
+  }
+
+  lengthOf(lane: string): number {
+    return this.#lanes.get(lane)?.length ?? 0
+  }
+
+  /** Whoever waits in a lane, the next in turn of each priority first. */
+  *waiting(lane: string): Generator<Entry> {
+    for (const { first } of this.#lanes.get(lane)?.lists ?? []) {
+      let each = first
+      while (each !== undefined) {
+        const { after } = each
+        yield each
+        each = after
+      }
+    }
+  }
+
+  /** The lane waits for a known time. */
+  excuse(lane: string, untilMs: number): void {
+    const own = this.#lanes.get(lane)
+    if (own !== undefined) own.excusedMs = Math.max(own.excusedMs, untilMs)
+  }
+
+  /** Which of the lanes has the entry whose turn it is. */
+  bestOf(lanes: Iterable<string>, nowMs: number): string | undefined {
+    let best: string | undefined
+    let bestRank = Number.POSITIVE_INFINITY
+    let bestArrivedMs = 0
+    for (const lane of lanes) {
+      const own = this.#lanes.get(lane)
+      const entry = own && this.#next(own, nowMs)
+      if (entry === undefined) continue
+      const rank = this.#rank(entry, nowMs)
+      if (rank > bestRank || (rank === bestRank && entry.arrivedMs >= bestArrivedMs)) continue
+      best = lane
+      bestRank = rank
+      bestArrivedMs = entry.arrivedMs
+    }
+    return best
+  }
+
+  /** How long the one has waited that has waited longest. */
+  oldestWaitMs(nowMs: number): number {
+    let oldestMs = nowMs
+    for (const { lists } of this.#lanes.values()) {
+      for (const { first } of lists) oldestMs = Math.min(oldestMs, first?.enteredMs ?? nowMs)
+    }
+    return nowMs - oldestMs
+  }
+
+  lengthsByPriority(): Record<Priority, number> {
+    const lengths = { critical: 0, high: 0, normal: 0, low: 0 }
+    for (const { lists } of this.#lanes.values()) {
+      for (const [index, { length }] of lists.entries()) {
+        lengths[PRIORITIES[index] as Priority] += length
+      }
+    }
+    return lengths
+  }
+
+  #insert(entry: Entry): void {
+    let lane = this.#lanes.get(entry.lane)
+    if (lane === undefined) {
+      lane = new Lane(this.#options.targetMs)
+      this.#lanes.set(entry.lane, lane)
+    }
+    const list = lane.lists[entry.priority] as LinkedList<Entry>
+    // Nearly everybody is the newest. A retry, or one put back, belongs further ahead.
+    let previous = list.last
+    if (previous !== undefined && previous.arrivedMs > entry.arrivedMs) {
+      previous = placeFromFront(list, entry)
+    }
+    list.insertAfter(previous, entry)
+    lane.length++
+    this.length++
+  }
+
+  #unlink(entry: Entry): void {
+    const lane = this.#lanes.get(entry.lane) as Lane
+    ;(lane.lists[entry.priority] as LinkedList<Entry>).remove(entry)
+    this.length--
+    // A lane that nobody waits in any more is forgotten: names may be many.
+    if (--lane.length === 0) this.#lanes.delete(entry.lane)
+  }
+
+  /** The oldest of each list is its best; while the queue stands, the newest. */
+  #next({ lists, codel }: Lane, nowMs: number): Entry | undefined {
+    let best: Entry | undefined
+    let bestRank = Number.POSITIVE_INFINITY
+    for (const list of lists) {
+      const entry = codel.standing ? list.last : list.first
+      if (entry === undefined) continue
+      const rank = this.#rank(entry, nowMs)
+      if (rank >= bestRank) continue
+      best = entry
+      bestRank = rank
+    }
+    return best
+  }
+
+  /** Lower is sooner. Age makes up for a lack of priority, in whole steps. */
+  #rank(entry: Entry, nowMs: number): number {
+    return entry.priority - Math.floor((nowMs - entry.arrivedMs) / this.#options.agingMs)
+  }
+
+  #control(lane: Lane, nowMs: number): void {
+    const { codel, excusedMs } = lane
+    codel.look(nowMs, oldestWaitMs(lane, excusedMs, nowMs))
+    while (codel.standing && codel.drop(nowMs)) {
+      const entry = leastImportantOldest(lane)
+      if (entry === undefined) return
+      this.dismiss(entry, 'overload')
+      codel.look(nowMs, oldestWaitMs(lane, excusedMs, nowMs))
+    }
+  }
+
+  /** The least important, newest entry, if it is less important than this. */
+  #leastBelow(importance: number): Entry | undefined {
+    for (let priority = PRIORITIES.length - 1; priority > importance; priority--) {
+      let newest: Entry | undefined
+      for (const { lists } of this.#lanes.values()) {
+        const last = lists[priority]?.last
+        if (last !== undefined && (newest === undefined || last.arrivedMs > newest.arrivedMs)) {
+          newest = last
+        }
+      }
+      if (newest !== undefined) return newest
+    }
+    return undefined
+  }
+}
+
+function placeFromFront(list: LinkedList<Entry>, entry: Entry): Entry | undefined {
+  let previous: Entry | undefined
+  let each = list.first
+  while (each !== undefined && each.arrivedMs <= entry.arrivedMs) {
+    previous = each
+    each = each.after
+  }
+  return previous
+}
+
+function oldestWaitMs({ lists }: Lane, excusedMs: number, nowMs: number): number | undefined {
+  let oldestMs: number | undefined
+  for (const { first } of lists) {
+    if (first === undefined) continue
+    const sinceMs = Math.max(first.enteredMs, excusedMs)
+    oldestMs = Math.min(oldestMs ?? sinceMs, sinceMs)
+  }
+  return oldestMs === undefined ? undefined : nowMs - oldestMs
+}
+
+function leastImportantOldest({ lists }: Lane): Entry | undefined {
+  for (let priority = PRIORITIES.length - 1; priority > 0; priority--) {
+    const first = lists[priority]?.first
+    if (first !== undefined) return first
+  }
+  return undefined
+}

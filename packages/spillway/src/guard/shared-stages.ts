@@ -1,0 +1,131 @@
+/**
+ * The shared stages, as a guard sees them: the breaker, the vendor's limits and the users' limits,
+ * each with an entry, an exit and a way back.
+ */
+import { inMs, SpillwayError } from '../core/errors.js'
+import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
+import { isThenable, swallow } from '../core/thenable.js'
+import type { LimitBook, Trip } from '../shared/rate-limiter/limit-book.js'
+import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
+import type { Subject } from '../shared/user-limits/levels.js'
+import type { UserCharges, UserRequest } from '../shared/user-limits/user-charges.js'
+import type { LevelReply, MaybePromise } from '../store/port.js'
+import type { LimitGate } from './dispatcher.js'
+
+/** Stage 5. */
+export class LimitStage implements LimitGate<LanePermit, Trip> {
+  readonly remote: boolean
+  readonly #book: LimitBook
+  readonly #onPause: (lane: string, pauseMs: number) => void
+
+  /** `onPause` hears how long a lane is paused, as far as this pod can tell at once. */
+  constructor(book: LimitBook, remote: boolean, onPause: (lane: string, pauseMs: number) => void) {
+    this.#book = book
+    this.remote = remote
+    this.#onPause = onPause
+  }
+
+  get useWithinMs(): number {
+    return this.#book.useWithinMs
+  }
+
+  get limits(): unknown {
+    return this.#book.limits
+  }
+
+  checkUnits(cost: Cost | undefined): void {
+    this.#book.checkUnits(cost)
+  }
+
+  costsOf(cost: Cost | undefined): readonly number[] {
+    return this.#book.costsOf(cost)
+  }
+
+  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<Trip> {
+    return this.#book.take(lane, costs)
+  }
+
+  createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
+    return this.#book.createPermit(lane, costs, trip)
+  }
+
+  refund(permit: LanePermit): void {
+    permit.refund()
+  }
+
+  /** The vendor's word: in its answer's headers, or in how the call was judged. */
+  heed(end: CallEnd, verdict: Verdict, permit: LanePermit): void {
+    const answer = answerOf(end)
+    if (answer !== undefined) swallowFailure(() => this.#book.heed(answer, permit))
+    else if (verdict.outcome === 'throttled') {
+      swallowFailure(() => this.#book.pause(permit.lane, verdict.retryAfterMs, permit.grantedUs))
+    }
+    if (verdict.outcome === 'throttled' && verdict.retryAfterMs !== undefined) {
+      this.#onPause(permit.lane, verdict.retryAfterMs)
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#book.close()
+  }
+}
+
+/** Stage 2. */
+export class UserStage {
+  readonly #charges: UserCharges
+  readonly #name: string
+
+  constructor(name: string, charges: UserCharges) {
+    this.#name = name
+    this.#charges = charges
+  }
+
+  /** What was charged, or why not; nothing, if no level applies. */
+  charge(subject: Subject): MaybePromise<UserRequest | SpillwayError | undefined> {
+    const request = this.#charges.requestFor(subject, 1)
+    if (request === undefined) return undefined
+    let reply: MaybePromise<LevelReply>
+    try {
+      reply = this.#charges.charge(request)
+    } catch (error) {
+      if (error instanceof SpillwayError) return error
+      throw error
+    }
+    if (!isThenable(reply)) return this.#answer(request, reply)
+    return reply.then(
+      (each) => this.#answer(request, each),
+      (error) => error,
+    )
+  }
+
+  refund(request: UserRequest): void {
+    this.#charges.refund(request)
+  }
+
+  #answer(request: UserRequest, reply: LevelReply): UserRequest | SpillwayError {
+    if (reply.refusedBy === 0) return request
+    const retryAfterMs = reply.waitUs / 1_000
+    const level = request.applying[reply.refusedBy - 1]?.per ?? 'user'
+    return new SpillwayError({
+      code: 'USER_LIMITED',
+      stage: 'user-limit',
+      scope: 'shared',
+      retryAfterMs,
+      details: { name: this.#name, level, remaining: reply.remaining, retryAfterMs },
+      explain: explainLimited,
+    })
+  }
+}
+
+function explainLimited({ name, level, retryAfterMs }: SpillwayError['details']): string {
+  return `${name}: the limit per ${level} is used up for ${inMs(retryAfterMs)}`
+}
+
+/** What cannot be told now is not worth failing a call for that has already ended. */
+function swallowFailure(tell: () => unknown): void {
+  try {
+    swallow(tell())
+  } catch {
+    // The store will hear of the next one.
+  }
+}

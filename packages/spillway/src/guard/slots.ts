@@ -1,0 +1,70 @@
+/**
+ * What this pod has to give a call: a slot while it runs, and a beat of its pace. Both are reserved
+ * while the store is asked for the rest, and nothing is spent until a call really starts.
+ */
+import type { Algorithm } from '../local/rate-limiter/algorithm.js'
+
+export class Slots {
+  readonly #limit: () => number
+  readonly #pace: Algorithm | undefined
+  /** Calls that have a slot. */
+  active = 0
+  /** Calls for which the store is being asked. */
+  reserved = 0
+  /** Calls that have a slot and will take a beat as they start, a moment from now. */
+  #starting = 0
+
+  constructor(limit: () => number, pace: Algorithm | undefined) {
+    this.#limit = limit
+    this.#pace = pace
+  }
+
+  get limit(): number {
+    return this.#limit()
+  }
+
+  /** Calls that could start now. */
+  free(nowMs: number): number {
+    const slots = this.#limit() - this.active - this.reserved
+    if (this.#pace === undefined || slots <= 0) return slots
+    return Math.min(slots, this.#pace.remaining(nowMs) - this.reserved - this.#starting)
+  }
+
+  /** If it is the pace that is missing: for how long. */
+  paceWaitMs(nowMs: number): number {
+    if (this.#pace === undefined || this.active + this.reserved >= this.#limit()) return 0
+    return this.#pace.waitMs(nowMs, 1, this.reserved + this.#starting)
+  }
+
+  reserve(count: number): void {
+    this.reserved += count
+  }
+
+  /** What was reserved is not needed. */
+  giveUp(): void {
+    this.reserved--
+  }
+
+  /** A call with a reservation gets its slot. */
+  admit(): void {
+    this.reserved--
+    this.active++
+    this.#starting++
+  }
+
+  /** It starts. */
+  beat(nowMs: number): void {
+    this.#starting--
+    this.#pace?.tryTake(nowMs, 1)
+  }
+
+  /** It does not start after all. */
+  skip(): void {
+    this.#starting--
+    this.active--
+  }
+
+  end(): void {
+    this.active--
+  }
+}

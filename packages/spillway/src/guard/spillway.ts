@@ -1,0 +1,114 @@
+/** Where everything begins: one store, one pod, and a guard for each downstream. */
+import type { Clock } from '../core/clock.js'
+import { closedError } from '../core/errors.js'
+import { clockOption, randomOption } from '../core/injected.js'
+import { type Duration, OptionsError, object, optional, text, validate } from '../core/options.js'
+import type { Random } from '../core/random.js'
+import { createMembership, type Member, type Membership } from '../shared/membership.js'
+import { readStore } from '../shared/store-option.js'
+import { memoryStore } from '../store/memory/memory-store.js'
+import type { Store } from '../store/port.js'
+import { type Guard, type GuardSnapshot, SharedGuard } from './guard.js'
+import { checkGuard, type GuardOptions } from './options.js'
+
+export interface SpillwayOptions {
+  /** What all pods share. It is yours to close, after this. Default: a memory store. */
+  store?: Store
+  /** This pod's name; a random part is added, so that a restarted pod is another one. */
+  pod?: string
+  /** Default: the system's clock. */
+  clock?: Clock
+  /** Default: `Math.random`. */
+  random?: Random
+}
+
+export interface SpillwaySnapshot {
+  pod: string
+  /** Pods alive at the last heartbeat, this one included. */
+  livePods: number
+  guards: GuardSnapshot[]
+}
+
+export interface Spillway {
+  /** This pod's name, random part included. */
+  readonly pod: string
+  /** The guard of this name: made with these options, or, without, the one made before. */
+  guard(name: string, options?: GuardOptions): Guard
+  snapshot(): SpillwaySnapshot
+  /** The pods alive now, with what each said of itself. */
+  pods(): Promise<Member[]>
+  /** Drains every guard, and leaves the fleet. The store stays open: it is not ours. */
+  close(options?: { graceMs?: Duration }): Promise<void>
+}
+
+const readOptions = object({
+  store: optional(readStore),
+  pod: optional(text(), 'pod'),
+  clock: clockOption,
+  random: randomOption,
+})
+
+export function createSpillway(options: SpillwayOptions = {}): Spillway {
+  return new PodSpillway(validate('spillway', options, readOptions))
+}
+
+class PodSpillway implements Spillway {
+  readonly pod: string
+  readonly #store: Store
+  /** A store that we made ourselves is ours to close. */
+  readonly #ownsStore: boolean
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #guards = new Map<string, SharedGuard>()
+  readonly #membership: Membership
+  #closed = false
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    const { store, clock, random } = options
+    this.#options = options
+    this.#ownsStore = store === undefined
+    this.#store = store ?? memoryStore({ clock })
+    this.#membership = createMembership({
+      store: this.#store,
+      pod: options.pod,
+      clock,
+      random,
+      snapshot: () => this.snapshot(),
+    })
+    this.pod = this.#membership.pod
+  }
+
+  guard(name: string, options?: GuardOptions): Guard {
+    validate('guard name', name, text())
+    if (this.#closed) throw closedError('room', name)
+    const known = this.#guards.get(name)
+    if (options === undefined) {
+      if (known !== undefined) return known
+      throw new OptionsError([{ path: `guard(${name})`, message: 'needs options the first time' }])
+    }
+    if (known !== undefined) {
+      const message = 'exists already; leave out the options to get it'
+      throw new OptionsError([{ path: `guard(${name})`, message }])
+    }
+    const { clock, random } = this.#options
+    const around = { store: this.#store, pod: this.pod, clock, random }
+    const guard = new SharedGuard(name, checkGuard(name, options), around)
+    this.#guards.set(name, guard)
+    return guard
+  }
+
+  snapshot(): SpillwaySnapshot {
+    const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
+    return { pod: this.pod, livePods: this.#membership?.live ?? 1, guards }
+  }
+
+  pods(): Promise<Member[]> {
+    return this.#membership.members()
+  }
+
+  async close(options: { graceMs?: Duration } = {}): Promise<void> {
+    this.#closed = true
+    await Promise.all(Array.from(this.#guards.values(), (guard) => guard.close(options)))
+    await this.#membership.close()
+    if (this.#ownsStore) await this.#store.close()
+  }
+}

@@ -1,0 +1,171 @@
+/**
+ * One verdict for the whole fleet: when a downstream fails, every pod stops calling it at once, and
+ * a few probes, few in the whole fleet, find out when it is back. Protects a failing downstream, and
+ * callers from waiting for it. Not for a dependency that only this pod has: leave out the store.
+ */
+import type { Clock } from '../../core/clock.js'
+import { closedError, refuse } from '../../core/errors.js'
+import { clockOption, randomOption } from '../../core/injected.js'
+import { type Duration, duration, object, optional, text, validate } from '../../core/options.js'
+import { type CallEnd, judge, type Outcome } from '../../core/outcome.js'
+import { isThenable, toPromise } from '../../core/thenable.js'
+import { memoryStore } from '../../store/memory/memory-store.js'
+import { createPodId } from '../pod-id.js'
+import { readStore } from '../store-option.js'
+import type {
+  BreakerAnswer,
+  BreakerChange,
+  BreakerPermit,
+  BreakerSnapshot,
+  BreakerStateName,
+  CircuitBreaker,
+  CircuitBreakerOptions,
+  LaneOption,
+} from './api.js'
+import { FleetBreaker } from './fleet-breaker.js'
+import type { Entry, LanePermit } from './lane-breaker.js'
+import { policyFields, readingPolicy } from './options.js'
+import { isPermit } from './quorum-lane.js'
+
+const readOptions = readingPolicy(
+  object({
+    ...policyFields,
+    name: text(),
+    store: optional(readStore),
+    pod: optional(text(), 'pod'),
+    clock: clockOption,
+    random: randomOption,
+  }),
+)
+
+export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBreaker {
+  return new SharedCircuitBreaker(validate('circuitBreaker', options, readOptions))
+}
+
+class SharedCircuitBreaker implements CircuitBreaker {
+  readonly name: string
+  readonly #fleet: FleetBreaker
+  readonly #clock: Clock
+  readonly #pod: string
+  readonly #slowMs: number | undefined
+  readonly #judging: Parameters<typeof judge>[1]
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    const { name, clock, slowMs, classify, store = memoryStore({ clock }) } = options
+    this.name = name
+    this.#clock = clock
+    this.#pod = createPodId(options.pod, options.random)
+    this.#fleet = new FleetBreaker({ name, store, pod: this.#pod, clock, policy: options })
+    this.#slowMs = slowMs
+    this.#judging = {
+      name,
+      ...(slowMs !== undefined && { slowMs }),
+      ...(classify !== undefined && { classify }),
+    }
+  }
+
+  async allow({ lane }: LaneOption = {}): Promise<BreakerAnswer> {
+    if (this.#fleet.closed) return { allowed: false, error: closedError('breaker', this.name) }
+    const entry = await this.#fleet.enter(lane)
+    return isPermit(entry) ? { allowed: true, permit: entry } : { allowed: false, error: entry }
+  }
+
+  record(outcome: Outcome, of: BreakerPermit | LaneOption = {}): void {
+    if (isLanePermit(of)) this.#fleet.exit(of, outcome)
+    else this.#fleet.note(of.lane, outcome)
+  }
+
+  run<T>(
+    fn: () => T | PromiseLike<T>,
+    options?: LaneOption & { signal?: AbortSignal },
+  ): Promise<T> {
+    const signal = options?.signal
+    if (signal?.aborted) return refuse(signal.reason)
+    if (this.#fleet.closed) return refuse(closedError('breaker', this.name))
+    const entry = this.#fleet.enter(options?.lane)
+    if (isThenable(entry)) return toPromise(entry).then((each) => this.#call(each, fn, signal))
+    return this.#call(entry, fn, signal)
+  }
+
+  state({ lane }: LaneOption = {}): BreakerStateName {
+    return this.#fleet.state(lane)
+  }
+
+  snapshot({ lane }: LaneOption = {}): BreakerSnapshot {
+    return this.#fleet.snapshot(lane)
+  }
+
+  onChange(listener: (change: BreakerChange) => unknown): () => void {
+    return this.#fleet.onChange(listener)
+  }
+
+  async isolate(
+    forMs: Duration,
+    { lane, holder = this.#pod }: LaneOption & { holder?: string } = {},
+  ): Promise<void> {
+    const forUs = Math.ceil(validate('forMs', forMs, duration({ min: 1 })) * 1_000)
+    await this.#fleet.command(lane, { kind: 'isolate', holder, forUs })
+  }
+
+  async release({
+    lane,
+    holder = this.#pod,
+  }: LaneOption & { holder?: string } = {}): Promise<void> {
+    await this.#fleet.command(lane, { kind: 'release', holder })
+  }
+
+  async trip({ lane }: LaneOption = {}): Promise<void> {
+    await this.#fleet.command(lane, { kind: 'trip' })
+  }
+
+  async reset({ lane }: LaneOption = {}): Promise<void> {
+    await this.#fleet.command(lane, { kind: 'reset' })
+  }
+
+  flush(): Promise<void> {
+    return this.#fleet.flush()
+  }
+
+  close(): Promise<void> {
+    return this.#fleet.close()
+  }
+
+  #call<T>(
+    entry: Entry,
+    fn: () => T | PromiseLike<T>,
+    signal: AbortSignal | undefined,
+  ): Promise<T> {
+    if (!isPermit(entry)) return refuse(entry)
+    const startMs = this.#slowMs === undefined ? 0 : this.#clock.now()
+    let result: T | PromiseLike<T>
+    try {
+      result = fn()
+      if (!isThenable(result)) {
+        this.#end(entry, { value: result, signal }, startMs)
+        return Promise.resolve(result)
+      }
+    } catch (error) {
+      this.#end(entry, { error, signal }, startMs)
+      return refuse(error)
+    }
+    return toPromise(result).then(
+      (value) => {
+        this.#end(entry, { value, signal }, startMs)
+        return value
+      },
+      (error) => {
+        this.#end(entry, { error, signal }, startMs)
+        throw error
+      },
+    )
+  }
+
+  #end(permit: LanePermit, end: CallEnd, startMs: number): void {
+    if (this.#slowMs !== undefined) end.durationMs = this.#clock.now() - startMs
+    this.#fleet.exit(permit, judge(end, this.#judging).outcome)
+  }
+}
+
+function isLanePermit(of: BreakerPermit | LaneOption): of is LanePermit {
+  return 'generation' in of
+}

@@ -1,0 +1,349 @@
+/**
+ * The breaker of one lane, as this pod sees it. While nothing stands in the way, entering is a look
+ * at a flag; refusing needs no trip either; only a half-open breaker has to be asked for a probe.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import type { Outcome } from '../../core/outcome.js'
+import { isThenable } from '../../core/thenable.js'
+import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../../store/breaker-spec.js'
+import type {
+  BreakerCommand,
+  BreakerRef,
+  BreakerStore,
+  BreakerView,
+  MaybePromise,
+  ProbeReply,
+  SyncRequest,
+} from '../../store/port.js'
+import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
+import { type ProbeAnswer, ProbeDesk } from './probe-desk.js'
+import { Replica } from './replica.js'
+import { Reporter } from './reporter.js'
+
+export interface LaneBreakerOptions {
+  name: string
+  lane: string
+  /** This pod, and no other that ever was. */
+  pod: string
+  store: BreakerStore
+  clock: Clock
+  spec: BreakerSpec
+  flushMs: number
+  rampMs: number
+  maxProbeMs: number
+  onChange(from: BreakerStateName, to: BreakerStateName): void
+}
+
+const KIND: Record<Outcome, number> = {
+  success: SUCCESS,
+  failure: FAILURE,
+  slow: SLOW,
+  throttled: NOTHING,
+  ignored: NOTHING,
+}
+
+export interface LanePermit extends BreakerPermit {
+  readonly generation: number
+  /** The name of the probe, if it is one. */
+  readonly id: string | undefined
+}
+
+export type Entry = LanePermit | SpillwayError
+
+/** After closing, the calls at once double so many times before they are free. */
+const DOUBLINGS = 6
+
+/**
+ * As long as the fleet's window holds no more than this, successes do not wait: failures of other pods
+ * do not take ours along, and would be nearly all that is known.
+ */
+const FEW_CALLS = 100
+
+export class LaneBreaker {
+  readonly lane: string
+  readonly #options: LaneBreakerOptions
+  readonly #ref: BreakerRef
+  readonly #replica = new Replica()
+  readonly #reporter: Reporter
+  readonly #desk: ProbeDesk
+  /** Nothing stands in the way: closed, for long enough, and nobody isolated it. */
+  #clear = false
+  /** All calls of a generation share one. */
+  #permit: LanePermit
+  /** Calls under way that carry it. */
+  #running = 0
+  #state: BreakerStateName = 'closed'
+  #endTimer: Timer | undefined
+  #closed = false
+  /** Set while the store has not yet said how things are. */
+  #learning: Promise<void> | undefined
+
+  constructor(options: LaneBreakerOptions) {
+    this.#options = options
+    this.lane = options.lane
+    const { name: guard, lane, spec, clock, flushMs } = options
+    this.#ref = { guard, lane, spec }
+    this.#permit = { lane, generation: 0, probe: false, id: undefined }
+    const fewCalls = Math.min(
+      spec.windowCalls || Number.POSITIVE_INFINITY,
+      Math.max(FEW_CALLS, 2 * spec.minimumCalls),
+    )
+    this.#reporter = new Reporter({
+      clock,
+      flushMs: () => (this.#replica.view.calls < fewCalls ? 0 : flushMs),
+      staleMs: spec.windowUs > 0 ? spec.windowUs / 1_000 : 60_000,
+      send: (report) => {
+        const { store, pod } = this.#options
+        const reply = store.report({ guard, lane, spec, pod, ...report })
+        return isThenable(reply) ? reply.then((view) => this.hear(view)) : this.hear(reply)
+      },
+    })
+    this.#desk = new ProbeDesk({
+      clock,
+      pod: options.pod,
+      places: spec.probes,
+      take: (probes) => this.#takeProbes(probes),
+    })
+    this.#learn()
+  }
+
+  /** Nothing stands in the way: entering cannot fail. */
+  get isClear(): boolean {
+    return this.#clear
+  }
+
+  /** Why a call would be refused now, if that needs no asking. Takes nothing. */
+  knownRefusal(): SpillwayError | undefined {
+    const nowMs = this.#options.clock.now()
+    const state = this.#replica.stateAt(nowMs)
+    return state === 'open' || state === 'isolated' ? this.#refusal(state, nowMs) : undefined
+  }
+
+  /** A permit, or the error to refuse with; later, if the store has to be asked. */
+  enter(): Entry | Promise<Entry> {
+    if (this.#clear) {
+      this.#running++
+      return this.#permit
+    }
+    if (this.#learning !== undefined) return this.#learning.then(() => this.enter())
+    return this.#enterWarily(this.#options.clock.now())
+  }
+
+  exit(permit: LanePermit, outcome: Outcome): void {
+    const kind = KIND[outcome]
+    if (permit.id !== undefined) {
+      if (this.#desk.end(permit.id)) this.#reporter.endProbe(permit.id, kind)
+      return
+    }
+    // From before the last transition: it says nothing about how things are now.
+    if (permit.generation !== this.#permit.generation) return
+    if (this.#running > 0) this.#running--
+    this.#count(kind)
+  }
+
+  /** For a call that was made without asking. */
+  note(outcome: Outcome): void {
+    // Until we know how things are, nobody can say which generation it belongs to.
+    if (this.#learning !== undefined) this.#learning.then(() => this.note(outcome))
+    else if (this.#state === 'closed') this.#count(KIND[outcome])
+  }
+
+  get state(): BreakerStateName {
+    return this.#replica.stateAt(this.#options.clock.now())
+  }
+
+  snapshot(): Omit<BreakerSnapshot, 'selfIsolated'> {
+    const nowMs = this.#options.clock.now()
+    const { view, heardMs } = this.#replica
+    const state = this.#replica.stateAt(nowMs)
+    const ends = this.#endsMs(state)
+    return {
+      name: this.#options.name,
+      lane: this.lane,
+      state,
+      untilMs: ends === undefined ? undefined : Math.max(0, ends - nowMs),
+      calls: view.calls,
+      failures: view.failures,
+      slow: view.slow,
+      consecutiveFailures: view.consecutive,
+      probes: view.probes,
+      successes: view.successes,
+      ageMs: nowMs - heardMs,
+    }
+  }
+
+  /** What the store or another pod says. */
+  hear(view: BreakerView): void {
+    if (!this.#replica.hear(view, this.#options.clock.now())) return
+    this.#learning = undefined
+    if (view.generation !== this.#permit.generation) {
+      const { generation } = view
+      this.#permit = { lane: this.lane, generation, probe: false, id: undefined }
+      this.#running = 0
+      this.#desk.reopen()
+      this.#reporter.begin(generation)
+    }
+    this.#settle()
+  }
+
+  /** What this lane wants to know and to renew, now and then. */
+  syncRequest(): SyncRequest {
+    return { ...this.#ref, renew: this.#desk.youngerThan(this.#options.maxProbeMs) }
+  }
+
+  command(command: BreakerCommand['command']): MaybePromise<void> {
+    const reply = this.#options.store.command({ ...this.#ref, command })
+    return isThenable(reply) ? reply.then((view) => this.hear(view)) : this.hear(reply)
+  }
+
+  async flush(): Promise<void> {
+    await this.#learning
+    await this.#reporter.flush()
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#endTimer?.cancel()
+    await this.#learning
+    await this.#reporter.close()
+  }
+
+  #count(kind: number): void {
+    if (kind === SUCCESS) this.#reporter.addSuccess()
+    else if (kind !== NOTHING) this.#reporter.add(kind)
+  }
+
+  #takeProbes(probes: readonly string[]): MaybePromise<ProbeReply> {
+    const reply = this.#options.store.probe({ ...this.#ref, probes })
+    const heard = (each: ProbeReply) => {
+      this.hear(each.view)
+      return each
+    }
+    return isThenable(reply) ? reply.then(heard) : heard(reply)
+  }
+
+  /** A store that answers at once is asked at once; nobody has to wait for a remote one twice. */
+  #learn(): void {
+    let views: BreakerView[] | Promise<BreakerView[]>
+    try {
+      views = this.#options.store.sync([this.syncRequest()])
+    } catch {
+      return this.#assumeClosed()
+    }
+    if (!isThenable(views)) return this.hear(views[0] as BreakerView)
+    this.#learning = views.then(
+      ([view]) => this.hear(view as BreakerView),
+      () => this.#assumeClosed(),
+    )
+  }
+
+  /** Nobody can say: no reason to refuse. */
+  #assumeClosed(): void {
+    this.#learning = undefined
+    this.#settle()
+  }
+
+  #settle(): void {
+    const nowMs = this.#options.clock.now()
+    const state = this.#replica.stateAt(nowMs)
+    this.#clear = state === 'closed' && nowMs >= this.#rampEndsMs
+    const before = this.#state
+    this.#state = state
+    this.#endTimer?.cancel()
+    this.#endTimer = undefined
+    const endsMs = this.#endsMs(state)
+    // Late outcomes still come in after the end; their replies arm nothing any more.
+    if (endsMs !== undefined && !this.#closed) {
+      this.#endTimer = this.#options.clock.schedule(endsMs - nowMs, () => this.#settle())
+      this.#endTimer.unref()
+    }
+    if (before !== state) this.#options.onChange(before, state)
+  }
+
+  /** When this state is over by itself. */
+  #endsMs(state: BreakerStateName): number | undefined {
+    if (state === 'isolated') return this.#replica.isolatedUntilMs
+    return state === 'open' ? this.#replica.openUntilMs : undefined
+  }
+
+  get #rampEndsMs(): number {
+    return this.#replica.closedAtMs + this.#options.rampMs
+  }
+
+  #enterWarily(nowMs: number): Entry | Promise<Entry> {
+    const state = this.#replica.stateAt(nowMs)
+    if (state === 'half-open') return this.#askForProbe()
+    if (state !== 'closed') return this.#refusal(state, nowMs)
+    this.#clear = nowMs >= this.#rampEndsMs
+    if (!this.#clear && this.#running >= this.#mostAtOnce(nowMs)) {
+      return this.#refusal('closed', nowMs)
+    }
+    this.#running++
+    return this.#permit
+  }
+
+  /** After closing not everybody who was kept out comes back at once. */
+  #mostAtOnce(nowMs: number): number {
+    const share = (nowMs - this.#replica.closedAtMs) / this.#options.rampMs
+    return Math.floor(this.#options.spec.probes * 2 ** (DOUBLINGS * share))
+  }
+
+  #askForProbe(): Entry | Promise<Entry> {
+    const answer = this.#desk.ask()
+    return isThenable(answer) ? answer.then((each) => this.#onProbe(each)) : this.#onProbe(answer)
+  }
+
+  #onProbe(answer: ProbeAnswer): Entry | Promise<Entry> {
+    if (answer === 'full' || answer === 'unknown') {
+      return this.#refusal('half-open', this.#options.clock.now())
+    }
+    // It closed or opened meanwhile.
+    if (answer === 'elsewhere') return this.enter()
+    return { lane: this.lane, generation: answer.generation, probe: true, id: answer.name }
+  }
+
+  #refusal(state: BreakerStateName, nowMs: number): SpillwayError {
+    const { view, heardMs } = this.#replica
+    const endsMs = this.#endsMs(state)
+    const details = {
+      name: this.#options.name,
+      lane: this.lane,
+      state,
+      calls: view.calls,
+      failures: view.failures,
+      openings: view.openings,
+      probes: view.probes,
+      ageMs: nowMs - heardMs,
+    }
+    const explain = EXPLAIN[state]
+    if (endsMs === undefined) {
+      return new SpillwayError({
+        code: 'CIRCUIT_OPEN',
+        stage: 'breaker',
+        scope: 'shared',
+        details,
+        explain,
+      })
+    }
+    return new SpillwayError({
+      code: 'CIRCUIT_OPEN',
+      stage: 'breaker',
+      scope: 'shared',
+      retryAfterMs: endsMs - nowMs,
+      details,
+      explain,
+    })
+  }
+}
+
+const told = ({ ageMs }: Details) => `as told ${inMs(ageMs)} ago`
+
+const EXPLAIN: Record<BreakerStateName, (details: Details) => string> = {
+  open: (details) => `${details.name}: the circuit is open, ${told(details)}`,
+  'half-open': (details) =>
+    `${details.name}: the circuit is half-open and all its probes are under way, ${told(details)}`,
+  isolated: (details) => `${details.name}: isolated by hand, ${told(details)}`,
+  closed: (details) =>
+    `${details.name}: the circuit has just closed and lets calls back in by and by, ${told(details)}`,
+}

@@ -1,0 +1,91 @@
+/**
+ * With a quorum the fleet does not trip because of one pod. That pod then has a breaker for itself,
+ * of the same kind but shared with nobody, so that it stops calling: a sick pod is not a sick
+ * downstream, but it should not go on failing its callers slowly either.
+ */
+import type { SpillwayError } from '../../core/errors.js'
+import type { Outcome } from '../../core/outcome.js'
+import { isThenable } from '../../core/thenable.js'
+import {
+  type Entry,
+  LaneBreaker,
+  type LaneBreakerOptions,
+  type LanePermit,
+} from './lane-breaker.js'
+
+interface PairPermit extends LanePermit {
+  readonly fleet: LanePermit
+  readonly own: LanePermit
+}
+
+export class QuorumLane {
+  readonly fleet: LaneBreaker
+  readonly #own: LaneBreaker
+
+  /** `privately`: the same options, on a store that nobody else uses. */
+  constructor(fleet: LaneBreaker, privately: LaneBreakerOptions) {
+    this.fleet = fleet
+    this.#own = new LaneBreaker(privately)
+  }
+
+  get selfIsolated(): boolean {
+    return this.#own.state !== 'closed'
+  }
+
+  get isClear(): boolean {
+    return this.fleet.isClear && this.#own.isClear
+  }
+
+  enter(): Entry | Promise<Entry> {
+    // While the fleet tries whether the downstream is back, a pod's own past means nothing.
+    if (this.fleet.state !== 'closed') return this.fleet.enter()
+    const own = this.#own.enter()
+    if (isThenable(own)) return own.then((entry) => this.#enterFleet(entry))
+    return this.#enterFleet(own)
+  }
+
+  exit(permit: LanePermit, outcome: Outcome): void {
+    if (!isPair(permit)) return this.fleet.exit(permit, outcome)
+    this.#own.exit(permit.own, outcome)
+    this.fleet.exit(permit.fleet, outcome)
+  }
+
+  note(outcome: Outcome): void {
+    this.#own.note(outcome)
+    this.fleet.note(outcome)
+  }
+
+  /** The fleet has decided something: what this pod thought before is of no use. */
+  forget(): void {
+    void this.#own.command({ kind: 'reset' })
+  }
+
+  close(): Promise<void> {
+    return this.#own.close()
+  }
+
+  #enterFleet(own: Entry): Entry | Promise<Entry> {
+    if (!isPermit(own)) return own
+    const fleet = this.fleet.enter()
+    if (isThenable(fleet)) return fleet.then((entry) => this.#pair(own, entry))
+    return this.#pair(own, fleet)
+  }
+
+  #pair(own: LanePermit, fleet: Entry): Entry {
+    if (!isPermit(fleet)) {
+      this.#own.exit(own, 'ignored')
+      return fleet
+    }
+    const { lane, generation, probe, id } = fleet
+    const pair: PairPermit = { lane, generation, probe, id, fleet, own }
+    return pair
+  }
+}
+
+export function isPermit(entry: LanePermit | SpillwayError): entry is LanePermit {
+  return 'generation' in entry
+}
+
+function isPair(permit: LanePermit): permit is PairPermit {
+  return 'fleet' in permit
+}

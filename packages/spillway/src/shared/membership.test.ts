@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { memoryStore } from '../store/memory/memory-store.js'
+import type { PodStore, Store } from '../store/port.js'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { createMembership, type MembershipOptions } from './membership.js'
+
+function setup() {
+  const clock = createVirtualClock()
+  const near = memoryStore({ clock })
+  const link = { down: false, beats: 0 }
+  const leg = () => new Promise<void>((resolve) => clock.schedule(5, resolve))
+  const pods: PodStore = {
+    ...near.pods,
+    async beat(request) {
+      link.beats++
+      await leg()
+      if (link.down) throw new Error('down')
+      return near.pods.beat(request)
+    },
+    async leave(request) {
+      await leg()
+      if (link.down) throw new Error('down')
+      return near.pods.leave(request)
+    },
+  }
+  const store: Store = { ...near, pods }
+  const join = (options: Partial<MembershipOptions> = {}) =>
+    createMembership({ store, clock, ...options })
+  return { clock, near, link, join }
+}
+
+describe('membership', () => {
+  it('is one from the start: this pod', () => {
+    const { join } = setup()
+    expect(join().live).toBe(1)
+  })
+
+  it('beats every second, and lasts five of them', async () => {
+    const { clock, near, link, join } = setup()
+    const member = join({ pod: 'web' })
+    await clock.advance(10_000)
+    expect(link.beats).toBeGreaterThanOrEqual(10)
+    expect(link.beats).toBeLessThanOrEqual(11)
+    link.down = true
+    await clock.advance(4_000)
+    expect(await member.members()).toHaveLength(1)
+    await clock.advance(1_100)
+    expect(near.pods.list({ group: 'fleet' })).toEqual([])
+  })
+
+  it('comes back by itself after an outage', async () => {
+    const { clock, link, join } = setup()
+    const [one, other] = [join(), join()]
+    await clock.advance(1_010)
+    expect([one.live, other.live]).toEqual([2, 2])
+    link.down = true
+    await clock.advance(10_000)
+    // What it last heard; nobody knows better.
+    expect(one.live).toBe(2)
+    link.down = false
+    await clock.advance(2_000)
+    expect([one.live, other.live]).toEqual([2, 2])
+  })
+
+  it('that was left is not brought back by a beat that was under way', async () => {
+    const { clock, near, join } = setup()
+    const member = join()
+    await clock.advance(1_000)
+    await clock.until(member.close())
+    expect(near.pods.list({ group: 'fleet' })).toEqual([])
+    await clock.advance(60_000)
+    expect(near.pods.list({ group: 'fleet' })).toEqual([])
+  })
+
+  it('leaves no timer behind, and does not mind a store that is gone', async () => {
+    const { clock, link, join } = setup()
+    const member = join()
+    await clock.advance(100)
+    link.down = true
+    await clock.until(member.close())
+    const { fired } = clock
+    await clock.advance(3_600_000)
+    expect(clock.fired).toBe(fired)
+  })
+
+  it('says nothing of itself where what it has to say cannot be said', async () => {
+    const { clock, join } = setup()
+    const circle: { self?: unknown } = {}
+    circle.self = circle
+    const member = join({ snapshot: () => circle })
+    join({
+      snapshot: () => {
+        throw new Error('faulty')
+      },
+    })
+    await clock.advance(100)
+    expect((await member.members()).map(({ snapshot }) => snapshot)).toEqual([undefined, undefined])
+  })
+
+  it('shows the others although one of them says what nobody understands', async () => {
+    const { clock, near, join } = setup()
+    const member = join({ snapshot: () => 'fine' })
+    near.pods.beat({ group: 'fleet', pod: 'odd', lifeUs: 5_000_000, snapshot: '{not json' })
+    await clock.advance(100)
+    const members = await member.members()
+    expect(members).toContainEqual({ pod: 'odd', snapshot: undefined, ageMs: 100 })
+    expect(members).toHaveLength(2)
+  })
+})

@@ -1,0 +1,131 @@
+/**
+ * Which pods are alive. Each says so now and then, with a few words about itself; one that dies
+ * disappears by itself, one that leaves says so.
+ */
+import type { Clock, Timer } from '../core/clock.js'
+import { callSafely } from '../core/events.js'
+import { clockOption, randomOption } from '../core/injected.js'
+import { type Duration, duration, func, object, optional, text, validate } from '../core/options.js'
+import type { Random } from '../core/random.js'
+import type { Store } from '../store/port.js'
+import { createPodId } from './pod-id.js'
+import { readStore } from './store-option.js'
+
+export interface MembershipOptions {
+  store: Store
+  /** Pods that use this name belong together. Default: `fleet`. */
+  name?: string
+  /** This pod's name; a random part is added, so that a restarted pod is another one. */
+  pod?: string
+  /** How often it says that it is alive. Default: 1 second. */
+  heartbeatMs?: Duration
+  /** A pod that has not said so for this long is gone. Default: 5 heartbeats. */
+  lifeMs?: Duration
+  /** What others should know about this pod: anything JSON can hold. */
+  snapshot?: () => unknown
+  /** Default: the system's clock. */
+  clock?: Clock
+  /** Default: `Math.random`. */
+  random?: Random
+}
+
+export interface Member {
+  pod: string
+  /** What it last said about itself. */
+  snapshot: unknown
+  /** Milliseconds since then. */
+  ageMs: number
+}
+
+export interface Membership {
+  /** This pod's name, random part included. */
+  readonly pod: string
+  /** Pods alive at the last heartbeat, this one included. */
+  readonly live: number
+  /** All pods alive now. */
+  members(): Promise<Member[]>
+  /** Leaves: the others know at once. */
+  close(): Promise<void>
+}
+
+const BEATS_IN_A_LIFE = 5
+
+const readOptions = object({
+  store: readStore,
+  name: optional(text(), 'fleet'),
+  pod: optional(text(), 'pod'),
+  heartbeatMs: optional(duration({ min: 10 }), 1_000),
+  lifeMs: optional(duration({ min: 10 })),
+  snapshot: optional(func<() => unknown>(), () => undefined),
+  clock: clockOption,
+  random: randomOption,
+})
+
+export function createMembership(options: MembershipOptions): Membership {
+  return new StoreMembership(validate('membership', options, readOptions))
+}
+
+class StoreMembership implements Membership {
+  readonly pod: string
+  live = 1
+  readonly #options: ReturnType<typeof readOptions>
+  #timer: Timer | undefined
+  #beating: Promise<void>
+  #closed = false
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    this.#options = options
+    this.pod = createPodId(options.pod, options.random)
+    this.#beating = this.#beat()
+  }
+
+  async members(): Promise<Member[]> {
+    const records = await this.#options.store.pods.list({ group: this.#options.name })
+    return records.map(({ pod, snapshot, ageUs }) => ({
+      pod,
+      snapshot: parsed(snapshot),
+      ageMs: ageUs / 1_000,
+    }))
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#timer?.cancel()
+    // A beat that arrived after we left would bring us back.
+    await this.#beating
+    try {
+      await this.#options.store.pods.leave({ group: this.#options.name, pod: this.pod })
+    } catch {
+      // Then its time runs out.
+    }
+  }
+
+  async #beat(): Promise<void> {
+    const { name, store, heartbeatMs, lifeMs = heartbeatMs * BEATS_IN_A_LIFE } = this.#options
+    const snapshot = callSafely(name, 'snapshot', () => this.#describe(), '')
+    const lifeUs = Math.ceil(lifeMs * 1_000)
+    try {
+      this.live = await store.pods.beat({ group: name, pod: this.pod, lifeUs, snapshot })
+    } catch {
+      // The next beat tells whether we are back.
+    }
+    if (this.#closed) return
+    this.#timer = this.#options.clock.schedule(heartbeatMs, () => {
+      this.#beating = this.#beat()
+    })
+    this.#timer.unref()
+  }
+
+  #describe(): string {
+    return JSON.stringify(this.#options.snapshot()) ?? ''
+  }
+}
+
+/** Another release may say it in another way; that must not hide the others. */
+function parsed(snapshot: string): unknown {
+  try {
+    return snapshot === '' ? undefined : JSON.parse(snapshot)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,276 @@
+/**
+ * The books of a vendor's limits, as this pod keeps them: which limits are in force, what a call
+ * costs under them, and everything that is asked of the store or told to it. Who waits for what, and
+ * in which order, is not its business: the rate limiter has a line for that, a guard its room.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+import { SpillwayError } from '../../core/errors.js'
+import { integer, validate } from '../../core/options.js'
+import { RollingCounter } from '../../core/rolling-counter.js'
+import type { LimitSpec } from '../../store/limit-spec.js'
+import type { LaneRef, LimitStore, MaybePromise, TakeReply } from '../../store/port.js'
+import type { RateLimiterFigures } from './api.js'
+import { type readLimits, toUnitLimits, type UnitLimit, unknownUnit } from './options.js'
+import { type Correction, type Cost, LanePermit } from './permit.js'
+import { type Sending, Settler } from './settler.js'
+import { readVendorHeaders, type VendorWord } from './vendor-headers.js'
+
+export interface LimitBookOptions {
+  name: string
+  store: LimitStore
+  /** This pod, and no other that ever was. */
+  pod: string
+  clock: Clock
+  limits: ReturnType<typeof readLimits>
+  jitterMs: number | undefined
+  basePauseMs: number
+  maxPauseMs: number
+  /** Something was given back on this lane: perhaps nobody need wait any longer. */
+  onGivenBack(lane: string): void
+}
+
+/** What came back, with the limits it was asked under. */
+export type Trip = TakeReply & { limits: readonly UnitLimit[] }
+
+const REPORT_MS = 5_000
+
+export class LimitBook {
+  readonly name: string
+  /** A permit is worth nothing when its trip took longer than this. */
+  readonly useWithinMs: number
+  readonly #jitterMs: number
+  readonly #options: LimitBookOptions
+  readonly #store: LimitStore
+  readonly #clock: Clock
+  readonly #settler: Settler
+  /** What a call may cost. A unit whose limit was lifted meanwhile is no mistake. */
+  readonly #units: Set<string>
+  #limits: readonly UnitLimit[]
+  #specs: readonly LimitSpec[]
+  #version = 0
+  /** Lanes on which this pod was last told to slow down. */
+  readonly #throttled = new Set<string>()
+  readonly #requests = new RollingCounter(60_000, 60)
+  #reporting: Timer | undefined
+  #closed = false
+
+  constructor(options: LimitBookOptions) {
+    this.name = options.name
+    this.#options = options
+    this.#store = options.store
+    this.#clock = options.clock
+    this.#jitterMs = options.jitterMs ?? usualJitterMs(options.limits)
+    // The other half is for the way to the vendor.
+    this.useWithinMs = this.#jitterMs / 2
+    this.#limits = toUnitLimits(options.limits, this.#jitterMs)
+    this.#specs = specsOf(this.#limits)
+    this.#units = new Set(['requests', ...this.#limits.map(({ unit }) => unit)])
+    this.#settler = new Settler(
+      options.clock,
+      (sending) => this.#settle(sending),
+      (lane) => options.onGivenBack(lane),
+    )
+  }
+
+  /** The limits in force: others, when they have changed. */
+  get limits(): readonly UnitLimit[] {
+    return this.#limits
+  }
+
+  checkUnits(cost: Cost | undefined): void {
+    for (const unit in cost) {
+      if (!this.#units.has(unit)) throw unknownUnit(`cost.${unit}`, unit, [...this.#units])
+    }
+  }
+
+  /** Per limit. The store lowers what could never be granted. */
+  costsOf(cost: Cost | undefined): number[] {
+    const costs: number[] = []
+    for (const { unit } of this.#limits) {
+      const units = cost?.[unit] ?? (unit === 'requests' ? 1 : 0)
+      if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
+      costs.push(Math.ceil(units))
+    }
+    return costs
+  }
+
+  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<Trip> {
+    const limits = this.#limits
+    // Written out: copying one object into another is what would cost most here.
+    const { name: guard } = this
+    const reply = this.#store.take({
+      guard,
+      lane,
+      limits: this.#specs,
+      version: this.#version,
+      costs,
+    })
+    return reply instanceof Promise
+      ? reply.then((each) => this.#learn(each, limits))
+      : this.#learn(reply, limits)
+  }
+
+  createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
+    const { limits, capacities, stamps, nowUs } = trip
+    const booked = costs.every((cost, index) => cost <= (capacities[index] as number))
+      ? costs
+      : costs.map((cost, index) => Math.min(cost, capacities[index] as number))
+    return new LanePermit(lane, limits, booked, stamps, nowUs, this.#onSettle)
+  }
+
+  /** Heeds what a vendor's answer says about its limits. Nothing, if it says nothing new. */
+  heed(
+    answer: { status: number; headers: unknown },
+    permit: LanePermit,
+  ): MaybePromise<number> | undefined {
+    const word = readVendorHeaders(answer.headers, this.#clock.wallMs())
+    const throttled = asksForPause(answer.status, word)
+    const left = word.left.flatMap(({ unit, remaining, resetMs }) => {
+      const limit = this.#limits.findIndex((each) => each.unit === unit)
+      return limit === -1 ? [] : [{ limit, remaining, resetUs: toUs(resetMs) }]
+    })
+    // An answer that says nothing is news only after one that told us to slow down.
+    const recovered = !throttled && this.#throttled.delete(permit.lane)
+    if (throttled) this.#throttled.add(permit.lane)
+    if (!throttled && !recovered && left.length === 0) return undefined
+    const { grantedUs } = permit
+    const pauseUs = word.retryAfterMs === undefined ? undefined : toUs(word.retryAfterMs)
+    return this.#feedback(permit.lane, { grantedUs, throttled, pauseUs, left })
+  }
+
+  /** Answers with the milliseconds the lane is paused for. */
+  pause(lane: string, pauseMs: number | undefined, grantedUs = 0): MaybePromise<number> {
+    const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
+    return this.#feedback(lane, { grantedUs, throttled: true, pauseUs, left: [] })
+  }
+
+  async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
+    const next = toUnitLimits(limits, this.#jitterMs)
+    this.#version = await this.#store.change({ ...this.#ref(lane), limits: specsOf(next) })
+    this.#limits = next
+    this.#specs = specsOf(next)
+    for (const { unit } of next) this.#units.add(unit)
+  }
+
+  /** There is a limit on this unit, or an error. */
+  checkLimit(unit: string): UnitLimit {
+    const known = this.#limits.find((each) => each.unit === unit || each.spec.id === unit)
+    if (known !== undefined) return known
+    const ids = this.#limits.map((each) => each.spec.id)
+    throw unknownUnit('unit', unit, ids)
+  }
+
+  async override(unit: string, limit: number, forMs: number, lane: string): Promise<void> {
+    const { id } = this.checkLimit(unit).spec
+    const override = { id, limit, forUs: toUs(forMs) }
+    await this.#store.change({ ...this.#ref(lane), override })
+  }
+
+  async figures(lane: string): Promise<RateLimiterFigures> {
+    await this.#report()
+    const figures = await this.#store.figures(this.#ref(lane))
+    const { limits, requestsLastMinute } = figures
+    const pausedMs = Math.max(0, figures.pausedUntilUs - figures.nowUs) / 1_000
+    return { pausedMs, requestsLastMinute, limits }
+  }
+
+  /** Resolves when all settlements are sent. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#reporting?.cancel()
+    await this.#settler.drain()
+  }
+
+  readonly #onSettle = (lane: string, corrections: Correction[]): void => {
+    this.#settler.add(lane, corrections)
+  }
+
+  #settle({ lane, sequence, corrections }: Sending): MaybePromise<void> {
+    const settlements = corrections.flatMap(({ id, stamp, delta }) => {
+      const limit = this.#specs.findIndex((spec) => spec.id === id)
+      return limit === -1 ? [] : [{ limit, stamp, delta }]
+    })
+    const { pod } = this.#options
+    return this.#store.settle({ ...this.#ref(lane), pod, sequence, settlements })
+  }
+
+  /** Another pod may have changed the limits. */
+  #learn(reply: TakeReply, limits: readonly UnitLimit[]): Trip {
+    this.#count(reply.granted)
+    const { newer } = reply
+    const trip = Object.assign(reply, { limits })
+    if (newer === undefined || newer.version <= this.#version) return trip
+    this.#version = newer.version
+    this.#limits = this.#limits.map(({ unit }, index) => ({
+      unit,
+      spec: newer.limits[index] as LimitSpec,
+    }))
+    this.#specs = newer.limits
+    return trip
+  }
+
+  /** For the figures of others: told in the background, only while there is something to tell. */
+  #count(granted: number): void {
+    if (granted === 0) return
+    this.#requests.add(this.#clock.now(), granted)
+    if (this.#reporting !== undefined) return
+    this.#reporting = this.#clock.schedule(REPORT_MS, () => {
+      this.#reporting = undefined
+      if (!this.#closed) void this.#report().catch(() => {})
+    })
+    this.#reporting.unref()
+  }
+
+  async #report(): Promise<void> {
+    const requests = this.#requests.total(this.#clock.now())
+    await this.#store.report({ guard: this.name, pod: this.#options.pod, requests })
+  }
+
+  #feedback(
+    lane: string,
+    word: {
+      grantedUs: number
+      throttled: boolean
+      pauseUs: number | undefined
+      left: { limit: number; remaining: number; resetUs: number }[]
+    },
+  ): MaybePromise<number> {
+    const { basePauseMs, maxPauseMs } = this.#options
+    const pauses = { basePauseUs: toUs(basePauseMs), maxPauseUs: toUs(maxPauseMs) }
+    return this.#store.feedback({ ...this.#ref(lane), ...word, ...pauses })
+  }
+
+  #ref(lane: string): LaneRef {
+    return { guard: this.name, lane, limits: this.#specs, version: this.#version }
+  }
+
+  storeError(error: unknown): SpillwayError {
+    if (error instanceof SpillwayError) return error
+    return new SpillwayError({
+      code: 'STORE_UNAVAILABLE',
+      stage: 'vendor-limit',
+      scope: 'shared',
+      details: { name: this.name },
+      explain: ({ name }) => `${name}: the store did not answer`,
+      cause: error,
+    })
+  }
+}
+
+/** A vendor that is overloaded or out of service may also say for how long. */
+function asksForPause(status: number, { retryAfterMs }: VendorWord): boolean {
+  return status === 429 || ((status === 503 || status === 529) && retryAfterMs !== undefined)
+}
+
+function specsOf(limits: readonly UnitLimit[]): LimitSpec[] {
+  return limits.map(({ spec }) => spec)
+}
+
+function usualJitterMs(limits: readonly { windowMs: number }[]): number {
+  const shortestMs = Math.min(...limits.map(({ windowMs }) => windowMs))
+  return Math.min(100, Math.max(10, shortestMs / 20))
+}
+
+function toUs(ms: number): number {
+  return Math.ceil(ms * 1_000)
+}

@@ -1,0 +1,211 @@
+import { describe, expect, it } from 'vitest'
+import { type BreakerSpec, FAILURE, SLOW, SUCCESS } from '../breaker-spec.js'
+import { advance, count, emptyTally, isTripped, type Tally, totals } from './tally.js'
+
+const START_US = 1_900_000_000_000_000
+const SECOND = 1_000_000
+
+function specOf(own: Partial<BreakerSpec>): BreakerSpec {
+  return {
+    consecutive: 0,
+    failureRate: 0,
+    slowRate: 0,
+    windowUs: 30 * SECOND,
+    windowCalls: 0,
+    minimumCalls: 1,
+    openUs: 10 * SECOND,
+    openFactor: 1,
+    maxOpenUs: 100 * SECOND,
+    probes: 1,
+    successes: 1,
+    probeLeaseUs: 5 * SECOND,
+    quorum: 1,
+    ...own,
+  }
+}
+
+/** Counts on a tally, at a time of its own. */
+function counting(spec: BreakerSpec, tally: Tally = emptyTally()) {
+  let now = START_US
+  return {
+    tally,
+    pass(us: number) {
+      now += us
+      advance(tally, spec, now)
+    },
+    see(kind: number, times: number, pod = 'p', as: BreakerSpec = spec) {
+      advance(tally, as, now)
+      count(tally, as, pod, kind, times, now)
+    },
+    trips: (live = 1) => isTripped(tally, spec, live),
+  }
+}
+
+describe('failures in a row', () => {
+  const tenInARow = specOf({ consecutive: 10 })
+
+  it('trip at the tenth, whoever sees them', () => {
+    const { see, trips } = counting(tenInARow)
+    see(FAILURE, 5, 'a')
+    see(FAILURE, 4, 'b')
+    expect(trips()).toBe(false)
+    see(FAILURE, 1, 'c')
+    expect(trips()).toBe(true)
+  })
+
+  it('begin anew after a success, and after a slow one', () => {
+    const { see, trips } = counting(tenInARow)
+    see(FAILURE, 9)
+    see(SUCCESS, 1)
+    see(FAILURE, 9)
+    see(SLOW, 1)
+    see(FAILURE, 9)
+    expect(trips()).toBe(false)
+  })
+
+  it.each([
+    specOf({ consecutive: 10 }),
+    specOf({ consecutive: 10, windowUs: 0, windowCalls: 100 }),
+  ])('are in no row after a long idle: nine, and one much later ($windowCalls)', (spec) => {
+    const { see, pass, trips } = counting(spec)
+    see(FAILURE, 9)
+    pass(300 * SECOND)
+    see(FAILURE, 1)
+    expect(trips()).toBe(false)
+  })
+})
+
+describe('a share of the calls', () => {
+  it('means nothing below the minimum of calls', () => {
+    const { see, trips } = counting(specOf({ failureRate: 0.5, minimumCalls: 10 }))
+    see(FAILURE, 9)
+    expect(trips()).toBe(false)
+    see(SUCCESS, 1)
+    expect(trips()).toBe(true)
+  })
+
+  it.each([0.07, 0.14, 0.28, 0.29, 0.55, 0.56, 0.57, 0.58])(
+    'is reached at exactly %d of a hundred',
+    (failureRate) => {
+      const { see, trips } = counting(specOf({ failureRate, minimumCalls: 100 }))
+      const failures = Math.round(failureRate * 100)
+      see(SUCCESS, 100 - failures)
+      see(FAILURE, failures)
+      expect(trips()).toBe(true)
+    },
+  )
+
+  it('of slow calls counts those that failed as not slow', () => {
+    const { see, trips } = counting(specOf({ slowRate: 0.5 }))
+    see(FAILURE, 6)
+    see(SLOW, 4)
+    expect(trips()).toBe(false)
+    see(SLOW, 2)
+    expect(trips()).toBe(true)
+  })
+})
+
+describe('the window', () => {
+  it('of time forgets by tenths, and all of it after its length', () => {
+    const { see, pass, tally } = counting(specOf({ failureRate: 0.5 }))
+    for (let slice = 0; slice < 10; slice++) {
+      see(SUCCESS, 1)
+      pass(3 * SECOND)
+    }
+    expect(totals(tally)[0]).toBe(9)
+    pass(12 * SECOND)
+    expect(totals(tally)[0]).toBe(5)
+    pass(15 * SECOND)
+    expect(tally).toEqual(emptyTally())
+  })
+
+  it('of calls keeps the newest, in whatever portions they come', () => {
+    const { see, tally } = counting(specOf({ failureRate: 0.5, windowUs: 0, windowCalls: 10 }))
+    see(FAILURE, 8)
+    see(SUCCESS, 4)
+    expect(totals(tally)).toEqual([10, 6, 0, 0])
+    see(SLOW, 25)
+    expect(totals(tally)).toEqual([10, 0, 10, 0])
+    for (let call = 0; call < 1_000; call++) see(call % 2, 1)
+    expect(totals(tally)).toEqual([10, 5, 0, 1])
+    expect(tally.recent).toHaveLength(10)
+  })
+
+  it('is not emptied by pods that believe in another length, while a configuration spreads', () => {
+    const spec = specOf({ failureRate: 0.5, minimumCalls: 20 })
+    const { see, pass, trips, tally } = counting(spec)
+    for (let round = 0; round < 10; round++) {
+      see(FAILURE, 1, 'old')
+      see(FAILURE, 1, 'new', { ...spec, windowUs: 20 * SECOND })
+      pass(SECOND)
+    }
+    expect(trips()).toBe(true)
+    expect(tally.slices.length).toBeLessThanOrEqual(20)
+  })
+})
+
+describe('a quorum', () => {
+  const spec = specOf({ failureRate: 0.5, minimumCalls: 10, quorum: 2 })
+
+  it('keeps one sick pod of eight from tripping the fleet, however much it fails', () => {
+    const { see, trips } = counting({ ...spec, consecutive: 20 })
+    for (let pod = 1; pod < 8; pod++) see(SUCCESS, 10, `well ${pod}`)
+    see(FAILURE, 1_000, 'sick')
+    expect(trips(8)).toBe(false)
+  })
+
+  it('leaves out the pod that is worst, not the one that has the most calls', () => {
+    const { see, trips } = counting(spec)
+    see(FAILURE, 60, 'busy')
+    see(SUCCESS, 40, 'busy')
+    see(FAILURE, 39, 'well')
+    see(SUCCESS, 61, 'well')
+    see(FAILURE, 50, 'sick')
+    expect(trips(8)).toBe(false)
+    see(FAILURE, 10, 'busy')
+    expect(trips(8)).toBe(true)
+  })
+
+  it('is reached when two fail, and all others together do not outweigh one of them', () => {
+    const { see, trips } = counting(spec)
+    see(SUCCESS, 10, 'well')
+    see(FAILURE, 30, 'sick')
+    expect(trips(8)).toBe(false)
+    see(FAILURE, 10, 'sick too')
+    expect(trips(8)).toBe(true)
+  })
+
+  it('is reached when half of the pods fail, each by itself, though the rest make up for it', () => {
+    const { see, trips } = counting(spec)
+    for (let pod = 1; pod <= 4; pod++) see(SUCCESS, 1_000, `well ${pod}`)
+    for (let pod = 1; pod <= 3; pod++) see(FAILURE, 10, `sick ${pod}`)
+    expect(trips(8)).toBe(false)
+    see(FAILURE, 10, 'sick 4')
+    expect(trips(8)).toBe(true)
+  })
+
+  it('counts failures in a row without the pod that has most of them', () => {
+    const inARow = counting(specOf({ consecutive: 5, quorum: 2 }))
+    inARow.see(FAILURE, 50, 'a')
+    inARow.see(FAILURE, 4, 'b')
+    expect(inARow.trips(8)).toBe(false)
+    inARow.see(FAILURE, 1, 'c')
+    expect(inARow.trips(8)).toBe(true)
+  })
+
+  it('is never more than there are pods', () => {
+    const { see, trips } = counting({ ...spec, quorum: 3 })
+    see(FAILURE, 10, 'the only one')
+    expect(trips(2)).toBe(false)
+    expect(trips(1)).toBe(true)
+    // Nobody has said that it is alive yet.
+    expect(trips(0)).toBe(true)
+  })
+
+  it('takes no name of a pod for something else', () => {
+    const { see, trips, tally } = counting(spec)
+    for (const pod of ['constructor', '__proto__', '1']) see(FAILURE, 10, pod)
+    expect(totals(tally)).toEqual([30, 30, 0, 30])
+    expect(trips(3)).toBe(true)
+  })
+})

@@ -1,0 +1,364 @@
+import { describe, expect, it } from 'vitest'
+import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../breaker-spec.js'
+import type { BreakerCommand, BreakerReport } from '../port.js'
+import { type BreakerState, emptyBreaker } from './breaker-state.js'
+import {
+  type BreakerKept,
+  commandBreaker,
+  reportOutcomes,
+  syncBreaker,
+  takeProbes,
+} from './transitions.js'
+
+const START_US = 1_900_000_000_000_000
+const SECOND = 1_000_000
+const CLOSED = 0
+const OPEN = 1
+const HALF_OPEN = 2
+
+/** One breaker that trips at the second failure in a row, and its time. */
+function setup(own: Partial<BreakerSpec> = {}) {
+  const spec: BreakerSpec = {
+    consecutive: 2,
+    failureRate: 0,
+    slowRate: 0,
+    windowUs: 30 * SECOND,
+    windowCalls: 0,
+    minimumCalls: 1,
+    openUs: 10 * SECOND,
+    openFactor: 1,
+    maxOpenUs: 100 * SECOND,
+    probes: 3,
+    successes: 2,
+    probeLeaseUs: 5 * SECOND,
+    quorum: 1,
+    ...own,
+  }
+  const ref = { guard: 'g', lane: 'l', spec }
+  let state = emptyBreaker()
+  let nowUs = START_US
+  let life = 0
+  let told = 0
+
+  function run<R, T>(
+    transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
+    request: R,
+  ): T {
+    const { reply, lifeUs, published } = transition(state, request, nowUs)
+    life = lifeUs
+    if (published !== undefined) told++
+    return reply
+  }
+  const sync = (renew: string[] = []) => run(syncBreaker, { ...ref, renew })
+  const report = (request: Partial<BreakerReport>) =>
+    run((each, full: BreakerReport, now) => reportOutcomes(each, full, now, 1), {
+      ...ref,
+      pod: 'p',
+      sequence: 1,
+      generation: sync().generation,
+      outcomes: [],
+      probes: [],
+      ...request,
+    })
+  const fixture = {
+    sync,
+    report,
+    fail: (times: number) => report({ outcomes: [[FAILURE, times]] }),
+    probe: (...probes: string[]) => run(takeProbes, { ...ref, probes }),
+    endProbe: (probe: string, kind: number) => report({ probes: [[probe, kind]] }),
+    command: (command: BreakerCommand['command']) => run(commandBreaker, { ...ref, command }),
+    pass(us: number) {
+      nowUs += us
+    },
+    lose() {
+      state = emptyBreaker()
+    },
+    get lifeUs() {
+      return life
+    },
+    /** How often others were told something. */
+    get told() {
+      return told
+    },
+    /** Until it is half-open. */
+    breakDown() {
+      fixture.fail(2)
+      nowUs = sync().untilUs
+      return sync()
+    },
+  }
+  return fixture
+}
+
+describe('an open breaker', () => {
+  it('is half-open when its time is over, not a microsecond earlier, and tells others', () => {
+    const { fail, pass, sync, ...rest } = setup()
+    expect(fail(2)).toMatchObject({ kind: OPEN, untilUs: START_US + 10 * SECOND, consecutive: 2 })
+    pass(10 * SECOND - 1)
+    expect(sync().kind).toBe(OPEN)
+    pass(1)
+    expect(sync().kind).toBe(HALF_OPEN)
+    expect(rest.probe('a').granted).toBe(1)
+  })
+
+  it('tells others of each transition once, and of nothing else', () => {
+    const breaker = setup()
+    breaker.fail(1)
+    expect(breaker.told).toBe(0)
+    breaker.fail(1)
+    expect(breaker.told).toBe(1)
+    breaker.sync()
+    breaker.pass(10 * SECOND)
+    breaker.probe('a')
+    expect(breaker.told).toBe(2)
+    breaker.sync(['a'])
+    breaker.endProbe('a', SUCCESS)
+    expect(breaker.told).toBe(2)
+  })
+
+  it('hears nothing of calls that ended late', () => {
+    const { report, fail, sync } = setup()
+    const { generation } = sync()
+    const before = fail(2)
+    expect(report({ generation, outcomes: [[FAILURE, 9]] })).toEqual(before)
+  })
+})
+
+describe('a half-open breaker', () => {
+  it('gives out as many places as there are probes, whoever asks', () => {
+    const breaker = setup()
+    breaker.breakDown()
+    expect(breaker.probe('a', 'b').granted).toBe(2)
+    expect(breaker.probe('c', 'd').granted).toBe(1)
+    expect(breaker.probe('e').granted).toBe(0)
+    expect(breaker.sync().probes).toBe(3)
+  })
+
+  it('closes after so many successes, and begins to count from nothing', () => {
+    const breaker = setup()
+    breaker.breakDown()
+    breaker.probe('a', 'b')
+    expect(breaker.endProbe('a', SUCCESS)).toMatchObject({ kind: HALF_OPEN, successes: 1 })
+    expect(breaker.endProbe('b', SUCCESS)).toMatchObject({ kind: CLOSED, calls: 0, consecutive: 0 })
+    expect(breaker.fail(1).kind).toBe(CLOSED)
+  })
+
+  it('opens again at one failure, and what other probes say later changes nothing', () => {
+    const breaker = setup({ successes: 1 })
+    breaker.breakDown()
+    breaker.probe('a', 'b')
+    const opened = breaker.endProbe('a', FAILURE)
+    expect(opened).toMatchObject({ kind: OPEN, openings: 1, probes: 0 })
+    expect(breaker.endProbe('b', SUCCESS)).toEqual(opened)
+  })
+
+  it('takes a slow probe for a failure only where slowness counts', () => {
+    for (const [slowRate, kind] of [
+      [0.5, OPEN],
+      [0, CLOSED],
+    ] as const) {
+      const breaker = setup({ slowRate, successes: 1 })
+      breaker.breakDown()
+      breaker.probe('a')
+      expect(breaker.endProbe('a', SLOW).kind).toBe(kind)
+    }
+  })
+
+  it('gets the place back from a probe that says nothing, and counts nothing', () => {
+    const breaker = setup({ probes: 1, successes: 1 })
+    breaker.breakDown()
+    breaker.probe('a')
+    expect(breaker.endProbe('a', NOTHING)).toMatchObject({
+      kind: HALF_OPEN,
+      probes: 0,
+      successes: 0,
+    })
+    expect(breaker.probe('b').granted).toBe(1)
+    expect(breaker.endProbe('a', FAILURE).kind).toBe(HALF_OPEN)
+  })
+
+  it('gets the place back from a pod that died with it, and does not hear of it again', () => {
+    const breaker = setup({ probes: 1 })
+    breaker.breakDown()
+    breaker.probe('a')
+    breaker.pass(4 * SECOND)
+    expect(breaker.sync(['a']).probes).toBe(1)
+    breaker.pass(5 * SECOND - 1)
+    expect(breaker.probe('b').granted).toBe(0)
+    breaker.pass(1)
+    expect(breaker.probe('b').granted).toBe(1)
+    expect(breaker.endProbe('a', FAILURE).kind).toBe(HALF_OPEN)
+  })
+
+  it('cannot be renewed a place that is not there', () => {
+    const breaker = setup()
+    breaker.breakDown()
+    expect(breaker.sync(['never given']).probes).toBe(0)
+  })
+})
+
+describe('a generation', () => {
+  it('makes a late failure from before the outage mean nothing after it', () => {
+    const breaker = setup({ successes: 1 })
+    const { generation } = breaker.sync()
+    breaker.breakDown()
+    breaker.probe('a')
+    const closed = breaker.endProbe('a', SUCCESS)
+    expect(breaker.report({ generation, outcomes: [[FAILURE, 9]] })).toEqual(closed)
+  })
+
+  it('ends with the outcome that trips: what comes after it in a report belongs to the past', () => {
+    const view = setup().report({
+      outcomes: [
+        [FAILURE, 2],
+        [SUCCESS, 5],
+      ],
+    })
+    expect(view).toMatchObject({ kind: OPEN, calls: 2 })
+  })
+
+  it('that pods know is taken up by a state that was lost', () => {
+    const breaker = setup({ successes: 1 })
+    breaker.breakDown()
+    breaker.probe('a')
+    const { generation } = breaker.endProbe('a', SUCCESS)
+    breaker.lose()
+    breaker.report({ generation, outcomes: [[FAILURE, 1]] })
+    expect(breaker.sync()).toMatchObject({ generation, calls: 1 })
+    // And not given up for an earlier one.
+    breaker.report({ generation: generation - 1, outcomes: [[FAILURE, 1]] })
+    expect(breaker.sync()).toMatchObject({ generation, calls: 1 })
+  })
+
+  it('is still known when calls end that began before the outage, however short the window', () => {
+    const breaker = setup({ windowUs: SECOND, successes: 1 })
+    breaker.breakDown()
+    breaker.probe('a')
+    breaker.endProbe('a', SUCCESS)
+    expect(breaker.lifeUs).toBeGreaterThan(300 * SECOND)
+  })
+
+  it('and the version grow even if the clock is set back', () => {
+    const breaker = setup()
+    const opened = breaker.fail(2)
+    breaker.pass(-3_600 * SECOND)
+    const again = breaker.command({ kind: 'reset' })
+    expect(again.generation).toBeGreaterThan(opened.generation)
+    expect(again.version).toBeGreaterThan(opened.version)
+  })
+})
+
+describe('open time', () => {
+  it('grows each time probes fail, up to the longest, and is short again after closing', () => {
+    const breaker = setup({ openFactor: 1.5, maxOpenUs: 30 * SECOND, successes: 1 })
+    const opened = []
+    let view = breaker.fail(2)
+    for (let round = 0; round < 6; round++) {
+      opened.push((view.untilUs - view.nowUs) / SECOND)
+      breaker.pass(view.untilUs - view.nowUs)
+      breaker.probe(`p${round}`)
+      view = breaker.endProbe(`p${round}`, FAILURE)
+    }
+    expect(opened).toEqual([10, 15, 22.5, 30, 30, 30])
+    breaker.pass(30 * SECOND)
+    breaker.probe('well')
+    expect(breaker.endProbe('well', SUCCESS)).toMatchObject({ kind: CLOSED, openings: 0 })
+    view = breaker.fail(2)
+    expect(view.untilUs - view.nowUs).toBe(10 * SECOND)
+  })
+
+  it('is not made shorter by whoever trips an open breaker by hand', () => {
+    const breaker = setup({ openFactor: 3 })
+    breaker.breakDown()
+    breaker.probe('a')
+    const { untilUs } = breaker.endProbe('a', FAILURE)
+    breaker.pass(SECOND)
+    expect(breaker.command({ kind: 'trip' })).toMatchObject({
+      kind: OPEN,
+      openings: 1,
+      untilUs: untilUs + SECOND,
+    })
+  })
+
+  it('stays as long as it was when the clock is set back, and so do leases and isolations', () => {
+    const breaker = setup()
+    breaker.fail(2)
+    breaker.command({ kind: 'isolate', holder: 'me', forUs: 20 * SECOND })
+    breaker.pass(4 * SECOND - 3_600 * SECOND)
+    const { nowUs, untilUs, isolatedUntilUs, closedAtUs } = breaker.sync()
+    // The four seconds were lost with the clock.
+    expect(untilUs - nowUs).toBe(10 * SECOND)
+    expect(isolatedUntilUs - nowUs).toBe(20 * SECOND)
+    expect(closedAtUs).toBe(0)
+  })
+
+  it('passes while the clock is a little off, as soon as it has caught up', () => {
+    const breaker = setup()
+    const { nowUs } = breaker.fail(2)
+    breaker.pass(-4 * SECOND)
+    expect(breaker.sync()).toMatchObject({ kind: OPEN, nowUs })
+    breaker.pass(14 * SECOND)
+    expect(breaker.sync().kind).toBe(HALF_OPEN)
+  })
+})
+
+describe('by hand', () => {
+  it('isolation lasts until the last holder has gone, and lets no probe through', () => {
+    const breaker = setup()
+    breaker.breakDown()
+    breaker.command({ kind: 'isolate', holder: 'constructor', forUs: 20 * SECOND })
+    breaker.command({ kind: 'isolate', holder: 'b', forUs: 5 * SECOND })
+    expect(breaker.command({ kind: 'release', holder: 'constructor' }).isolatedUntilUs).toBe(
+      breaker.sync().nowUs + 5 * SECOND,
+    )
+    expect(breaker.probe('p').granted).toBe(0)
+    const { told } = breaker
+    breaker.pass(5 * SECOND)
+    expect(breaker.sync().isolatedUntilUs).toBe(0)
+    expect(breaker.told).toBe(told + 1)
+    expect(breaker.probe('p').granted).toBe(1)
+  })
+
+  it('releasing without a name releases all', () => {
+    const breaker = setup()
+    breaker.command({ kind: 'isolate', holder: 'a', forUs: SECOND })
+    breaker.command({ kind: 'isolate', holder: 'b', forUs: SECOND })
+    expect(breaker.command({ kind: 'release' }).isolatedUntilUs).toBe(0)
+  })
+
+  it('a reset closes at once, without having to be let in by and by', () => {
+    const breaker = setup({ successes: 1 })
+    breaker.breakDown()
+    breaker.probe('a')
+    breaker.endProbe('a', SUCCESS)
+    breaker.fail(2)
+    expect(breaker.command({ kind: 'reset' })).toMatchObject({
+      kind: CLOSED,
+      closedAtUs: 0,
+      openings: 0,
+      calls: 0,
+    })
+  })
+
+  it('an isolated breaker is kept until it is not', () => {
+    const breaker = setup()
+    breaker.command({ kind: 'isolate', holder: 'a', forUs: 3_600 * SECOND })
+    expect(breaker.lifeUs).toBeGreaterThan(3_600 * SECOND)
+  })
+})
+
+describe('if all pods vanish', () => {
+  it('a breaker is forgotten within five minutes, or twice its open time', () => {
+    for (const openUs of [SECOND, 60 * SECOND, 200 * SECOND, 1_000 * SECOND]) {
+      const breaker = setup({ openUs, maxOpenUs: openUs })
+      const most = Math.max(300 * SECOND, 2 * openUs) + SECOND
+      breaker.fail(2)
+      expect(breaker.lifeUs).toBeLessThanOrEqual(most)
+      // But not before anybody could have probed it.
+      expect(breaker.lifeUs).toBeGreaterThan(openUs + 30 * SECOND)
+      breaker.pass(openUs)
+      breaker.sync()
+      expect(breaker.lifeUs).toBeLessThanOrEqual(most)
+    }
+  })
+})

@@ -1,0 +1,60 @@
+/** Breakers in one process: the transitions on a map; who watches hears of a change at once. */
+import { type BreakerState, emptyBreaker } from '../breaker/breaker-state.js'
+import {
+  type BreakerKept,
+  commandBreaker,
+  reportOutcomes,
+  syncBreaker,
+  takeProbes,
+} from '../breaker/transitions.js'
+import type { BreakerRef, BreakerStore, BreakerWatcher } from '../port.js'
+import { ExpiringMap } from './expiring-map.js'
+
+/** As long as the longest window: after that nobody sends a report again. */
+const SEQUENCE_LIFE_US = 300_000_000
+
+/** `live` says how many pods of a guard there are. */
+export function createMemoryBreakers(
+  nowUs: () => number,
+  live: (guard: string) => number,
+): BreakerStore {
+  const states = new ExpiringMap<BreakerState>()
+  const sequences = new ExpiringMap<number>()
+  const watchers = new Set<BreakerWatcher>()
+
+  function change<R extends BreakerRef, T>(
+    request: R,
+    transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
+  ): T {
+    const now = nowUs()
+    const { guard, lane } = request
+    const key = `${guard}\0${lane}`
+    const state = states.get(key, now) ?? emptyBreaker()
+    const { reply, lifeUs, published } = transition(state, request, now)
+    states.set(key, state, now, now + lifeUs)
+    if (published !== undefined) for (const each of watchers) each.onView(guard, lane, published)
+    return reply
+  }
+
+  return {
+    report(request) {
+      const now = nowUs()
+      const key = `${request.guard}\0${request.lane}\0${request.pod}`
+      if ((sequences.get(key, now) ?? 0) >= request.sequence) {
+        return change({ ...request, renew: [] }, syncBreaker)
+      }
+      sequences.set(key, request.sequence, now, now + SEQUENCE_LIFE_US)
+      const pods = request.spec.quorum > 1 ? live(request.guard) : 1
+      return change(request, (state, report, at) => reportOutcomes(state, report, at, pods))
+    },
+    probe: (request) => change(request, takeProbes),
+    sync: (requests) => requests.map((request) => change(request, syncBreaker)),
+    command: (request) => change(request, commandBreaker),
+    watch(watcher) {
+      watchers.add(watcher)
+      return () => {
+        watchers.delete(watcher)
+      }
+    },
+  }
+}

@@ -1,0 +1,55 @@
+/** Which pods are alive, as far as one process can tell. Twins: `redis/lua/*-pod*.lua`. */
+import type { PodStore } from '../port.js'
+
+interface Pod {
+  untilUs: number
+  atUs: number
+  snapshot: string
+}
+
+export interface MemoryPods extends PodStore {
+  /** How many pods of a group are alive. */
+  live(group: string): number
+}
+
+/** Nobody can have said this: the clock was set back since. */
+const FAR_AHEAD_US = 60_000_000
+
+export function createMemoryPods(nowUs: () => number): MemoryPods {
+  const groups = new Map<string, Map<string, Pod>>()
+
+  /** Those of a group that have not gone silent. */
+  function alive(group: string): [string, Pod][] {
+    const now = nowUs()
+    return [...(groups.get(group) ?? [])].filter(([, { untilUs }]) => untilUs > now)
+  }
+
+  return {
+    live: (group) => alive(group).length,
+    beat({ group, pod, lifeUs, snapshot }) {
+      const pods = groups.get(group) ?? new Map<string, Pod>()
+      groups.set(group, pods)
+      const now = nowUs()
+      const latestUs = now + 2 * lifeUs + FAR_AHEAD_US
+      for (const [name, { untilUs }] of pods) {
+        if (untilUs <= now || untilUs > latestUs) pods.delete(name)
+      }
+      pods.set(pod, { untilUs: now + lifeUs, atUs: now, snapshot })
+      return pods.size
+    },
+    leave({ group, pod }) {
+      const pods = groups.get(group)
+      pods?.delete(pod)
+      if (pods?.size === 0) groups.delete(group)
+    },
+    list({ group }) {
+      const now = nowUs()
+      const records = alive(group).map(([pod, { snapshot, atUs }]) => ({
+        pod,
+        snapshot,
+        ageUs: Math.max(0, now - atUs),
+      }))
+      return records.sort((one, other) => (one.pod < other.pod ? -1 : 1))
+    },
+  }
+}

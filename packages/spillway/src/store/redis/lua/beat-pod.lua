@@ -1,0 +1,29 @@
+-- Notes that a pod is alive and what it says of itself, and forgets those that have gone silent. Twin
+-- of store/memory/memory-pods.ts.
+-- KEYS: the group's pods, by when they are gone; what they say
+-- ARGV: time (see include/server-time), pod, life us, snapshot
+-- reply: pods alive
+-- expiry: a second after the last pod is gone
+local FAR_AHEAD_US = 60000000
+local MARGIN_MS = 1000
+--- @include server-time
+local now = server_us()
+local pod = ARGV[2]
+local life = tonumber(ARGV[3])
+local function forget(from, to)
+  local gone = redis.call('ZRANGEBYSCORE', KEYS[1], from, to)
+  for index = 1, #gone do
+    redis.call('ZREM', KEYS[1], gone[index])
+    redis.call('HDEL', KEYS[2], gone[index])
+  end
+end
+forget('-inf', string.format('%.0f', now))
+-- Nobody can have said this: the clock was set back since.
+forget(string.format('(%.0f', now + 2 * life + FAR_AHEAD_US), '+inf')
+redis.call('ZADD', KEYS[1], string.format('%.0f', now + life), pod)
+redis.call('HSET', KEYS[2], pod, string.format('%.0f ', now) .. ARGV[4])
+local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + MARGIN_MS
+redis.call('PEXPIRE', KEYS[1], life_ms)
+redis.call('PEXPIRE', KEYS[2], life_ms)
+return redis.call('ZCARD', KEYS[1])

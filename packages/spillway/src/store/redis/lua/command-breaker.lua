@@ -1,0 +1,27 @@
+-- What somebody wants of a breaker by hand.
+-- KEYS: breaker
+-- ARGV: see include/breaker-state; command: isolate, release, trip or reset; holder (absent: all of
+--       them); for_us
+-- reply: view
+-- expiry: see include/breaker-state; an isolated one at least until it is not
+--- @include breaker-tally
+--- @include breaker-state
+local spec = input.spec
+local state = read_breaker(KEYS[1])
+local before = state.v
+local now = present(state, spec)
+local command = input.command
+if command == 'isolate' then
+  state.holds[input.holder] = now + input.for_us
+  show(state, now)
+elseif command == 'release' then
+  if input.holder then state.holds[input.holder] = nil else state.holds = {} end
+  show(state, now)
+elseif command == 'trip' then
+  open(state, spec, now)
+elseif command == 'reset' then
+  state.o = 0
+  state.c = 0
+  move(state, CLOSED, now)
+end
+return keep(KEYS[1], input.name, state, spec, now, before)

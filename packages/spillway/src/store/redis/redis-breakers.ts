@@ -1,0 +1,171 @@
+/** The breaker operations as scripts, and what the scripts publish as calls of watchers. */
+import type { BreakerSpec } from '../breaker-spec.js'
+import { escaped, type Keys, unescaped } from '../keys.js'
+import type { BreakerRef, BreakerStore, BreakerView, BreakerWatcher, SyncRequest } from '../port.js'
+import type { ScriptRunner } from './runner.js'
+import { SCRIPTS } from './scripts.gen.js'
+import type { Subscribe, Subscription } from './subscription.js'
+
+export interface RedisBreakers extends BreakerStore {
+  close(): void
+}
+
+/** `time` replaces the server's, for tests that feed twins the same history. */
+export function createRedisBreakers(
+  runner: ScriptRunner,
+  keys: Keys,
+  subscribe: Subscribe,
+  time: () => string = () => '',
+): RedisBreakers {
+  const watchers = createWatchers(keys.breakers, subscribe)
+  const keyOf = ({ guard, lane }: BreakerRef) => keys.breaker(guard, lane)
+  const args = (own: object) => [time(), JSON.stringify({ channel: keys.breakers, ...own })]
+  const one = (request: BreakerRef, own: object) =>
+    args({ spec: writeSpec(request.spec), name: nameOf(request), ...own })
+
+  async function syncGuard(requests: readonly SyncRequest[]): Promise<BreakerView[]> {
+    const breakers = requests.map((each) => [writeSpec(each.spec), nameOf(each), each.renew])
+    const reply = await runner.run(SCRIPTS.syncBreakers, requests.map(keyOf), args({ breakers }))
+    return (reply as number[][]).map(readView)
+  }
+
+  return {
+    async report(request) {
+      const { guard, lane, pod, sequence, generation, outcomes, probes } = request
+      const own = { pod, sequence, generation, outcomes, probes }
+      const scriptKeys = [keyOf(request), keys.outcomes(guard, lane, pod), keys.pods(guard)]
+      const reply = await runner.run(SCRIPTS.reportOutcomes, scriptKeys, one(request, own))
+      return readView(reply as number[])
+    },
+    async probe(request) {
+      const own = { probes: request.probes }
+      const reply = await runner.run(SCRIPTS.takeProbes, [keyOf(request)], one(request, own))
+      const [granted, ...view] = reply as [number, ...number[]]
+      return { granted, view: readView(view) }
+    },
+    async sync(requests) {
+      const views: BreakerView[] = []
+      const trips = Array.from(byGuard(requests), async (indexes) => {
+        const answers = await syncGuard(indexes.map((index) => requests[index] as SyncRequest))
+        for (const [at, index] of indexes.entries()) views[index] = answers[at] as BreakerView
+      })
+      await Promise.all(trips)
+      return views
+    },
+    async command(request) {
+      const { kind: command, ...rest } = { holder: undefined, forUs: 0, ...request.command }
+      const own = { command, holder: rest.holder, for_us: rest.forUs }
+      const reply = await runner.run(SCRIPTS.commandBreaker, [keyOf(request)], one(request, own))
+      return readView(reply as number[])
+    },
+    watch: watchers.add,
+    close: watchers.close,
+  }
+}
+
+/** All watchers share one subscription, which is there while there are any. */
+function createWatchers(channel: string, subscribe: Subscribe) {
+  const watchers = new Set<BreakerWatcher>()
+  let subscription: Subscription | undefined
+  let closed = false
+
+  function hear(text: string): void {
+    const told = readPublished(text)
+    if (told === undefined) return
+    for (const each of watchers) each.onView(told.guard, told.lane, told.view)
+  }
+  function leave(): void {
+    subscription?.close()
+    subscription = undefined
+  }
+  return {
+    add(watcher: BreakerWatcher): () => void {
+      if (closed) return () => {}
+      watchers.add(watcher)
+      subscription ??= subscribe(channel, {
+        onMessage: hear,
+        onSubscribed() {
+          for (const each of watchers) each.onGap()
+        },
+      })
+      return () => {
+        watchers.delete(watcher)
+        if (watchers.size === 0) leave()
+      }
+    },
+    close(): void {
+      closed = true
+      watchers.clear()
+      leave()
+    },
+  }
+}
+
+/** One script touches one slot, so guards go separately. */
+function byGuard(requests: readonly SyncRequest[]): Iterable<number[]> {
+  const guards = new Map<string, number[]>()
+  for (const [index, { guard }] of requests.entries()) {
+    const indexes = guards.get(guard)
+    if (indexes === undefined) guards.set(guard, [index])
+    else indexes.push(index)
+  }
+  return guards.values()
+}
+
+function nameOf({ guard, lane }: BreakerRef): string {
+  return `${escaped(guard)} ${escaped(lane)}`
+}
+
+/** In the order in which `breaker-tally.lua` names them. */
+function writeSpec(spec: BreakerSpec): number[] {
+  return [
+    spec.consecutive,
+    spec.failureRate,
+    spec.slowRate,
+    spec.windowUs,
+    spec.windowCalls,
+    spec.minimumCalls,
+    spec.openUs,
+    spec.openFactor,
+    spec.maxOpenUs,
+    spec.probes,
+    spec.successes,
+    spec.probeLeaseUs,
+    spec.quorum,
+  ]
+}
+
+/** In the order in which `breaker-state.lua` writes them. */
+const VIEW_FIELDS = [
+  'nowUs',
+  'version',
+  'generation',
+  'kind',
+  'untilUs',
+  'closedAtUs',
+  'openings',
+  'probes',
+  'successes',
+  'isolatedUntilUs',
+  'calls',
+  'failures',
+  'slow',
+  'consecutive',
+] as const satisfies readonly (keyof BreakerView)[]
+
+function readView(numbers: readonly number[]): BreakerView {
+  const fields = VIEW_FIELDS.map((field, index) => [field, numbers[index]])
+  return Object.fromEntries(fields) as BreakerView
+}
+
+/** Nothing, if somebody else writes to our channel. */
+export function readPublished(
+  text: string,
+): { guard: string; lane: string; view: BreakerView } | undefined {
+  const [guard = '', lane = '', ...words] = text.split(' ')
+  const numbers = words.map(Number)
+  const isView = numbers.length === VIEW_FIELDS.length && numbers.every(Number.isSafeInteger)
+  return isView
+    ? { guard: unescaped(guard), lane: unescaped(lane), view: readView(numbers) }
+    : undefined
+}

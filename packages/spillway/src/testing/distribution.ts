@@ -1,0 +1,22 @@
+import { type Check, type Duration, duration, either, func } from '../core/options.js'
+import type { Random } from '../core/random.js'
+
+/** How long something takes: always as long, or drawn anew each time, in milliseconds. */
+export type Distribution = Duration | ((random: Random) => number)
+
+type Drawn = number | ((random: Random) => number)
+
+export const readDistribution: Check<Drawn> = either(
+  duration({ min: 0 }),
+  func<(random: Random) => number>(),
+)
+
+/** A function that draws from it. */
+export function drawing(distribution: Drawn, random: Random): () => number {
+  if (typeof distribution === 'number') return () => distribution
+  return () => {
+    const ms = distribution(random)
+    if (!(ms >= 0)) throw new RangeError(`a distribution gave ${ms}: time cannot pass by that`)
+    return ms
+  }
+}

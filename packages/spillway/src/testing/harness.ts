@@ -1,0 +1,207 @@
+/**
+ * A fleet in one process, on one virtual clock: pods with a clock, a chance and a connection of
+ * their own each, and one store behind all of them. The same seed gives the same history, event by
+ * event. For property tests and simulations of what happens between pods.
+ */
+import type { Clock } from '../core/clock.js'
+import {
+  arrayOf,
+  either,
+  func,
+  integer,
+  number,
+  object,
+  optional,
+  text,
+  validate,
+} from '../core/options.js'
+import { createRandom, type Random } from '../core/random.js'
+import { memoryStore } from '../store/memory/memory-store.js'
+import type { Store } from '../store/port.js'
+import { createFaultyStore, type FaultyStore, type FaultyStoreOptions } from './faulty-store.js'
+import { PodClock } from './pod-clock.js'
+import { createVirtualClock, type VirtualClock, type VirtualClockOptions } from './virtual-clock.js'
+
+export interface PodOptions {
+  /** Default: `pod-1`, `pod-2`, … */
+  name?: string
+  /** So far its time of day is ahead; negative: behind. Default: 0. */
+  skewMs?: number
+  /** So much too fast its clock runs, in millionths; negative: too slow. Default: 0. */
+  driftPpm?: number
+}
+
+/** What a pod is made with. */
+export interface PodTools {
+  readonly name: string
+  /** Begins at zero when the pod does, and stops when it is killed. */
+  readonly clock: Clock
+  /** Its connection to the store of the fleet. */
+  readonly store: FaultyStore
+  readonly random: Random
+  /** Aborted when the pod is killed: give it to what would outlive the pod, such as vendor calls. */
+  readonly signal: AbortSignal
+}
+
+export interface HarnessPod<T> extends PodTools {
+  /** What `create` made. Of a pod that was killed nothing is left: reading it throws. */
+  readonly value: T
+  readonly alive: boolean
+}
+
+export interface HarnessOptions<T> {
+  /** How many, or which. */
+  pods: number | readonly PodOptions[]
+  /** Any integer. */
+  seed: number
+  /** Makes what runs in a pod: a limiter, a guard, a whole service. */
+  create: (pod: PodTools) => T
+  /** Latency and timeout of every pod's connection. */
+  connection?: Pick<FaultyStoreOptions, 'latencyMs' | 'commandTimeoutMs'>
+  /** Makes the store behind the connections. Default: a memory store. */
+  createStore?: (clock: Clock) => Store
+  clock?: VirtualClockOptions
+}
+
+export interface Harness<T> {
+  readonly clock: VirtualClock
+  /** For the test itself: its draws change nobody else's. */
+  readonly random: Random
+  /** The store behind the connections, for looking into it without a trip. */
+  readonly store: Store
+  /** In the order they started; those that were killed stay in the list. */
+  readonly pods: readonly HarnessPod<T>[]
+  /** Lets so much virtual time pass. */
+  run(ms: number): Promise<void>
+  /** Lets time pass until the promise has settled, and answers with what it settled with. */
+  settle<P>(promise: PromiseLike<P>): Promise<P>
+  /** Another pod joins. */
+  start(options?: PodOptions): HarnessPod<T>
+  /**
+   * A pod dies without a word: its timers never fire, its promises never settle; commands that it
+   * had sent still run. Answers of a vendor would still reach its code, see `signal`.
+   */
+  kill(index: number): void
+  /** The store of the fleet loses everything, and every connection breaks. */
+  restartStore(): void
+}
+
+const podFields = {
+  name: optional(text()),
+  skewMs: optional(number({ min: -Number.MAX_VALUE }), 0),
+  driftPpm: optional(number({ min: -500_000 }), 0),
+}
+const readPod = object(podFields)
+
+const readConnection = (value: unknown) => value as FaultyStoreOptions | undefined
+const readClock = (value: unknown) => value as VirtualClockOptions | undefined
+
+const readOptions = object({
+  pods: either(integer({ min: 0 }), arrayOf(readPod)),
+  seed: integer({ min: -Number.MAX_VALUE }),
+  create: func<(pod: PodTools) => unknown>(),
+  connection: readConnection,
+  createStore: optional(func<(clock: Clock) => Store>(), (clock: Clock) => memoryStore({ clock })),
+  clock: readClock,
+})
+
+export function createHarness<T>(options: HarnessOptions<T>): Harness<T> {
+  return new VirtualFleet<T>(validate('harness', options, readOptions))
+}
+
+class Pod<T> implements HarnessPod<T> {
+  readonly name: string
+  readonly clock: PodClock
+  readonly store: FaultyStore
+  readonly random: Random
+  readonly #controller = new AbortController()
+  #made: { value: T } | undefined
+
+  constructor(
+    tools: Pick<Pod<T>, 'name' | 'clock' | 'store' | 'random'>,
+    create: (pod: PodTools) => unknown,
+  ) {
+    this.name = tools.name
+    this.clock = tools.clock
+    this.store = tools.store
+    this.random = tools.random
+    this.#made = { value: create(this) as T }
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  get alive(): boolean {
+    return this.#made !== undefined
+  }
+
+  get value(): T {
+    if (this.#made === undefined) throw new Error(`${this.name} was killed`)
+    return this.#made.value
+  }
+
+  kill(): void {
+    this.#made = undefined
+    this.store.sever()
+    this.clock.stop()
+    this.#controller.abort(new Error(`${this.name} was killed`))
+  }
+}
+
+class VirtualFleet<T> implements Harness<T> {
+  readonly clock: VirtualClock
+  readonly random: Random
+  readonly pods: Pod<T>[] = []
+  store: Store
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #seeds: Random
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    this.#options = options
+    this.#seeds = createRandom(options.seed)
+    this.clock = createVirtualClock(options.clock)
+    this.random = this.#fork()
+    this.store = options.createStore(this.clock)
+    const { pods } = options
+    const each = typeof pods === 'number' ? Array.from({ length: pods }, () => ({})) : pods
+    for (const pod of each) this.start(pod)
+  }
+
+  run(ms: number): Promise<void> {
+    return this.clock.advance(ms)
+  }
+
+  settle<P>(promise: PromiseLike<P>): Promise<P> {
+    return this.clock.until(promise)
+  }
+
+  start(options: PodOptions = {}): HarnessPod<T> {
+    const { name = `pod-${this.pods.length + 1}`, ...time } = validate('pod', options, readPod)
+    const store = createFaultyStore(() => this.store, {
+      ...this.#options.connection,
+      clock: this.clock,
+      random: this.#fork(),
+    })
+    const clock = new PodClock(this.clock, time)
+    const pod = new Pod<T>({ name, clock, store, random: this.#fork() }, this.#options.create)
+    this.pods.push(pod)
+    return pod
+  }
+
+  kill(index: number): void {
+    const pod = this.pods[index]
+    if (pod === undefined) throw new RangeError(`kill: there is no pod ${index}`)
+    pod.kill()
+  }
+
+  restartStore(): void {
+    this.store = this.#options.createStore(this.clock)
+    for (const { store, alive } of this.pods) if (alive) store.restartEmpty()
+  }
+
+  /** A stream of chance of its own: whoever draws more than before changes nobody else's luck. */
+  #fork(): Random {
+    return createRandom(Math.floor(this.#seeds() * 2 ** 32))
+  }
+}

@@ -1,0 +1,28 @@
+/** What a vendor's client gives its caller: small, because there may be millions of them. */
+import { limitStack } from '../core/errors.js'
+
+/** As much of a `Response` as is looked at. */
+export interface VendorAnswer {
+  readonly status: number
+  readonly ok: boolean
+  readonly headers: { get(name: string): string | null }
+}
+
+/** What `answers: 'throw'` throws. */
+export interface VendorError extends Error {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export function answerOf(status: number, headers: Record<string, string>): VendorAnswer {
+  const get = (name: string) => headers[name.toLowerCase()] ?? null
+  return { status, ok: status < 400, headers: { get } }
+}
+
+export function errorOf(status: number, headers: Record<string, string>): VendorError {
+  // Made by the thousand, and nobody asks where.
+  const limit = limitStack(0)
+  const error = new Error(`the vendor answered ${status}`)
+  limitStack(limit)
+  return Object.assign(error, { status, headers })
+}

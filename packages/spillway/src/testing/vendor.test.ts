@@ -1,0 +1,282 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isResponse, judge } from '../core/outcome.js'
+import { createRandom } from '../core/random.js'
+import { ArrivalLog } from './arrival-log.js'
+import { createVendor, type VendorCallOptions, type VendorOptions } from './vendor.js'
+import { createVirtualClock } from './virtual-clock.js'
+
+function setup(options: Partial<VendorOptions> = {}) {
+  const clock = createVirtualClock()
+  const vendor = createVendor({ clock, random: createRandom(1), serviceMs: 100, ...options })
+  const ends: string[] = []
+  /** Notes how it ended and when. */
+  const call = (name: string, callOptions?: VendorCallOptions) => {
+    vendor.call(callOptions).then(
+      ({ status }) => ends.push(`${name}: ${status} at ${clock.now()}`),
+      (error) => ends.push(`${name}: ${error.status ?? error.message} at ${clock.now()}`),
+    )
+  }
+  return { clock, vendor, call, ends }
+}
+
+describe('a vendor', () => {
+  it('answers after its service time with what counts as a success', async () => {
+    const { clock, vendor } = setup()
+    const answer = await clock.until(vendor.call())
+    expect(clock.now()).toBe(100)
+    expect(isResponse(answer)).toBe(true)
+    expect(judge({ value: answer }).outcome).toBe('success')
+    expect(vendor.calls).toEqual({ succeeded: 1, failed: 0, throttled: 0, aborted: 0 })
+  })
+
+  it('draws its times from a distribution, and is reached after the way to it', async () => {
+    const { clock, vendor, call, ends } = setup({
+      serviceMs: (random) => (random() < 2 ? 7 : 0),
+      travelMs: 5,
+    })
+    call('a')
+    await clock.advance(20)
+    expect(ends).toEqual(['a: 200 at 12'])
+    expect([...vendor.arrivals]).toEqual([5])
+  })
+
+  it('refuses a distribution that turns time back', async () => {
+    const { vendor } = setup({ serviceMs: () => -1 })
+    await expect(vendor.call()).rejects.toThrow('a distribution gave -1')
+  })
+
+  it('fails the share it was told to', async () => {
+    const { clock, vendor } = setup({ failureRate: 0.3 })
+    await clock.until(Promise.all(Array.from({ length: 1_000 }, () => vendor.call())))
+    expect(vendor.calls.failed / 1_000).toBeCloseTo(0.3, 1)
+    expect(vendor.calls.failed + vendor.calls.succeeded).toBe(1_000)
+  })
+
+  it('fails everything while told to, also what is being worked on', async () => {
+    const { clock, vendor, call, ends } = setup()
+    call('before')
+    await clock.advance(50)
+    vendor.failAll()
+    call('during')
+    await clock.advance(100)
+    vendor.recover()
+    call('after')
+    await clock.advance(100)
+    expect(ends).toEqual(['before: 503 at 100', 'during: 503 at 150', 'after: 200 at 250'])
+  })
+
+  it('throws what SDKs throw, if asked to, and it is judged the same', async () => {
+    const { clock, vendor } = setup({ answers: 'throw' })
+    vendor.failAll()
+    const failed = await clock.until(vendor.call().catch((error: unknown) => error))
+    expect(judge({ error: failed }).outcome).toBe('failure')
+    vendor.throttle(2_000)
+    const refused = await clock.until(vendor.call().catch((error: unknown) => error))
+    expect(judge({ error: refused })).toMatchObject({ outcome: 'throttled', retryAfterMs: 2_000 })
+    vendor.recover()
+    expect(await clock.until(vendor.call())).toMatchObject({ status: 200, ok: true })
+  })
+})
+
+describe('capacity', () => {
+  it('lets calls beyond it wait in line', async () => {
+    const { clock, vendor, call, ends } = setup({ capacity: 2 })
+    for (const name of ['a', 'b', 'c', 'd', 'e']) call(name)
+    expect([vendor.atOnce, vendor.waiting]).toEqual([5, 3])
+    await clock.drain()
+    expect(ends).toEqual([
+      'a: 200 at 100',
+      'b: 200 at 100',
+      'c: 200 at 200',
+      'd: 200 at 200',
+      'e: 200 at 300',
+    ])
+    expect([vendor.atOnce, vendor.mostAtOnce]).toEqual([0, 5])
+  })
+
+  it('or makes all of them slower, by as much as they are too many', async () => {
+    const { clock, call, ends } = setup({ capacity: 1, beyondCapacity: 'slow' })
+    call('a')
+    await clock.advance(50)
+    call('b')
+    await clock.drain()
+    // 50 ms alone, then half speed for two: a is done after 100 more, b has half of its work left.
+    expect(ends).toEqual(['a: 200 at 150', 'b: 200 at 200'])
+  })
+
+  it('of either kind does the same work in the same time', async () => {
+    const plan = fc.array(
+      fc.record({ gapMs: fc.nat(50), workMs: fc.integer({ min: 1, max: 200 }) }),
+      {
+        minLength: 1,
+      },
+    )
+    await fc.assert(
+      fc.asyncProperty(plan, async (calls) => {
+        const lastEndMs = async (beyondCapacity: 'queue' | 'slow') => {
+          let next = 0
+          const serviceMs = () => (calls[next++] as { workMs: number }).workMs
+          const { clock, call, vendor } = setup({ capacity: 1, beyondCapacity, serviceMs })
+          for (const { gapMs } of calls) {
+            await clock.advance(gapMs)
+            call('x')
+          }
+          await clock.drain()
+          expect(vendor.calls.succeeded).toBe(calls.length)
+          return clock.now()
+        }
+        expect(await lastEndMs('slow')).toBeCloseTo(await lastEndMs('queue'), 6)
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('is free again at once when a caller leaves, from its place or from the line', async () => {
+    const { clock, vendor, call, ends } = setup({ capacity: 1 })
+    const first = new AbortController()
+    const second = new AbortController()
+    call('a', { signal: first.signal })
+    call('b', { signal: second.signal })
+    call('c')
+    await clock.advance(10)
+    second.abort(new Error('left the line'))
+    first.abort(new Error('left'))
+    await clock.drain()
+    expect(ends).toEqual(['b: left the line at 10', 'a: left at 10', 'c: 200 at 110'])
+    expect(vendor.calls).toMatchObject({ succeeded: 1, aborted: 2 })
+    expect(vendor.atOnce).toBe(0)
+  })
+
+  it('knows nothing of a caller who leaves with the answer in hand', async () => {
+    const { clock, vendor } = setup()
+    const caller = new AbortController()
+    await clock.until(vendor.call({ signal: caller.signal }))
+    caller.abort()
+    expect(vendor.calls).toMatchObject({ succeeded: 1, aborted: 0 })
+    expect(vendor.atOnce).toBe(0)
+  })
+
+  it('is taken by calls that hang, until their callers leave', async () => {
+    const { clock, vendor, call, ends } = setup({ capacity: 1, hangRate: 1 })
+    const patience = new AbortController()
+    call('hangs', { signal: patience.signal })
+    vendor.hangSome(0)
+    call('waits')
+    vendor.recover()
+    await clock.advance(3_600_000)
+    expect(ends).toEqual([])
+    patience.abort(new Error('gave up'))
+    await clock.drain()
+    expect(ends).toEqual(['hangs: gave up at 3600000', 'waits: 200 at 3600100'])
+    call('hangs again')
+    await clock.drain()
+    expect(vendor.atOnce).toBe(1)
+  })
+
+  it('counts a call whose caller left on the way as an arrival, but works on nothing', async () => {
+    const { clock, vendor, call, ends } = setup({ capacity: 1, travelMs: 20 })
+    const caller = new AbortController()
+    call('a', { signal: caller.signal })
+    await clock.advance(10)
+    caller.abort(new Error('left'))
+    await clock.drain()
+    expect(ends).toEqual(['a: left at 10'])
+    expect([vendor.arrivalCount, vendor.mostAtOnce, vendor.atOnce]).toEqual([1, 0, 0])
+    expect(vendor.calls.aborted).toBe(1)
+    await expect(vendor.call({ signal: caller.signal })).rejects.toThrow('left')
+    expect(vendor.arrivalCount).toBe(1)
+  })
+
+  it('browns out: what is being worked on slows down too, and recovers', async () => {
+    const { clock, vendor, call, ends } = setup()
+    call('a')
+    await clock.advance(50)
+    vendor.brownOut(10)
+    await clock.advance(250)
+    vendor.recover()
+    await clock.drain()
+    expect(ends).toEqual(['a: 200 at 325'])
+  })
+})
+
+describe('a hidden contract', () => {
+  it('refuses exactly what comes beyond it, in any window, and says when to come back', async () => {
+    const { clock, vendor } = setup({ limits: [{ limit: 2, windowMs: '10s' }] })
+    const statusNow = async () => {
+      const { status, headers } = await clock.until(vendor.call())
+      return [status, headers.get('Retry-After')]
+    }
+    expect(await statusNow()).toEqual([200, null])
+    await clock.advance(4_900)
+    expect(await statusNow()).toEqual([200, null])
+    expect(await statusNow()).toEqual([429, '5'])
+    await clock.advance(10_000 - 1 - clock.now())
+    expect(await statusNow()).toEqual([429, '0'])
+    expect(await statusNow()).toEqual([200, null])
+    expect(vendor.mostInAnyWindow('10s')).toBe(4)
+    expect(vendor.calls.throttled).toBe(2)
+  })
+
+  it('counts other units, and charges nothing for a refusal', async () => {
+    const { clock, vendor } = setup({
+      limits: [
+        { limit: 100, windowMs: '1m' },
+        { unit: 'tokens', limit: 1_000, windowMs: '1m' },
+      ],
+    })
+    const status = async (tokens: number) =>
+      (await clock.until(vendor.call({ cost: { tokens } }))).status
+    expect([await status(600), await status(600), await status(400), await status(1)]).toEqual([
+      200, 429, 200, 429,
+    ])
+    expect(vendor.mostInAnyWindow('1m', 'tokens')).toBe(1_601)
+    expect(vendor.mostInAnyWindow('1m')).toBe(4)
+    expect(vendor.mostInAnyWindow('1m', 'images')).toBe(0)
+  })
+
+  it('a refusal takes a moment, so that whoever asks again at once does not stop time', async () => {
+    const { clock, vendor } = setup()
+    vendor.throttle('1s')
+    const stubborn = async () => {
+      while ((await vendor.call()).status === 429);
+    }
+    await clock.until(stubborn())
+    expect(vendor.calls.throttled).toBe(1_000)
+  })
+})
+
+describe('the log of arrivals', () => {
+  it('finds the fullest window exactly', () => {
+    const arrivals = fc.array(
+      fc.record({ gapMs: fc.nat(20), amount: fc.integer({ min: 1, max: 3 }) }),
+    )
+    fc.assert(
+      fc.property(arrivals, fc.integer({ min: 1, max: 100 }), (all, windowMs) => {
+        const log = new ArrivalLog()
+        let nowMs = 0
+        const logged = all.map(({ gapMs, amount }) => {
+          nowMs += gapMs
+          log.add(nowMs, amount)
+          return { atMs: nowMs, amount }
+        })
+        // Some fullest window begins with an arrival.
+        const sums = logged.map(({ atMs: from }) => {
+          const inside = logged.filter(({ atMs }) => atMs >= from && atMs < from + windowMs)
+          return inside.reduce((sum, { amount }) => sum + amount, 0)
+        })
+        expect(log.mostIn(windowMs)).toBe(Math.max(0, ...sums))
+      }),
+    )
+  })
+
+  it('holds any number, and remembers the ones before the first other amount', () => {
+    const log = new ArrivalLog()
+    for (let i = 0; i < 3_000; i++) log.add(i, 1)
+    log.add(3_000, 5)
+    for (let i = 3_001; i < 5_000; i++) log.add(i, 1)
+    expect(log.mostIn(10_000)).toBe(5_004)
+    expect(log.mostIn(1)).toBe(5)
+    expect(log.times).toHaveLength(5_000)
+  })
+})

@@ -1,0 +1,321 @@
+/**
+ * A downstream to try things on: takes its time, has so much capacity and a contract, fails, hangs,
+ * browns out and throttles as told, and remembers who came when. All on a clock you hold.
+ */
+import { onAbort } from '../core/abort.js'
+import type { Clock } from '../core/clock.js'
+import {
+  arrayOf,
+  type Duration,
+  duration,
+  func,
+  having,
+  integer,
+  number,
+  object,
+  oneOf,
+  optional,
+  positive,
+  text,
+  validate,
+} from '../core/options.js'
+import type { Random } from '../core/random.js'
+import { ArrivalLog } from './arrival-log.js'
+import { Contract } from './contract.js'
+import { type Distribution, drawing, readDistribution } from './distribution.js'
+import { answerOf, errorOf, type VendorAnswer } from './vendor-answer.js'
+import { Job, Workshop } from './workshop.js'
+
+export interface VendorLimit {
+  /** Units in any window. */
+  limit: number
+  windowMs: Duration
+  /** What is counted. Default: `requests`. */
+  unit?: string
+}
+
+export interface VendorOptions {
+  clock: Clock
+  random: Random
+  /** How long a call takes once it is being worked on. */
+  serviceMs: Distribution
+  /** How long a call is on its way before it arrives. Default: 0. */
+  travelMs?: Distribution
+  /** Calls worked on at once. Default: any number. */
+  capacity?: number
+  /** Calls beyond that wait in line, or share the capacity and are all slower. Default: `queue`. */
+  beyondCapacity?: 'queue' | 'slow'
+  /** The contract: what comes beyond it is answered with 429 and `Retry-After`, and does not count. */
+  limits?: readonly VendorLimit[]
+  /** Share of the calls answered with 503, 0 to 1. Default: 0. */
+  failureRate?: number
+  /** Share of the calls never answered. Default: 0. */
+  hangRate?: number
+  /** What is not 2xx is answered like `fetch` does, or thrown like most SDKs do. Default: `response`. */
+  answers?: 'response' | 'throw'
+}
+
+export interface VendorCallOptions {
+  /** The caller leaves: the call fails with its reason, and occupies nothing any more. */
+  signal?: AbortSignal | undefined
+  /** By unit. `requests` is 1 unless said otherwise, other units 0. */
+  cost?: Readonly<Record<string, number>> | undefined
+}
+
+/** How calls ended. Those that are still inside are in none of them. */
+export interface VendorCalls {
+  succeeded: number
+  failed: number
+  /** Answered with 429. */
+  throttled: number
+  /** The caller left. */
+  aborted: number
+}
+
+export interface Vendor {
+  call(options?: VendorCallOptions): Promise<VendorAnswer>
+  /** Answers everything with 503, what is being worked on too. */
+  failAll(): void
+  /** Answers so large a share with 503. */
+  failSome(share: number): void
+  /** Never answers so large a share of what arrives from now on. */
+  hangSome(share: number): void
+  /** Takes so many times as long, for what is being worked on too. */
+  brownOut(factor: number): void
+  /** Answers with 429 whatever arrives in the next so many milliseconds, and says for how long. */
+  throttle(forMs: Duration): void
+  /** Undoes all of the above. What hangs goes on hanging. */
+  recover(): void
+  readonly calls: Readonly<VendorCalls>
+  /** When each call arrived, refused ones included: a copy, in order. */
+  readonly arrivals: Float64Array
+  readonly arrivalCount: number
+  /** Calls inside now: worked on, in line, or hanging. */
+  readonly atOnce: number
+  /** The most calls inside, ever. */
+  readonly mostAtOnce: number
+  /** Calls in line for a free place. */
+  readonly waiting: number
+  /**
+   * The most units that arrived in any stretch of this length, wherever it begins, whatever became
+   * of them. Two calls exactly this far apart are not in one. Default unit: `requests`.
+   */
+  mostInAnyWindow(windowMs: Duration, unit?: string): number
+}
+
+const SHARE = number({ min: 0, max: 1 })
+
+const readOptions = object({
+  clock: having<Clock>('a clock', 'now', 'wallMs', 'schedule', 'pollTurn'),
+  random: func<Random>(),
+  serviceMs: readDistribution,
+  travelMs: optional(readDistribution, 0),
+  capacity: optional(integer({ min: 1 })),
+  beyondCapacity: optional(oneOf('queue', 'slow'), 'queue'),
+  limits: optional(
+    arrayOf(
+      object({
+        limit: integer({ min: 1 }),
+        windowMs: duration({ min: 0 }),
+        unit: optional(text(), 'requests'),
+      }),
+    ),
+    [],
+  ),
+  failureRate: optional(SHARE, 0),
+  hangRate: optional(SHARE, 0),
+  answers: optional(oneOf('response', 'throw'), 'response'),
+})
+
+export function createVendor(options: VendorOptions): Vendor {
+  return new VirtualVendor(validate('vendor', options, readOptions))
+}
+
+/** A refusal takes a moment, or whoever asks again at once would ask for ever and time would stand. */
+const REFUSAL_MS = 1
+
+/** One call, from its caller's side. */
+interface Visit {
+  readonly options: VendorCallOptions
+  readonly resolve: (answer: VendorAnswer) => void
+  readonly reject: (error: unknown) => void
+  state: 'travelling' | 'inside' | 'over'
+  job: Job | undefined
+  forget: (() => void) | undefined
+}
+
+class VirtualVendor implements Vendor {
+  readonly calls: VendorCalls = { succeeded: 0, failed: 0, throttled: 0, aborted: 0 }
+  atOnce = 0
+  mostAtOnce = 0
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #clock: Clock
+  readonly #workshop: Workshop
+  readonly #contracts: readonly Contract[]
+  readonly #drawServiceMs: () => number
+  readonly #drawTravelMs: () => number
+  readonly #requests = new ArrivalLog()
+  /** Other units than requests. */
+  readonly #units = new Map<string, ArrivalLog>()
+  #failShare: number
+  #hangShare: number
+  #throttledUntilMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    const { clock, random, capacity = Number.POSITIVE_INFINITY, beyondCapacity } = options
+    this.#options = options
+    this.#clock = clock
+    this.#workshop = new Workshop({ clock, capacity, beyondCapacity })
+    this.#contracts = options.limits.map((limit) => new Contract(limit))
+    this.#drawServiceMs = drawing(options.serviceMs, random)
+    this.#drawTravelMs = drawing(options.travelMs, random)
+    this.#failShare = options.failureRate
+    this.#hangShare = options.hangRate
+  }
+
+  call(options: VendorCallOptions = {}): Promise<VendorAnswer> {
+    return new Promise((resolve, reject) => {
+      const { signal } = options
+      if (signal?.aborted) return reject(signal.reason)
+      const nothing = { job: undefined, forget: undefined }
+      const visit: Visit = { options, resolve, reject, state: 'travelling', ...nothing }
+      if (signal !== undefined) visit.forget = onAbort(signal, () => this.#abort(visit, signal))
+      const travelMs = this.#drawTravelMs()
+      if (travelMs === 0) this.#arrive(visit)
+      else this.#clock.schedule(travelMs, () => this.#arrive(visit))
+    })
+  }
+
+  failAll(): void {
+    this.#failShare = 1
+  }
+
+  failSome(share: number): void {
+    this.#failShare = validate('share', share, SHARE)
+  }
+
+  hangSome(share: number): void {
+    this.#hangShare = validate('share', share, SHARE)
+  }
+
+  brownOut(factor: number): void {
+    this.#workshop.slowDown(validate('factor', factor, positive()))
+  }
+
+  throttle(forMs: Duration): void {
+    const ms = validate('forMs', forMs, duration({ min: 0 }))
+    this.#throttledUntilMs = this.#clock.now() + ms
+  }
+
+  recover(): void {
+    this.#failShare = this.#options.failureRate
+    this.#hangShare = this.#options.hangRate
+    this.#workshop.slowDown(1)
+    this.#throttledUntilMs = Number.NEGATIVE_INFINITY
+  }
+
+  get arrivals(): Float64Array {
+    return this.#requests.times
+  }
+
+  get arrivalCount(): number {
+    return this.#requests.length
+  }
+
+  get waiting(): number {
+    return this.#workshop.waiting
+  }
+
+  mostInAnyWindow(windowMs: Duration, unit = 'requests'): number {
+    const ms = validate('windowMs', windowMs, duration({ min: 0 }))
+    return this.#logOf(unit)?.mostIn(ms) ?? 0
+  }
+
+  #arrive(visit: Visit): void {
+    const nowMs = this.#clock.now()
+    this.#note(nowMs, visit.options.cost)
+    // Its caller left while it was on its way.
+    if (visit.state === 'over') return
+    visit.state = 'inside'
+    this.atOnce++
+    this.mostAtOnce = Math.max(this.mostAtOnce, this.atOnce)
+    const waitMs = this.#refusedForMs(nowMs, visit.options.cost)
+    if (waitMs > 0) {
+      this.#clock.schedule(REFUSAL_MS, () => this.#answer(visit, 429, waitMs - REFUSAL_MS))
+      return
+    }
+    for (const contract of this.#contracts) {
+      contract.charge(nowMs, costOf(visit.options.cost, contract.unit))
+    }
+    visit.job = new Job(this.#drawWorkMs(), () => this.#finish(visit))
+    this.#workshop.add(visit.job)
+  }
+
+  #note(nowMs: number, cost: VendorCallOptions['cost']): void {
+    this.#requests.add(nowMs, costOf(cost, 'requests'))
+    if (cost === undefined) return
+    for (const unit of Object.keys(cost)) {
+      if (unit === 'requests') continue
+      const log = this.#units.get(unit) ?? new ArrivalLog()
+      this.#units.set(unit, log)
+      log.add(nowMs, costOf(cost, unit))
+    }
+  }
+
+  #logOf(unit: string): ArrivalLog | undefined {
+    return unit === 'requests' ? this.#requests : this.#units.get(unit)
+  }
+
+  /** How long the vendor wants the caller to stay away; zero: come in. */
+  #refusedForMs(nowMs: number, cost: VendorCallOptions['cost']): number {
+    let waitMs = Math.max(0, this.#throttledUntilMs - nowMs)
+    for (const contract of this.#contracts) {
+      waitMs = Math.max(waitMs, contract.waitMs(nowMs, costOf(cost, contract.unit)))
+    }
+    return waitMs
+  }
+
+  #drawWorkMs(): number {
+    if (this.#happens(this.#hangShare)) return Number.POSITIVE_INFINITY
+    return this.#drawServiceMs()
+  }
+
+  #happens(share: number): boolean {
+    return share === 1 || (share > 0 && this.#options.random() < share)
+  }
+
+  #finish(visit: Visit): void {
+    this.#answer(visit, this.#happens(this.#failShare) ? 503 : 200, undefined)
+  }
+
+  #answer(visit: Visit, status: number, waitMs: number | undefined): void {
+    if (visit.state === 'over') return
+    this.#leave(visit)
+    if (status === 200) this.calls.succeeded++
+    else if (status === 429) this.calls.throttled++
+    else this.calls.failed++
+    const headers: Record<string, string> = {}
+    // As it is sent: whole seconds, and never so few that one comes back too early.
+    if (waitMs !== undefined) headers['retry-after'] = String(Math.ceil(waitMs / 1_000))
+    if (status === 200 || this.#options.answers === 'response') {
+      visit.resolve(answerOf(status, headers))
+    } else visit.reject(errorOf(status, headers))
+  }
+
+  #abort(visit: Visit, signal: AbortSignal): void {
+    this.#leave(visit)
+    this.calls.aborted++
+    if (visit.job !== undefined) this.#workshop.remove(visit.job)
+    visit.reject(signal.reason)
+  }
+
+  #leave(visit: Visit): void {
+    if (visit.state === 'inside') this.atOnce--
+    visit.state = 'over'
+    visit.forget?.()
+  }
+}
+
+function costOf(cost: VendorCallOptions['cost'], unit: string): number {
+  return cost?.[unit] ?? (unit === 'requests' ? 1 : 0)
+}

@@ -1,0 +1,125 @@
+/** What the claims about breakers are made on: pods that call the same downstream. */
+import {
+  type BreakerAnswer,
+  type BreakerPermit,
+  type BreakerStateName,
+  type CircuitBreaker,
+  type CircuitBreakerOptions,
+  createCircuitBreaker,
+  type LaneOption,
+} from 'spillway/shared'
+import { expect, onTestFinished } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+
+/** Long enough never to end within a test. */
+export const LONG_MS = 120_000
+/** So short that a test on a real server can wait for it. */
+export const SHORT_MS = 150
+/** Later than anything that was to happen by then, on a machine that has other things to do. */
+export const MARGIN_MS = 50
+/** Within this, everything that has been said has been heard. */
+const HEARD_MS = 3_000
+
+type DownstreamOptions = Omit<CircuitBreakerOptions, 'name' | 'store'> &
+  Partial<Pick<CircuitBreakerOptions, 'name' | 'store'>>
+
+let downstreams = 0
+
+/** A downstream nobody has called yet. Each call of the function makes one more pod that calls it. */
+export function createDownstream(fleet: Fleet, options: DownstreamOptions) {
+  const name = `downstream-${++downstreams}`
+  return (own: Partial<DownstreamOptions> = {}): CircuitBreaker => {
+    const { clock } = fleet
+    const store = own.store ?? fleet.store()
+    const pod = createCircuitBreaker({ name, clock, ...options, ...own, store })
+    onTestFinished(() => pod.close())
+    return pod
+  }
+}
+
+export type Pods = ReturnType<typeof createDownstream>
+
+/** Records so many ends of calls, and waits until the store knows them. */
+export async function report(
+  fleet: Fleet,
+  pod: CircuitBreaker,
+  outcome: Parameters<CircuitBreaker['record']>[0],
+  times = 1,
+  lane: LaneOption = {},
+): Promise<void> {
+  for (let time = 0; time < times; time++) pod.record(outcome, lane)
+  await fleet.until(pod.flush())
+}
+
+/** Lets little time pass, until it is so. */
+export async function eventually(fleet: Fleet, isSo: () => boolean): Promise<void> {
+  const lastMs = fleet.clock.now() + HEARD_MS
+  while (!isSo()) {
+    expect(fleet.clock.now(), `${isSo}`).toBeLessThan(lastMs)
+    await fleet.sleep(2)
+  }
+}
+
+export function untilState(
+  fleet: Fleet,
+  pods: readonly CircuitBreaker[],
+  state: BreakerStateName,
+  lane: LaneOption = {},
+): Promise<void> {
+  return eventually(fleet, () => pods.every((pod) => pod.state(lane) === state))
+}
+
+/** What the store knows, as told to a pod that has just come. */
+export async function counted(fleet: Fleet, pods: Pods, lane: LaneOption = {}) {
+  const pod = pods()
+  pod.state(lane)
+  await fleet.until(pod.flush())
+  return pod.snapshot(lane)
+}
+
+export function permitOf(answer: BreakerAnswer): BreakerPermit {
+  if (!answer.allowed) throw answer.error
+  return answer.permit
+}
+
+/** Asks for leave that has to be given. */
+export async function enter(pod: CircuitBreaker, lane?: LaneOption): Promise<BreakerPermit> {
+  return permitOf(await pod.allow(lane))
+}
+
+/** Asks so many times at once on each of the pods: the permits that were given. */
+export async function enterTogether(
+  pods: readonly CircuitBreaker[],
+  times = 1,
+): Promise<{ pod: CircuitBreaker; permit: BreakerPermit }[]> {
+  const asked = pods.flatMap((pod) =>
+    Array.from({ length: times }, async () => ({ pod, answer: await pod.allow() })),
+  )
+  const given: { pod: CircuitBreaker; permit: BreakerPermit }[] = []
+  for (const { pod, answer } of await Promise.all(asked)) {
+    if (answer.allowed) given.push({ pod, permit: answer.permit })
+    else expect(answer.error.code).toBe('CIRCUIT_OPEN')
+  }
+  return given
+}
+
+/** Pods of a downstream whose breaker has just become half-open. */
+export async function halfOpen(
+  fleet: Fleet,
+  options: DownstreamOptions,
+  count = 1,
+): Promise<CircuitBreaker[]> {
+  const pod = createDownstream(fleet, { openMs: SHORT_MS, ...options })
+  const pods = Array.from({ length: count }, () => pod())
+  await untilKnown(fleet, pods)
+  await pods[0]!.trip()
+  await untilState(fleet, pods, 'open')
+  await untilState(fleet, pods, 'half-open')
+  return pods
+}
+
+/** Until each of them has heard how things are. */
+export async function untilKnown(fleet: Fleet, pods: readonly CircuitBreaker[]): Promise<void> {
+  for (const pod of pods) pod.state()
+  await fleet.until(Promise.all(pods.map((pod) => pod.flush())))
+}

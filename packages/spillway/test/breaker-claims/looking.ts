@@ -1,0 +1,311 @@
+/** What can be seen of it, and what that costs: nothing. */
+import { onEvent, type SpillwayEvent } from 'spillway'
+import { type BreakerChange, type CircuitBreaker, createCircuitBreaker } from 'spillway/shared'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+import {
+  counted,
+  createDownstream,
+  enter,
+  enterTogether,
+  eventually,
+  halfOpen,
+  LONG_MS,
+  report,
+  SHORT_MS,
+  untilKnown,
+  untilState,
+} from './fleet.js'
+
+export function claimLooking(fleet: Fleet): void {
+  describe('looking', () => {
+    it('takes no probe', async () => {
+      const pods = await halfOpen(fleet, { probes: 1, successes: 1, probeLeaseMs: LONG_MS }, 2)
+      for (let look = 0; look < 100; look++) {
+        for (const pod of pods) {
+          expect(pod.state()).toBe('half-open')
+          expect(pod.snapshot()).toMatchObject({ state: 'half-open', probes: 0 })
+        }
+      }
+      expect(await enterTogether([pods[1]!])).toHaveLength(1)
+    })
+
+    it('counts no call', async () => {
+      const pod = createDownstream(fleet, {})
+      const a = pod()
+      await report(fleet, a, 'success', 3)
+      for (let look = 0; look < 100; look++) {
+        a.state()
+        a.snapshot()
+      }
+      await fleet.until(a.flush())
+      expect(await counted(fleet, pod)).toMatchObject({ calls: 3 })
+    })
+
+    it('shows what is known, and how old that is', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
+      const a = pod()
+      await report(fleet, a, 'success', 2)
+      await report(fleet, a, 'failure', 2)
+      expect(a.snapshot()).toMatchObject({
+        name: a.name,
+        lane: 'default',
+        state: 'open',
+        calls: 4,
+        failures: 2,
+        slow: 0,
+        consecutiveFailures: 2,
+        probes: 0,
+        successes: 0,
+        selfIsolated: false,
+      })
+      expect(a.snapshot().ageMs).toBeLessThan(5_000)
+    })
+  })
+
+  describe('changes', () => {
+    const watched = (pod: CircuitBreaker) => {
+      const changes: BreakerChange[] = []
+      pod.onChange((change) => changes.push(change))
+      return changes
+    }
+    const path = (changes: readonly BreakerChange[]) => changes.map(({ from, to }) => [from, to])
+
+    it('are heard on all pods, those that never called included', async () => {
+      const pod = createDownstream(fleet, {
+        consecutiveFailures: 1,
+        openMs: SHORT_MS,
+        successes: 1,
+      })
+      const pods = [pod(), pod(), pod()]
+      const heard = pods.map(watched)
+      // The third does nothing but listen.
+      await untilKnown(fleet, pods.slice(0, 2))
+      await fleet.sleep(100)
+      await report(fleet, pods[0]!, 'failure')
+      await eventually(fleet, () => heard.every((changes) => changes.length === 2))
+      const permit = await enter(pods[1]!)
+      pods[1]!.record('success', permit)
+      await eventually(fleet, () => heard.every((changes) => changes.length === 3))
+      for (const changes of heard) {
+        expect(path(changes)).toEqual([
+          ['closed', 'open'],
+          ['open', 'half-open'],
+          ['half-open', 'closed'],
+        ])
+        expect(changes[0]).toMatchObject({ name: pods[0]!.name, lane: 'default' })
+      }
+    })
+
+    it('are events, too', async () => {
+      const pod = createDownstream(fleet, { openMs: LONG_MS })()
+      await untilKnown(fleet, [pod])
+      const events = heardBy(pod)
+      await pod.trip()
+      await pod.isolate(LONG_MS)
+      await pod.release()
+      await pod.reset()
+      expect(events.map(({ type }) => type)).toEqual([
+        'breaker.opened',
+        'breaker.isolated',
+        'breaker.opened',
+        'breaker.closed',
+      ])
+      expect(events[0]).toEqual({
+        type: 'breaker.opened',
+        name: pod.name,
+        lane: 'default',
+        from: 'closed',
+      })
+    })
+
+    it('are not told to a listener that has stopped, nor stopped by one that throws', async () => {
+      const pod = createDownstream(fleet, { openMs: LONG_MS })()
+      const gone: unknown[] = []
+      pod.onChange(() => {
+        throw new Error('faulty')
+      })
+      pod.onChange(() => Promise.reject(new Error('faulty, later')))
+      pod.onChange((change) => gone.push(change))()
+      const heard = watched(pod)
+      await pod.trip()
+      await pod.reset()
+      expect(path(heard)).toEqual([
+        ['closed', 'open'],
+        ['open', 'closed'],
+      ])
+      expect(gone).toEqual([])
+    })
+  })
+
+  describe('in shadow mode', () => {
+    it('nobody is refused, and everybody is told', async () => {
+      const pod = createDownstream(fleet, {
+        shadow: true,
+        consecutiveFailures: 3,
+        openMs: LONG_MS,
+      })
+      const [a, b] = [pod(), pod()]
+      await untilKnown(fleet, [a, b])
+      await report(fleet, a, 'failure', 3)
+      await untilState(fleet, [a, b], 'open')
+      const events = heardBy(b)
+      for (let call = 0; call < 10; call++) expect(await b.run(() => 'called')).toBe('called')
+      expect(events).toEqual(
+        Array.from({ length: 10 }, () => ({
+          type: 'breaker.refused',
+          name: b.name,
+          lane: 'default',
+          state: 'open',
+          shadow: true,
+        })),
+      )
+      await b.isolate(LONG_MS)
+      expect(await b.run(() => 'called')).toBe('called')
+    })
+
+    it('it recovers as it would otherwise, and calls that are no probes count nothing', async () => {
+      const [a] = await halfOpen(fleet, {
+        shadow: true,
+        probes: 1,
+        successes: 1,
+        probeLeaseMs: LONG_MS,
+      })
+      const probe = await enter(a!)
+      const others = await enterTogether([a!], 5)
+      expect(probe.probe).toBe(true)
+      expect(others.map(({ permit }) => permit.probe)).toEqual(Array(5).fill(false))
+      for (const { permit } of others) a!.record('failure', permit)
+      await fleet.until(a!.flush())
+      expect(a!.state()).toBe('half-open')
+      a!.record('success', probe)
+      await fleet.until(a!.flush())
+      expect(a!.state()).toBe('closed')
+    })
+  })
+
+  describe('a refusal', () => {
+    it('is an event', async () => {
+      const pod = createDownstream(fleet, { openMs: LONG_MS })()
+      await pod.trip()
+      const events = heardBy(pod)
+      await expect(pod.run(() => 'called')).rejects.toMatchObject({ code: 'CIRCUIT_OPEN' })
+      expect(events).toEqual([
+        {
+          type: 'breaker.refused',
+          name: pod.name,
+          lane: 'default',
+          state: 'open',
+          shadow: false,
+        },
+      ])
+    })
+  })
+
+  describe('lanes', () => {
+    it('fail each for itself', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
+      const [a, b] = [pod(), pod()]
+      await report(fleet, a, 'failure', 1, { lane: 'large' })
+      await report(fleet, a, 'failure', 1, { lane: 'small' })
+      expect(a.state({ lane: 'large' })).toBe('closed')
+      await report(fleet, a, 'failure', 1, { lane: 'large' })
+      expect(a.state({ lane: 'large' })).toBe('open')
+      expect(a.state({ lane: 'small' })).toBe('closed')
+      expect(a.state()).toBe('closed')
+      await untilState(fleet, [b], 'open', { lane: 'large' })
+      expect(await b.run(() => 'called', { lane: 'small' })).toBe('called')
+      await expect(b.run(() => 'called', { lane: 'large' })).rejects.toMatchObject({
+        code: 'CIRCUIT_OPEN',
+        details: { lane: 'large' },
+      })
+    })
+
+    it('fail together where the breaker is the vendor’s', async () => {
+      const pod = createDownstream(fleet, {
+        per: 'vendor',
+        consecutiveFailures: 2,
+        openMs: LONG_MS,
+      })
+      const [a, b] = [pod(), pod()]
+      await report(fleet, a, 'failure', 1, { lane: 'large' })
+      await report(fleet, a, 'failure', 1, { lane: 'small' })
+      await untilState(fleet, [a, b], 'open', { lane: 'huge' })
+      await untilState(fleet, [a, b], 'open')
+      await expect(b.run(() => 'called', { lane: 'medium' })).rejects.toMatchObject({
+        code: 'CIRCUIT_OPEN',
+      })
+    })
+
+    it('of two downstreams never meet', async () => {
+      const options = { consecutiveFailures: 1, openMs: LONG_MS }
+      const names = ['a', 'a:b', '{a}', 'a}b', 'ü', 'a b', '']
+      const pods = names
+        .filter((name) => name !== '')
+        .map((name) => createDownstream(fleet, { ...options, name: `names-${name}` })())
+      for (const pod of pods) {
+        for (const lane of names) {
+          expect((await pod.allow({ lane })).allowed, `${pod.name} ${lane}`).toBe(true)
+          await report(fleet, pod, 'failure', 1, { lane })
+          expect(pod.state({ lane })).toBe('open')
+        }
+      }
+    })
+  })
+
+  it('does the same without a store, for one process', async () => {
+    /** The whole way round, as its caller sees it. */
+    const story = async (pod: CircuitBreaker) => {
+      const told: unknown[] = []
+      pod.onChange(({ from, to }) => told.push([from, to]))
+      const call = async (fn: () => unknown) => {
+        const result = await pod.run(fn).catch(({ code, message }) => code ?? message)
+        await fleet.until(pod.flush())
+        told.push([result, pod.state()])
+      }
+      const fail = () => {
+        throw new Error('failed')
+      }
+      for (let round = 0; round < 2; round++) {
+        await call(() => 'fine')
+        await call(fail)
+        await call(fail)
+        await call(() => 'fine')
+        await untilState(fleet, [pod], 'half-open')
+        await call(fail)
+        await untilState(fleet, [pod], 'half-open')
+        await call(() => 'fine')
+        await call(() => 'fine')
+      }
+      return told
+    }
+    const options = { consecutiveFailures: 2, openMs: SHORT_MS, successes: 2 }
+    const local = createCircuitBreaker({ name: 'local', clock: fleet.clock, ...options })
+    onTestFinished(() => local.close())
+    const [alone, shared] = [await story(local), await story(createDownstream(fleet, options)())]
+    expect(shared).toEqual(alone)
+    expect(alone).toContainEqual(['CIRCUIT_OPEN', 'open'])
+  })
+
+  it('refuses with CLOSED what comes after its end, which leaves the others alone', async () => {
+    const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
+    const [a, b] = [pod(), pod()]
+    await untilKnown(fleet, [b])
+    a.record('failure')
+    a.record('failure')
+    await fleet.until(a.close())
+    await untilState(fleet, [b], 'open')
+    await expect(a.run(() => 'called')).rejects.toMatchObject({ code: 'CLOSED' })
+    expect(await a.allow()).toMatchObject({ allowed: false, error: { code: 'CLOSED' } })
+  })
+}
+
+/** The events about this pod’s downstream from now on. */
+function heardBy(pod: CircuitBreaker): SpillwayEvent[] {
+  const events: SpillwayEvent[] = []
+  const stop = onEvent((event) => {
+    if (event.name === pod.name) events.push(event)
+  })
+  onTestFinished(stop)
+  return events
+}

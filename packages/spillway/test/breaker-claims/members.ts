@@ -1,0 +1,78 @@
+/** Who is there. */
+import { createMembership, type Membership, type MembershipOptions } from 'spillway/shared'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+import { eventually } from './fleet.js'
+
+export function claimMembers(fleet: Fleet): void {
+  let groups = 0
+  const createGroup = (options: Partial<MembershipOptions> = {}) => {
+    const name = `group-${++groups}`
+    return (own: Partial<MembershipOptions> = {}): Membership => {
+      const { clock } = fleet
+      const pod = createMembership({ name, clock, store: fleet.store(), ...options, ...own })
+      onTestFinished(() => pod.close())
+      return pod
+    }
+  }
+  const podsOf = async (one: Membership) => (await one.members()).map(({ pod }) => pod).sort()
+
+  describe('members', () => {
+    it('know how many they are', async () => {
+      const join = createGroup({ heartbeatMs: 50, lifeMs: 2_000 })
+      const all = Array.from({ length: 5 }, () => join())
+      await eventually(fleet, () => all.every(({ live }) => live === 5))
+      expect(await podsOf(all[0]!)).toEqual(all.map(({ pod }) => pod).sort())
+    })
+
+    it('say of themselves what they are asked to, anew with each beat', async () => {
+      const join = createGroup({ heartbeatMs: 50, lifeMs: 2_000 })
+      let calls = 0
+      const talker = join({ pod: 'talker', snapshot: () => ({ calls, 'ü:{}"': ['\n'] }) })
+      const silent = join({ pod: 'silent' })
+      calls = 7
+      await fleet.sleep(200)
+      const members = await silent.members()
+      const of = (pod: string) => members.find((member) => member.pod === pod)
+      expect(of(talker.pod)).toMatchObject({ snapshot: { calls: 7, 'ü:{}"': ['\n'] } })
+      expect(of(talker.pod)!.ageMs).toBeLessThan(2_000)
+      expect(of(silent.pod)).toMatchObject({ snapshot: undefined })
+      expect(talker.pod).toMatch(/^talker-./)
+    })
+
+    it('are gone for all when they have said nothing for so long', async () => {
+      const join = createGroup({ heartbeatMs: 50, lifeMs: 1_000 })
+      const [one, other] = [join(), join()]
+      // It will not beat again within this test.
+      const dying = join({ heartbeatMs: 60_000, lifeMs: 300 })
+      await eventually(fleet, () => one.live === 3)
+      await fleet.sleep(300)
+      await eventually(fleet, () => one.live === 2 && other.live === 2)
+      expect(await podsOf(one)).not.toContain(dying.pod)
+    })
+
+    it('are gone at once when they leave', async () => {
+      const join = createGroup({ heartbeatMs: 60_000 })
+      const [one, leaving] = [join(), join()]
+      await eventually(fleet, () => one.live + leaving.live >= 3)
+      expect(await podsOf(one)).toHaveLength(2)
+      await fleet.until(leaving.close())
+      expect(await podsOf(one)).toEqual([one.pod])
+    })
+
+    it('that come back after a restart are others', async () => {
+      const join = createGroup({ heartbeatMs: 60_000, pod: 'web' })
+      const before = join()
+      const after = join()
+      expect(before.pod).not.toBe(after.pod)
+      await eventually(fleet, () => before.live + after.live >= 3)
+      expect(await podsOf(after)).toHaveLength(2)
+    })
+
+    it('of another group are not among them', async () => {
+      const [one] = [createGroup()(), createGroup()()]
+      await fleet.sleep(50)
+      expect(await podsOf(one)).toEqual([one.pod])
+    })
+  })
+}

@@ -1,0 +1,216 @@
+/** How it finds out that the downstream is back: few at a time, and no herd afterwards. */
+import type { CircuitBreaker } from 'spillway/shared'
+import { describe, expect, it } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+import {
+  createDownstream,
+  enter,
+  enterTogether,
+  eventually,
+  halfOpen,
+  LONG_MS,
+  SHORT_MS,
+  untilState,
+} from './fleet.js'
+
+/** A pod that was told that all places are taken does not ask again before this. */
+const FULL_MS = 25
+
+export function claimProbing(fleet: Fleet): void {
+  const end = async (
+    { pod, permit }: Awaited<ReturnType<typeof enterTogether>>[number],
+    outcome: Parameters<CircuitBreaker['record']>[0],
+  ) => {
+    pod.record(outcome, permit)
+    await fleet.until(pod.flush())
+  }
+
+  describe('half-open', () => {
+    it('lets exactly so many probes run at once in the whole fleet', async () => {
+      const pods = await halfOpen(fleet, { probes: 3, successes: 100, probeLeaseMs: LONG_MS }, 10)
+      const given = await enterTogether(pods, 5)
+      expect(given).toHaveLength(3)
+      expect(given.every(({ permit }) => permit.probe)).toBe(true)
+      await fleet.sleep(FULL_MS)
+      expect(await enterTogether(pods, 5)).toHaveLength(0)
+      await end(given[0]!, 'success')
+      await fleet.sleep(FULL_MS)
+      expect(await enterTogether(pods, 5)).toHaveLength(1)
+    })
+
+    it('closes on all pods after so many of them have succeeded', async () => {
+      const pods = await halfOpen(fleet, { probes: 2, successes: 3 }, 3)
+      const first = await enterTogether(pods)
+      for (const probe of first) await end(probe, 'success')
+      expect(first[0]!.pod.state()).toBe('half-open')
+      await fleet.sleep(FULL_MS)
+      const [third] = await enterTogether(pods)
+      await end(third!, 'success')
+      expect(third!.pod.state()).toBe('closed')
+      await untilState(fleet, pods, 'closed')
+    })
+
+    it('opens again on all pods after one of them has failed', async () => {
+      const pods = await halfOpen(fleet, { probes: 3, successes: 3, openMs: 500 }, 3)
+      const given = await enterTogether(pods)
+      await end(given[0]!, 'success')
+      await end(given[1]!, 'success')
+      await end(given[2]!, 'failure')
+      expect(given[2]!.pod.state()).toBe('open')
+      await untilState(fleet, pods, 'open')
+    })
+
+    it('begins to count anew each time', async () => {
+      const [a] = await halfOpen(fleet, { probes: 1, successes: 2 })
+      for (const outcome of ['success', 'failure'] as const) {
+        await end({ pod: a!, permit: await enter(a!) }, outcome)
+      }
+      await untilState(fleet, [a!], 'half-open')
+      await end({ pod: a!, permit: await enter(a!) }, 'success')
+      expect(a!.state()).toBe('half-open')
+      await end({ pod: a!, permit: await enter(a!) }, 'success')
+      expect(a!.state()).toBe('closed')
+    })
+
+    it.each(['ignored', 'throttled'] as const)(
+      'counts nothing when a probe was %s, and has its place back',
+      async (outcome) => {
+        const [a] = await halfOpen(fleet, { probes: 1, successes: 1, probeLeaseMs: LONG_MS })
+        for (let probe = 0; probe < 5; probe++) {
+          await end({ pod: a!, permit: await enter(a!) }, outcome)
+          expect(a!.snapshot()).toMatchObject({ state: 'half-open', probes: 0, successes: 0 })
+        }
+      },
+    )
+
+    it('takes slow for failed only where slow calls count', async () => {
+      const [strict] = await halfOpen(fleet, { slowRate: 0.5, slowMs: 100, successes: 1 })
+      await end({ pod: strict!, permit: await enter(strict!) }, 'slow')
+      expect(strict!.state()).toBe('open')
+      const [other] = await halfOpen(fleet, { failureRate: 0.5, slowMs: 100, successes: 1 })
+      await end({ pod: other!, permit: await enter(other!) }, 'slow')
+      expect(other!.state()).toBe('closed')
+    })
+
+    it('goes on without a probe whose pod never said how it ended', async () => {
+      const options = { probes: 1, successes: 1, probeLeaseMs: 300, maxProbeMs: 300 }
+      const pods = await halfOpen(fleet, options, 2)
+      const [lost] = await enterTogether(pods)
+      const other = pods.find((pod) => pod !== lost!.pod)!
+      const startMs = fleet.clock.now()
+      let permit: Awaited<ReturnType<typeof enterTogether>> = []
+      while (permit.length === 0 && fleet.clock.now() - startMs < 3_000) {
+        await fleet.sleep(FULL_MS)
+        permit = await enterTogether([other])
+      }
+      // Renewed up to its longest time, and then kept for one more lease at most.
+      expect(fleet.clock.now() - startMs).toBeGreaterThan(290)
+      await end(permit[0]!, 'success')
+      expect(other.state()).toBe('closed')
+      // Late news of the lost one is no news.
+      await end(lost!, 'failure')
+      expect(other.state()).toBe('closed')
+    })
+
+    it('keeps the place of a probe that takes many times its lease', async () => {
+      const options = { probes: 1, successes: 1, probeLeaseMs: 300 }
+      const pods = await halfOpen(fleet, options, 2)
+      const [long] = await enterTogether(pods)
+      for (let look = 0; look < 12; look++) {
+        await fleet.sleep(75)
+        expect(await enterTogether(pods)).toHaveLength(0)
+      }
+      await end(long!, 'success')
+      await untilState(fleet, pods, 'closed')
+    })
+  })
+
+  describe('open time', () => {
+    it('grows as long as probes fail, up to its longest, and begins anew after closing', async () => {
+      const [a] = await halfOpen(fleet, {
+        openMs: 100,
+        openFactor: 2,
+        maxOpenMs: 300,
+        probes: 1,
+        successes: 1,
+        rampMs: 0,
+        consecutiveFailures: 1,
+      })
+      const opened: number[] = []
+      for (let round = 0; round < 3; round++) {
+        await end({ pod: a!, permit: await enter(a!) }, 'failure')
+        opened.push(a!.snapshot().untilMs!)
+        await untilState(fleet, [a!], 'half-open')
+      }
+      await end({ pod: a!, permit: await enter(a!) }, 'success')
+      expect(a!.state()).toBe('closed')
+      a!.record('failure')
+      await fleet.until(a!.flush())
+      opened.push(a!.snapshot().untilMs!)
+      for (const [round, ms] of [200, 300, 300, 100].entries()) {
+        expect(opened[round], `${opened}`).toBeLessThanOrEqual(ms)
+        expect(opened[round], `${opened}`).toBeGreaterThan(ms - 50)
+      }
+    })
+  })
+
+  describe('after closing', () => {
+    const closed = async (rampMs: number, count = 1) => {
+      const options = { probes: 2, successes: 1, rampMs, consecutiveFailures: 1 }
+      const pods = await halfOpen(fleet, options, count)
+      const [probe] = await enterTogether(pods)
+      await end(probe!, 'success')
+      await untilState(fleet, pods, 'closed')
+      return pods
+    }
+
+    it('not everybody comes back at once', async () => {
+      const pods = await closed(LONG_MS, 3)
+      for (const pod of pods) {
+        const given = await enterTogether([pod], 100)
+        expect(given).toHaveLength(2)
+        expect(given.some(({ permit }) => permit.probe)).toBe(false)
+        // Who is done makes room.
+        await end(given[0]!, 'success')
+        expect(await enterTogether([pod], 100)).toHaveLength(1)
+      }
+    })
+
+    it('who calls one at a time is never refused', async () => {
+      const [a] = await closed(LONG_MS)
+      for (let call = 0; call < 100; call++) await a!.run(() => 'done')
+    })
+
+    it('all of them do before long', async () => {
+      const [a] = await closed(SHORT_MS)
+      await fleet.sleep(SHORT_MS)
+      expect(await enterTogether([a!], 1_000)).toHaveLength(1_000)
+    })
+
+    it('more do as time goes by', async () => {
+      const [a] = await closed(1_000)
+      let most = (await enterTogether([a!], 1_000)).length
+      await eventually(fleet, () => a!.snapshot().ageMs < Number.POSITIVE_INFINITY)
+      await fleet.sleep(500)
+      most += (await enterTogether([a!], 1_000)).length
+      expect(most).toBeGreaterThanOrEqual(2 * 2 ** 3)
+    })
+
+    it('a failure opens it as before', async () => {
+      const [a] = await closed(LONG_MS)
+      await expect(a!.run(() => Promise.reject(new Error('again')))).rejects.toThrow('again')
+      await fleet.until(a!.flush())
+      expect(a!.state()).toBe('open')
+    })
+
+    it('nobody waits where the ramp has no length', async () => {
+      const [a] = await closed(0)
+      expect(await enterTogether([a!], 1_000)).toHaveLength(1_000)
+    })
+  })
+
+  it('a downstream that never failed has no ramp', async () => {
+    const pod = createDownstream(fleet, { probes: 1 })()
+    expect(await enterTogether([pod], 1_000)).toHaveLength(1_000)
+  })
+}

@@ -1,0 +1,235 @@
+/** When it opens, and that it does so everywhere. */
+import { describe, expect, it } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+import {
+  counted,
+  createDownstream,
+  LONG_MS,
+  MARGIN_MS,
+  report,
+  SHORT_MS,
+  untilKnown,
+  untilState,
+} from './fleet.js'
+
+type Run = [outcome: 'success' | 'failure' | 'slow', times: number]
+
+export function claimTripping(fleet: Fleet): void {
+  describe('failures in a row', () => {
+    it('open it on all pods, whichever pod has seen them', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 50, openMs: LONG_MS })
+      const [a, b] = [pod(), pod()]
+      await untilKnown(fleet, [a, b])
+      await report(fleet, a, 'failure', 49)
+      expect(a.state()).toBe('closed')
+      await report(fleet, a, 'failure')
+      expect(a.state()).toBe('open')
+      await untilState(fleet, [b], 'open')
+      const answer = await b.allow()
+      expect(answer).toMatchObject({ allowed: false, error: { code: 'CIRCUIT_OPEN' } })
+    })
+
+    it('count exactly ten when ten pods have one each at the same time', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 11, openMs: LONG_MS })
+      const pods = Array.from({ length: 10 }, () => pod())
+      await Promise.all(pods.map((each) => report(fleet, each, 'failure')))
+      expect(await counted(fleet, pod)).toMatchObject({
+        state: 'closed',
+        calls: 10,
+        failures: 10,
+        consecutiveFailures: 10,
+      })
+      await report(fleet, pod(), 'failure')
+      expect(await counted(fleet, pod)).toMatchObject({ state: 'open' })
+    })
+
+    it('are in a row no more after a success of anybody', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 10, openMs: LONG_MS })
+      const [a, b] = [pod(), pod()]
+      await report(fleet, a, 'failure', 9)
+      await report(fleet, b, 'success')
+      await report(fleet, a, 'failure', 9)
+      expect(await counted(fleet, pod)).toMatchObject({
+        state: 'closed',
+        calls: 19,
+        failures: 18,
+        consecutiveFailures: 9,
+      })
+      await report(fleet, b, 'failure')
+      expect(b.state()).toBe('open')
+    })
+
+    it('are in a row no more after a long silence', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 10, windowMs: 300 })
+      const a = pod()
+      await report(fleet, a, 'failure', 9)
+      await fleet.sleep(300 + MARGIN_MS)
+      await report(fleet, a, 'failure')
+      expect(await counted(fleet, pod)).toMatchObject({ state: 'closed', consecutiveFailures: 1 })
+      await report(fleet, a, 'failure', 9)
+      expect(a.state()).toBe('open')
+    })
+  })
+
+  describe('the share of failures', () => {
+    it('opens it when there are enough calls in the window', async () => {
+      const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 10 })
+      const [a, b] = [pod(), pod()]
+      await report(fleet, a, 'failure', 5)
+      await report(fleet, b, 'success', 4)
+      expect(await counted(fleet, pod)).toMatchObject({ state: 'closed', calls: 9, failures: 5 })
+      await report(fleet, b, 'success')
+      expect(b.state()).toBe('open')
+      await untilState(fleet, [a], 'open')
+    })
+
+    it('does not, as long as it is smaller', async () => {
+      const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 10 })
+      const a = pod()
+      await report(fleet, a, 'success', 50)
+      await report(fleet, a, 'failure', 49)
+      expect(a.state()).toBe('closed')
+      await report(fleet, a, 'failure')
+      expect(a.state()).toBe('open')
+    })
+
+    it('is that of the window, and of nothing before', async () => {
+      const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 5, windowMs: 400 })
+      const a = pod()
+      await report(fleet, a, 'failure', 4)
+      // One slice of ten is kept whole.
+      await fleet.sleep(440 + MARGIN_MS)
+      expect(await counted(fleet, pod)).toMatchObject({ calls: 0, failures: 0 })
+      await report(fleet, a, 'failure', 4)
+      expect(a.state()).toBe('closed')
+      await report(fleet, a, 'failure')
+      expect(a.state()).toBe('open')
+    })
+
+    it('is that of the last calls where a window is so many calls', async () => {
+      const pod = createDownstream(fleet, { failureRate: 0.5, windowCalls: 10 })
+      const [a, b] = [pod(), pod()]
+      await report(fleet, a, 'success', 100)
+      await report(fleet, b, 'failure', 4)
+      expect(await counted(fleet, pod)).toMatchObject({ state: 'closed', calls: 10, failures: 4 })
+      await report(fleet, b, 'failure')
+      expect(b.state()).toBe('open')
+    })
+
+    it('leaves out what says nothing about the downstream', async () => {
+      const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 4 })
+      const a = pod()
+      await report(fleet, a, 'throttled', 50)
+      await report(fleet, a, 'ignored', 50)
+      await report(fleet, a, 'failure', 3)
+      expect(await counted(fleet, pod)).toMatchObject({ state: 'closed', calls: 3, failures: 3 })
+      await report(fleet, a, 'failure')
+      expect(a.state()).toBe('open')
+    })
+  })
+
+  describe('the share of slow calls', () => {
+    it('opens it, although none has failed', async () => {
+      const pod = createDownstream(fleet, { slowRate: 0.3, slowMs: 100, minimumCalls: 10 })
+      const [a, b] = [pod(), pod()]
+      await report(fleet, a, 'success', 7)
+      await report(fleet, b, 'slow', 2)
+      expect(await counted(fleet, pod)).toMatchObject({ state: 'closed', calls: 9, slow: 2 })
+      await report(fleet, b, 'slow')
+      expect(b.state()).toBe('open')
+    })
+
+    it('is measured where it makes the calls itself', async () => {
+      const pod = createDownstream(fleet, { slowRate: 1, slowMs: 40, minimumCalls: 2 })
+      const a = pod()
+      await a.run(() => 'fast')
+      for (let call = 0; call < 2; call++) await fleet.until(a.run(() => fleet.sleep(60)))
+      await fleet.until(a.flush())
+      expect(await counted(fleet, pod)).toMatchObject({ calls: 3, slow: 2, failures: 0 })
+    })
+  })
+
+  describe('several conditions', () => {
+    const options = { consecutiveFailures: 5, failureRate: 0.5, slowRate: 0.5, slowMs: 100 }
+
+    const inARow: Run[] = [['failure', 5]]
+    const manyFailures: Run[] = [
+      ['success', 6],
+      ['failure', 4],
+      ['success', 1],
+      ['failure', 3],
+    ]
+    const manySlow: Run[] = [
+      ['success', 6],
+      ['slow', 6],
+    ]
+
+    it.each([
+      { what: 'failures in a row', runs: inARow },
+      { what: 'failures', runs: manyFailures },
+      { what: 'slow calls', runs: manySlow },
+    ])('open it each for itself: $what', async ({ runs }) => {
+      const pod = createDownstream(fleet, options)
+      const a = pod()
+      for (const [outcome, times] of runs) {
+        expect(a.state()).toBe('closed')
+        await report(fleet, a, outcome, times)
+      }
+      expect(a.state()).toBe('open')
+    })
+
+    it('leave it closed while none of them holds', async () => {
+      const pod = createDownstream(fleet, options)
+      const a = pod()
+      await report(fleet, a, 'success', 8)
+      await report(fleet, a, 'failure', 4)
+      await report(fleet, a, 'slow', 4)
+      await report(fleet, a, 'failure', 2)
+      expect(a.state()).toBe('closed')
+      expect(await counted(fleet, pod)).toMatchObject({ calls: 18, failures: 6, slow: 4 })
+    })
+  })
+
+  describe('open', () => {
+    it('is over by itself when its time is, without a call', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: SHORT_MS })
+      const [a, b] = [pod(), pod()]
+      await untilKnown(fleet, [a, b])
+      await report(fleet, a, 'failure')
+      await untilState(fleet, [a, b], 'open')
+      expect(a.snapshot().untilMs).toBeGreaterThan(0)
+      expect(a.snapshot().untilMs).toBeLessThanOrEqual(SHORT_MS)
+      await fleet.sleep(SHORT_MS + MARGIN_MS)
+      expect([a.state(), b.state()]).toEqual(['half-open', 'half-open'])
+    })
+
+    it('says when another try makes sense', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: LONG_MS })
+      const a = pod()
+      await report(fleet, a, 'failure')
+      const refused = await a.run(() => 'called').catch((error: unknown) => error)
+      expect(refused).toMatchObject({
+        code: 'CIRCUIT_OPEN',
+        stage: 'breaker',
+        scope: 'shared',
+        status: 503,
+        details: { lane: 'default', state: 'open', failures: 1 },
+      })
+      const { retryAfterMs } = refused as { retryAfterMs: number }
+      expect(retryAfterMs).toBeLessThanOrEqual(LONG_MS)
+      expect(retryAfterMs).toBeGreaterThan(LONG_MS - 10_000)
+    })
+
+    it('is how a pod finds it that has just come, which changes nothing', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 5, openMs: LONG_MS })
+      const a = pod()
+      await report(fleet, a, 'failure', 4)
+      expect((await pod().allow()).allowed).toBe(true)
+      await report(fleet, a, 'failure')
+      const newcomer = pod()
+      expect((await newcomer.allow()).allowed).toBe(false)
+      expect(newcomer.state()).toBe('open')
+      expect(a.state()).toBe('open')
+    })
+  })
+}

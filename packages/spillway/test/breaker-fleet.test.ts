@@ -1,0 +1,243 @@
+/** The shared circuit breaker in a fleet: real processes, a real server, and a vendor that counts. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type RedisStore, redisStore } from 'spillway/redis'
+import { type CircuitBreakerOptions, createCircuitBreaker } from 'spillway/shared'
+import { createRandom } from 'spillway/testing'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import {
+  type BreakerPod,
+  type MockVendor,
+  startBreakerPod,
+  startMockVendor,
+} from './breaker-pods.js'
+import { type RedisServer, startRedis } from './redis-server.js'
+
+const PODS = 8
+const MINUTE_MS = 60_000
+
+let server: RedisServer
+let vendor: MockVendor
+let store: RedisStore
+const starting: Promise<BreakerPod>[] = []
+let pods: BreakerPod[] = []
+
+function startOne(): Promise<BreakerPod> {
+  const pod = startBreakerPod(server.url, vendor.port)
+  starting.push(pod)
+  return pod
+}
+
+beforeAll(async () => {
+  ;[server, vendor] = await Promise.all([startRedis(), startMockVendor()])
+  store = redisStore({ url: server.url, commandTimeoutMs: 2_000 })
+  pods = await Promise.all(Array.from({ length: PODS }, startOne))
+  await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+}, 60_000)
+afterAll(async () => {
+  for (const pod of await Promise.allSettled(starting)) {
+    if (pod.status === 'fulfilled') await pod.value.stop()
+  }
+  await store?.close()
+  await Promise.all([vendor?.stop(), server?.stop()])
+})
+beforeEach(() => {
+  vendor.probes = { now: vendor.probes.now, most: 0, total: 0 }
+  vendor.calls = 0
+  vendor.answer = () => ({ status: 200, afterMs: 0 })
+})
+
+type Options = Omit<CircuitBreakerOptions, 'name' | 'store'>
+
+/** A breaker on all pods, and here, where nobody calls but everything is heard. */
+async function openBreaker(name: string, options: Options, isBroken = (_pod: number) => false) {
+  // No quorum: who is not one of the pods must not be counted as one.
+  const breaker = createCircuitBreaker({ name, store, ...options, quorum: 1 })
+  const changes: string[] = []
+  breaker.onChange(({ to }) => changes.push(to))
+  onTestFinished(async () => {
+    await Promise.all([breaker.close(), ...pods.map((pod) => pod.ask('close', { name }))])
+  })
+  await Promise.all(pods.map((pod, at) => pod.ask('open', { name, options, broken: isBroken(at) })))
+  await breaker.allow()
+  return { breaker, changes }
+}
+
+function eachPod<T>(ask: (pod: BreakerPod, at: number) => Promise<T>): Promise<T[]> {
+  return Promise.all(pods.map(ask))
+}
+
+function untilAll(name: string, state: string): Promise<number[]> {
+  return eachPod((pod) => pod.ask('until', { name, state }))
+}
+
+describe('a fleet of eight', () => {
+  it('never has more than three probes at the vendor, in fifty rounds', async ({ annotate }) => {
+    const name = 'rounds'
+    const options = { consecutiveFailures: 1, openMs: 120, probes: 3, successes: 2, rampMs: 0 }
+    const { breaker, changes } = await openBreaker(name, options)
+    const random = createRandom(3)
+    // Probes succeed more often than not; then calls come, and fail.
+    vendor.answer = (probe) =>
+      probe
+        ? { status: random() < 0.75 ? 200 : 500, afterMs: 5 + 20 * random() }
+        : { status: 500, afterMs: 0 }
+    const times = (state: string) => changes.filter((to) => to === state).length
+    const hammering = eachPod((pod) =>
+      pod.ask('hammer', { name, lines: 3, pauseMs: 3, forMs: 25_000 }),
+    )
+    await breaker.trip()
+    await vi.waitUntil(() => times('half-open') >= 50, { timeout: 25_000, interval: 20 })
+    await eachPod((pod) => pod.ask('rest', { name }))
+    await hammering
+    await annotate(
+      `${vendor.probes.total} probes in ${times('half-open')} rounds, ${times('closed')} closed`,
+    )
+    expect(vendor.probes.most).toBe(3)
+    expect(vendor.probes.total).toBeGreaterThan(100)
+    expect(times('closed')).toBeGreaterThan(5)
+    expect(times('open')).toBeGreaterThan(45)
+  }, 40_000)
+
+  it('gets over a pod that was killed with the only probe, within its lease', async ({
+    annotate,
+  }) => {
+    const [name, probeLeaseMs] = ['killed', 1_000]
+    const options = { openMs: 100, probes: 1, successes: 1, probeLeaseMs, rampMs: 0 }
+    const { breaker } = await openBreaker(name, options)
+    await breaker.trip()
+    const doomed = pods.pop()!
+    await doomed.ask('until', { name, state: 'half-open' })
+    expect(await doomed.ask('hold', { name })).toBe(true)
+    await vi.waitUntil(() => vendor.probes.now === 1)
+    const hammering = eachPod((pod) =>
+      pod.ask('hammer', { name, lines: 2, pauseMs: 5, forMs: 15_000 }),
+    )
+    // Alive, it keeps its place although that takes longer than a lease.
+    await sleep(1.5 * probeLeaseMs)
+    expect(vendor.probes.total).toBe(1)
+    const killedMs = performance.now()
+    await doomed.kill()
+    await vi.waitUntil(() => breaker.state() === 'closed', { timeout: 10_000, interval: 5 })
+    const tookMs = performance.now() - killedMs
+    await eachPod((pod) => pod.ask('rest', { name }))
+    await hammering
+    await annotate(`closed again ${tookMs.toFixed(0)} ms after the kill`)
+    // A margin for a machine that has other things to do.
+    expect(tookMs).toBeLessThan(probeLeaseMs + 1_000)
+    expect(vendor.probes.most).toBe(1)
+    pods.push(await startOne())
+  }, 30_000)
+
+  it('stops within 50 ms of the failure that trips it, and refuses in memory', async ({
+    annotate,
+  }) => {
+    const [name, rounds] = ['spread', 100]
+    const { breaker } = await openBreaker(name, { consecutiveFailures: 1, openMs: MINUTE_MS })
+    const tookMs: number[] = []
+    for (let round = 0; round < rounds; round++) {
+      const failedMs = await pods[round % PODS]!.ask('record', { name, outcome: 'failure' })
+      const heardMs = await untilAll(name, 'open')
+      tookMs.push(Math.max(...heardMs) - failedMs)
+      if (round === rounds - 1) break
+      await breaker.reset()
+      await untilAll(name, 'closed')
+    }
+    tookMs.sort((one, other) => one - other)
+    const [p50, p99] = [tookMs[rounds / 2]!, tookMs[rounds * 0.99 - 1]!]
+    await annotate(
+      `to the last of ${PODS} pods: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, ` +
+        `most ${tookMs.at(-1)!.toFixed(1)} ms`,
+    )
+    expect(p99).toBeLessThan(50)
+
+    const times = 10_000
+    const refusals = await eachPod((pod) => pod.ask('refuse', { name, times }))
+    expect(refusals).toEqual(Array.from(pods, () => ({ refused: times, commands: 0 })))
+  }, 30_000)
+
+  it('goes on without the one pod whose network is broken', async ({ annotate }) => {
+    const name = 'one-broken'
+    const options = { quorum: 2, failureRate: 0.5, openMs: MINUTE_MS }
+    const { changes } = await openBreaker(name, options, (pod) => pod === 0)
+    const load = { name, perSecond: 50, forMs: 2_000 }
+    const [sick, ...others] = await eachPod((pod) => pod.ask('load', load))
+    await annotate(`the sick pod made ${sick!.called} calls, and refused ${sick!.refused}`)
+    expect(changes).toEqual([])
+    for (const { called, succeeded, refused } of others) {
+      expect({ succeeded, refused }).toEqual({ succeeded: called, refused: 0 })
+      expect(called).toBeGreaterThan(50)
+    }
+    expect(sick).toMatchObject({ succeeded: 0 })
+    expect(sick!.refused).toBeGreaterThan(sick!.called)
+    const states = await eachPod((pod) => pod.ask('state', { name }))
+    expect(states.map(({ state }) => state)).toEqual(Array(PODS).fill('closed'))
+    expect(states.map(({ selfIsolated }) => selfIsolated)).toEqual([
+      true,
+      ...Array(PODS - 1).fill(false),
+    ])
+  }, 30_000)
+
+  it('stops when half of its pods fail', async () => {
+    const name = 'half-broken'
+    const options = { quorum: 2, failureRate: 0.5, openMs: MINUTE_MS }
+    await openBreaker(name, options, (pod) => pod % 2 === 0)
+    const load = { name, perSecond: 50, forMs: 1_500 }
+    const counts = await eachPod((pod) => pod.ask('load', load))
+    await untilAll(name, 'open')
+    for (const { refused } of counts) expect(refused).toBeGreaterThan(0)
+  }, 30_000)
+
+  it('never stops for 5 % of errors, at 1,000 calls a second', async ({ annotate }) => {
+    const name = 'five-percent'
+    const { changes } = await openBreaker(name, { failureRate: 0.5 })
+    const random = createRandom(20)
+    vendor.answer = () => ({ status: random() < 0.05 ? 500 : 200, afterMs: 0 })
+    const load = { name, perSecond: 1_000 / PODS, forMs: 12_000 }
+    const counts = await eachPod((pod) => pod.ask('load', load))
+    const sum = (of: 'called' | 'succeeded' | 'refused' | 'commands') =>
+      counts.reduce((total, count) => total + count[of], 0)
+    const [called, failed] = [sum('called'), sum('called') - sum('succeeded')]
+    await annotate(
+      `${called} calls, ${failed} failed, ${(sum('commands') / called).toFixed(2)} commands a call`,
+    )
+    expect(changes).toEqual([])
+    expect(sum('refused')).toBe(0)
+    expect(called).toBeGreaterThan(10_000)
+    expect(failed / called).toBeCloseTo(0.05, 1)
+    const { calls, failures } = await pods[0]!.ask('state', { name })
+    expect(failures / calls).toBeLessThan(0.1)
+    // Failures go at once, successes ten times a second, and once a second each asks how things are.
+    expect(sum('commands')).toBeLessThan(failed + PODS * 12 * (10 + 1) + 200)
+  }, 40_000)
+
+  it('knows what it knew when pods join, and when each has been replaced', async () => {
+    const counting = { consecutiveFailures: 10, openMs: MINUTE_MS }
+    const names = ['counting', 'opened', 'isolated'] as const
+    for (const name of names) await openBreaker(name, counting)
+    const oneMore = (pod: BreakerPod) => pod.ask('record', { name: 'counting', outcome: 'failure' })
+    await eachPod(oneMore)
+    await oneMore(pods[0]!)
+    await pods[1]!.ask('record', { name: 'opened', outcome: 'failure', times: 10 })
+    const { breaker: isolated } = await openBreaker('isolated', counting)
+    await isolated.isolate(MINUTE_MS)
+
+    const replaced = pods
+    pods = []
+    for (const old of replaced) {
+      // One that joins, for a moment one more than before; then an old one leaves.
+      const [young] = await Promise.all([startOne(), pods.at(-1)?.ask('state', { name: 'opened' })])
+      for (const name of names) await young.ask('open', { name, options: counting })
+      pods.push(young)
+      for (const name of names) await old.ask('close', { name })
+      await old.stop()
+    }
+    const stateOf = async (name: string) =>
+      (await eachPod((pod) => pod.ask('state', { name }))).map(({ state }) => state)
+    expect(await stateOf('counting')).toEqual(Array(PODS).fill('closed'))
+    expect(await stateOf('opened')).toEqual(Array(PODS).fill('open'))
+    expect(await stateOf('isolated')).toEqual(Array(PODS).fill('isolated'))
+    // Nine failures are still known: one more is the tenth.
+    await oneMore(pods[3]!)
+    await untilAll('counting', 'open')
+  }, 60_000)
+})

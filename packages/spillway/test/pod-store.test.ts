@@ -1,0 +1,121 @@
+/** Which pods are alive: both stores have to say the same. */
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../src/core/clock.js'
+import { createKeys } from '../src/store/keys.js'
+import { createMemoryPods } from '../src/store/memory/memory-pods.js'
+import type { PodStore } from '../src/store/port.js'
+import { connectNodeRedis } from '../src/store/redis/node-redis.js'
+import { createRedisPods } from '../src/store/redis/redis-pods.js'
+import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
+import { type RedisServer, startRedis } from './redis-server.js'
+
+let server: RedisServer
+let runner: ScriptRunner
+beforeAll(async () => {
+  server = await startRedis()
+  const client = connectNodeRedis({ url: server.url })
+  runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
+  await vi.waitUntil(() => client.ready, { timeout: 5_000 })
+})
+afterAll(async () => {
+  await runner.close()
+  await server.stop()
+})
+
+const SECOND = 1_000_000
+let stores = 0
+
+describe.each(['memory', 'redis'])('pods in %s', (kind) => {
+  function setup(): { store: PodStore; pass(us: number): void } {
+    let nowUs = 1_900_000_000_000_000
+    const time = () => String(nowUs)
+    const store =
+      kind === 'memory'
+        ? createMemoryPods(() => nowUs)
+        : createRedisPods(runner, createKeys(`t${stores++}-`), time)
+    return {
+      store,
+      pass: (us) => {
+        nowUs += us
+      },
+    }
+  }
+  const beatOf = (pod: string, lifeUs = 10 * SECOND) => ({ group: 'g', pod, lifeUs, snapshot: '' })
+
+  it('are alive until they have been silent for as long as they said', async () => {
+    const { store, pass } = setup()
+    expect(await store.beat(beatOf('a'))).toBe(1)
+    pass(6 * SECOND)
+    expect(await store.beat(beatOf('b'))).toBe(2)
+    pass(4 * SECOND - 1)
+    expect((await store.list({ group: 'g' })).map(({ pod }) => pod)).toEqual(['a', 'b'])
+    pass(1)
+    expect((await store.list({ group: 'g' })).map(({ pod }) => pod)).toEqual(['b'])
+    expect(await store.beat(beatOf('b'))).toBe(1)
+  })
+
+  it('are gone at once when they leave', async () => {
+    const { store } = setup()
+    await store.beat(beatOf('a'))
+    await store.beat(beatOf('b'))
+    await store.leave({ group: 'g', pod: 'a' })
+    await store.leave({ group: 'nobody was here', pod: 'a' })
+    expect(await store.beat(beatOf('b'))).toBe(1)
+  })
+
+  it('say of themselves what they said last, whatever it is', async () => {
+    const { store, pass } = setup()
+    await store.beat({ ...beatOf('__proto__'), snapshot: 'old' })
+    pass(SECOND)
+    const snapshot = '{"a": "1 2\\n3"}\n\0ü '
+    await store.beat({ ...beatOf('__proto__'), snapshot })
+    await store.beat(beatOf('1'))
+    pass(2 * SECOND)
+    expect(await store.list({ group: 'g' })).toEqual([
+      { pod: '1', snapshot: '', ageUs: 2 * SECOND },
+      { pod: '__proto__', snapshot, ageUs: 2 * SECOND },
+    ])
+    expect(await store.list({ group: 'other' })).toEqual([])
+  })
+
+  it('do not live on because the clock was set back', async () => {
+    const { store, pass } = setup()
+    await store.beat(beatOf('dead'))
+    await store.beat(beatOf('alive'))
+    pass(-3_600 * SECOND)
+    expect(await store.beat(beatOf('alive'))).toBe(1)
+  })
+
+  it('that live longer than others are not cut short by them', async () => {
+    const { store, pass } = setup()
+    await store.beat(beatOf('patient', 60 * SECOND))
+    expect(await store.beat(beatOf('hasty', SECOND))).toBe(2)
+    pass(30 * SECOND)
+    expect(await store.list({ group: 'g' })).toHaveLength(1)
+  })
+})
+
+it('pods in Redis leave nothing behind while others go on', async () => {
+  let nowUs = 1_900_000_000_000_000
+  const keys = createKeys('churn-')
+  const store = createRedisPods(runner, keys, () => String(nowUs))
+  for (let pod = 0; pod < 20; pod++) {
+    await store.beat({ group: 'g', pod: `p${pod}`, lifeUs: SECOND, snapshot: '' })
+    if (pod % 2 === 0) await store.leave({ group: 'g', pod: `p${pod}` })
+    nowUs += SECOND
+  }
+  expect(await server.send('ZCARD', keys.pods('g'))).toBe(1)
+  expect(await server.send('HLEN', keys.podSnapshots('g'))).toBe(1)
+})
+
+it('pods in Redis leave keys that end when the last pod is gone, not with the last beat', async () => {
+  const keys = createKeys('ttl-')
+  const store = createRedisPods(runner, keys)
+  await store.beat({ group: 'g', pod: 'patient', lifeUs: 60 * SECOND, snapshot: '' })
+  await store.beat({ group: 'g', pod: 'hasty', lifeUs: SECOND, snapshot: '' })
+  for (const key of [keys.pods('g'), keys.podSnapshots('g')]) {
+    const leftMs = (await server.send('PTTL', key)) as number
+    expect(leftMs).toBeGreaterThan(59_000)
+    expect(leftMs).toBeLessThanOrEqual(61_000)
+  }
+})
