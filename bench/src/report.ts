@@ -74,5 +74,5 @@ function widest(texts: readonly string[]): number {
 }
 
 function grouped(figure: number): string {
-  return figure.toLocaleString('en-US', { maximumFractionDigits: Math.abs(figure) < 1 ? 3 : 1 })
+  return figure.toLocaleString('en-US', { maximumFractionDigits: Math.abs(figure) < 10 ? 3 : 1 })
 }

@@ -1,24 +1,41 @@
-import { createDeadline, runWithDeadline } from 'spillway'
-import { createBulkhead, createRetry, createTimeout } from 'spillway/local'
+import { createSpillway } from 'spillway'
 
-const retry = createRetry({ attempts: 3, baseMs: 20, budget: 0.2 })
-const bulkhead = createBulkhead({ name: 'openai', limit: 50, queue: { size: 450 } })
-const timeout = createTimeout({ name: 'openai', callMs: '30s' })
+// For a whole fleet: createSpillway({ store: redisStore({ url }) }), from 'spillway/redis'.
+const spillway = createSpillway()
 
-/** The retry outside, so that no slot is held while it waits; the timeout around the call itself. */
-function ask(question: string): Promise<string> {
-  return retry.run(({ attempt }) =>
-    bulkhead.run(() => timeout.run(({ signal }) => callVendor(question, attempt, signal))),
-  )
-}
+// A stage that is left out is off.
+const openai = spillway.guard('openai', {
+  shed: { maxQueue: 400 },
+  userLimits: [{ per: 'user', limit: 60, windowMs: '1m' }],
+  queue: { size: 450, timeoutMs: '5s' },
+  breaker: { failureRate: 0.5, openMs: '30s' },
+  limits: [
+    { unit: 'requests', limit: 500, windowMs: '1m' },
+    { unit: 'tokens', limit: 90_000, windowMs: '1m' },
+  ],
+  pace: { limit: 20, windowMs: '1s' },
+  concurrency: { limit: 50 },
+  timeout: { callMs: '30s' },
+  retry: { attempts: 3, baseMs: 20, budget: 0.2 },
+})
 
 /** A vendor that fails the first time. */
-async function callVendor(question: string, attempt: number, signal: AbortSignal): Promise<string> {
+async function callVendor(question: string, attempt: number, signal: AbortSignal) {
   signal.throwIfAborted()
   if (attempt === 1) throw new Error('503 from the vendor')
-  return `an answer to "${question}", at attempt ${attempt}`
+  return { text: `an answer to "${question}", at attempt ${attempt}`, tokens: 640 }
 }
 
-const answer = await runWithDeadline(createDeadline('20s'), () => ask('why is the sky blue?'))
+const answer = await openai.run(
+  async ({ signal, attempt, settle }) => {
+    const { text, tokens } = await callVendor('why is the sky blue?', attempt, signal)
+    settle({ tokens })
+    return text
+  },
+  { user: 'ann', priority: 'high', cost: { tokens: 900 }, timeoutMs: '20s' },
+)
 console.log(answer)
-console.log(bulkhead.snapshot())
+const { calls, attempts, outcomes } = openai.snapshot()
+console.log({ calls, attempts, outcomes })
+
+await spillway.close()

@@ -125,6 +125,8 @@ export async function startMockVendor(): Promise<MockVendor> {
     if (afterMs === 0) end(response, status)
     else setTimeout(() => end(response, status), afterMs)
   }).listen(0, '127.0.0.1')
+  // It must not hang up on a pod that has just decided to call again.
+  server.keepAliveTimeout = 0
   await once(server, 'listening')
   const vendor: MockVendor = {
     port: (server.address() as AddressInfo).port,

@@ -54,8 +54,9 @@ export class Entry<T = unknown> implements Linked<Entry> {
   readonly arrivedMs: number
   readonly deadlineMs: number
   readonly signal: AbortSignal | undefined
-  /** When it came into the room, this time. */
+  /** When it came into the room, this time, and as which of all who came. */
   enteredMs = 0
+  order = 0
   /** It leaves at this time, whatever happens. */
   untilMs = Number.POSITIVE_INFINITY
   state: 'waiting' | 'asking' | 'gone' = 'waiting'
@@ -94,6 +95,7 @@ export class Room {
   readonly #options: RoomOptions
   readonly #lanes = new Map<string, Lane>()
   readonly #timers: TimerList
+  #entered = 0
   length = 0
 
   constructor(options: RoomOptions) {
@@ -119,6 +121,7 @@ export class Room {
       this.dismiss(least, 'displaced')
     }
     entry.enteredMs = nowMs
+    entry.order = this.#entered++
     entry.untilMs = Math.min(nowMs + this.#options.timeoutMs, entry.deadlineMs)
     const timely = entry.untilMs < entry.deadlineMs
     if (entry.untilMs < Number.POSITIVE_INFINITY) {
@@ -237,7 +240,7 @@ export class Room {
     const list = lane.lists[entry.priority] as LinkedList<Entry>
     // Nearly everybody is the newest. A retry, or one put back, belongs further ahead.
     let previous = list.last
-    if (previous !== undefined && previous.arrivedMs > entry.arrivedMs) {
+    if (previous !== undefined && isBefore(entry, previous)) {
       previous = placeFromFront(list, entry)
     }
     list.insertAfter(previous, entry)
@@ -261,7 +264,8 @@ export class Room {
       const entry = codel.standing ? list.last : list.first
       if (entry === undefined) continue
       const rank = this.#rank(entry, nowMs)
-      if (rank >= bestRank) continue
+      // Where age has made up for priority, it is age that counts.
+      if (rank > bestRank || (rank === bestRank && best && !isBefore(entry, best))) continue
       best = entry
       bestRank = rank
     }
@@ -300,10 +304,16 @@ export class Room {
   }
 }
 
+/** Many may come in the same moment. */
+function isBefore(one: Entry, other: Entry): boolean {
+  if (one.arrivedMs !== other.arrivedMs) return one.arrivedMs < other.arrivedMs
+  return one.order < other.order
+}
+
 function placeFromFront(list: LinkedList<Entry>, entry: Entry): Entry | undefined {
   let previous: Entry | undefined
   let each = list.first
-  while (each !== undefined && each.arrivedMs <= entry.arrivedMs) {
+  while (each !== undefined && isBefore(each, entry)) {
     previous = each
     each = each.after
   }

@@ -77,7 +77,7 @@ export async function counted(fleet: Fleet, pods: Pods, lane: LaneOption = {}) {
   return pod.snapshot(lane)
 }
 
-export function permitOf(answer: BreakerAnswer): BreakerPermit {
+function permitOf(answer: BreakerAnswer): BreakerPermit {
   if (!answer.allowed) throw answer.error
   return answer.permit
 }

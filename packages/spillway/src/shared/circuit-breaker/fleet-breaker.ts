@@ -190,6 +190,7 @@ export class FleetBreaker {
       flushMs: flushMsOf(this.#policy),
       rampMs: rampMsOf(this.#policy),
       maxProbeMs: this.#policy.maxProbeMs,
+      scope: 'shared',
       onChange: (from, to) => {
         quorum?.forget()
         this.#changed(lane, from, to)
@@ -202,6 +203,7 @@ export class FleetBreaker {
     const privately: LaneBreakerOptions = {
       ...options,
       store: this.#privateStore,
+      scope: 'local',
       spec: { ...this.#spec, quorum: 1 },
       onChange: (_, to) => this.#changedAlone(lane, to),
     }

@@ -3,7 +3,7 @@
  * at a flag; refusing needs no trip either; only a half-open breaker has to be asked for a probe.
  */
 import type { Clock, Timer } from '../../core/clock.js'
-import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { type Details, inMs, type Scope, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../../store/breaker-spec.js'
@@ -32,6 +32,8 @@ export interface LaneBreakerOptions {
   flushMs: number
   rampMs: number
   maxProbeMs: number
+  /** Whose state decides: that of the fleet, or of this pod alone. */
+  scope: Scope
   onChange(from: BreakerStateName, to: BreakerStateName): void
 }
 
@@ -295,15 +297,19 @@ export class LaneBreaker {
   }
 
   #onProbe(answer: ProbeAnswer): Entry | Promise<Entry> {
-    if (answer === 'full' || answer === 'unknown') {
-      return this.#refusal('half-open', this.#options.clock.now())
-    }
+    if (answer === 'full') return this.#refusal('half-open', this.#options.clock.now())
+    if (answer === 'unknown')
+      return this.#refusal('half-open', this.#options.clock.now(), explainUnknown)
     // It closed or opened meanwhile.
     if (answer === 'elsewhere') return this.enter()
     return { lane: this.lane, generation: answer.generation, probe: true, id: answer.name }
   }
 
-  #refusal(state: BreakerStateName, nowMs: number): SpillwayError {
+  #refusal(
+    state: BreakerStateName,
+    nowMs: number,
+    explain = this.#options.scope === 'local' ? explainAlone : EXPLAIN[state],
+  ): SpillwayError {
     const { view, heardMs } = this.#replica
     const endsMs = this.#endsMs(state)
     const details = {
@@ -316,26 +322,21 @@ export class LaneBreaker {
       probes: view.probes,
       ageMs: nowMs - heardMs,
     }
-    const explain = EXPLAIN[state]
+    const { scope } = this.#options
+    const code = 'CIRCUIT_OPEN'
     if (endsMs === undefined) {
-      return new SpillwayError({
-        code: 'CIRCUIT_OPEN',
-        stage: 'breaker',
-        scope: 'shared',
-        details,
-        explain,
-      })
+      return new SpillwayError({ code, stage: 'breaker', scope, details, explain })
     }
-    return new SpillwayError({
-      code: 'CIRCUIT_OPEN',
-      stage: 'breaker',
-      scope: 'shared',
-      retryAfterMs: endsMs - nowMs,
-      details,
-      explain,
-    })
+    const retryAfterMs = endsMs - nowMs
+    return new SpillwayError({ code, stage: 'breaker', scope, retryAfterMs, details, explain })
   }
 }
+
+const explainAlone = ({ name }: Details) =>
+  `${name}: this pod alone sees failures, so it alone stops calling`
+
+const explainUnknown = ({ name }: Details) =>
+  `${name}: the circuit is half-open, and the store did not answer who may probe it`
 
 const told = ({ ageMs }: Details) => `as told ${inMs(ageMs)} ago`
 

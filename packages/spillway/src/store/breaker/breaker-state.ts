@@ -32,6 +32,8 @@ export interface BreakerState {
   w: number
   /** Probes under way: when their leases end. */
   probes: Map<string, number>
+  /** Those that outlived their round: they still hold a place at the downstream, and count nothing. */
+  late: Map<string, number>
   /** Isolated by hand: by whom, until when. */
   holds: Map<string, number>
   tally: Tally
@@ -49,6 +51,7 @@ export function emptyBreaker(): BreakerState {
     c: 0,
     w: 0,
     probes: new Map(),
+    late: new Map(),
     holds: new Map(),
     tally: emptyTally(),
   }
@@ -64,7 +67,8 @@ export function present(state: BreakerState, spec: BreakerSpec, serverUs: number
   state.t = now
   if (expire(state.holds, now)) show(state, now)
   if (state.kind === OPEN && state.u <= now) move(state, HALF_OPEN, now)
-  if (state.kind === HALF_OPEN) expire(state.probes, now)
+  expire(state.probes, now)
+  expire(state.late, now)
   if (state.kind === CLOSED) advance(state.tally, spec, now)
   return now
 }
@@ -75,7 +79,7 @@ function rebaseBreaker(state: BreakerState, serverUs: number): void {
   state.u -= backUs
   // Zero means that nobody remembers.
   state.c = Math.max(0, state.c - backUs)
-  for (const ends of [state.probes, state.holds]) {
+  for (const ends of [state.probes, state.late, state.holds]) {
     for (const [key, untilUs] of ends) ends.set(key, untilUs - backUs)
   }
   state.tally = emptyTally()
@@ -105,8 +109,12 @@ export function move(state: BreakerState, kind: BreakerState['kind'], now: numbe
   state.kind = kind
   state.g = Math.max(now, state.g + 1)
   state.w = 0
+  for (const [probe, untilUs] of state.probes) state.late.set(probe, untilUs)
   state.probes = new Map()
-  if (kind === CLOSED) state.tally = emptyTally()
+  if (kind === CLOSED) {
+    state.late = new Map()
+    state.tally = emptyTally()
+  }
   show(state, now)
 }
 
@@ -140,7 +148,7 @@ export function viewOf(state: BreakerState, now: number): BreakerView {
     untilUs: state.kind === OPEN ? state.u : 0,
     closedAtUs: state.c,
     openings: state.o,
-    probes: state.probes.size,
+    probes: state.probes.size + state.late.size,
     successes: state.w,
     isolatedUntilUs: latest(state.holds),
     calls,

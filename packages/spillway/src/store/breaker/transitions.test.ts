@@ -148,8 +148,26 @@ describe('a half-open breaker', () => {
     breaker.breakDown()
     breaker.probe('a', 'b')
     const opened = breaker.endProbe('a', FAILURE)
-    expect(opened).toMatchObject({ kind: OPEN, openings: 1, probes: 0 })
-    expect(breaker.endProbe('b', SUCCESS)).toEqual(opened)
+    expect(opened).toMatchObject({ kind: OPEN, openings: 1, probes: 1 })
+    // It is still under way, until it ends.
+    expect(breaker.endProbe('b', SUCCESS)).toEqual({ ...opened, probes: 0 })
+  })
+
+  it('counts the places of probes that outlived their round, until they end or their pod is gone', () => {
+    const breaker = setup({ probes: 2, openUs: SECOND })
+    breaker.breakDown()
+    breaker.probe('slow', 'quick')
+    breaker.endProbe('quick', FAILURE)
+    breaker.pass(SECOND)
+    expect(breaker.probe('a', 'b').granted).toBe(1)
+    // What it says is of the last round.
+    expect(breaker.endProbe('slow', FAILURE)).toMatchObject({ kind: HALF_OPEN, probes: 1 })
+    expect(breaker.probe('c').granted).toBe(1)
+    breaker.endProbe('a', FAILURE)
+    breaker.pass(SECOND)
+    expect(breaker.sync(['c']).probes).toBe(1)
+    breaker.pass(5 * SECOND)
+    expect(breaker.probe('d', 'e').granted).toBe(2)
   })
 
   it('takes a slow probe for a failure only where slowness counts', () => {

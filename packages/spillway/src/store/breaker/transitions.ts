@@ -74,8 +74,9 @@ function endProbe(
   kind: number,
   now: number,
 ): void {
+  state.late.delete(probe)
   // Its lease has ended, or another probe has decided already.
-  if (state.kind !== HALF_OPEN || !state.probes.delete(probe)) return
+  if (!state.probes.delete(probe)) return
   if (kind === NOTHING) return
   if (kind === FAILURE || (kind === SLOW && spec.slowRate > 0)) return open(state, spec, now)
   state.w++
@@ -92,7 +93,7 @@ export function takeProbes(
   const now = present(state, spec, serverUs)
   let granted = 0
   if (state.kind === HALF_OPEN && state.holds.size === 0) {
-    const free = spec.probes - state.probes.size
+    const free = spec.probes - state.probes.size - state.late.size
     granted = Math.max(0, Math.min(free, request.probes.length))
     for (const probe of request.probes.slice(0, granted)) {
       state.probes.set(probe, now + spec.probeLeaseUs)
@@ -110,8 +111,10 @@ export function syncBreaker(
   const { spec } = request
   const before = state.v
   const now = present(state, spec, serverUs)
-  for (const probe of request.renew) {
-    if (state.probes.has(probe)) state.probes.set(probe, now + spec.probeLeaseUs)
+  for (const probes of [state.probes, state.late]) {
+    for (const probe of request.renew) {
+      if (probes.has(probe)) probes.set(probe, now + spec.probeLeaseUs)
+    }
   }
   return kept(state, spec, now, before, (view) => view)
 }

@@ -728,7 +728,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: '277e9aa2de61c964cc8fb39e1ec1096b6601873c',
+    sha: 'dc4dc5132ba6ef1d6bee525043fe828d4119d12a',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -891,7 +891,7 @@ local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
 t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, holds = {}, tally = empty_tally(),
+probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
 local function show(state, now)
@@ -901,8 +901,12 @@ local function move(state, kind, now)
 state.kind = kind
 state.g = max(now, state.g + 1)
 state.w = 0
+for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == CLOSED then
+state.late = {}
+state.tally = empty_tally()
+end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -927,6 +931,7 @@ local back_us = state.t - server
 state.u = state.u - back_us
 state.c = max(0, state.c - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
 state.t = server
@@ -947,7 +952,8 @@ local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
 if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
-if state.kind == HALF_OPEN then expire(state.probes, now) end
+expire(state.probes, now)
+expire(state.late, now)
 if state.kind == CLOSED then advance(state.tally, spec, now) end
 return now
 end
@@ -965,7 +971,7 @@ local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
 now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
-size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
@@ -1372,7 +1378,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '385f4c556a357e37c2c7761bc01bf9999628fd8f',
+    sha: 'd0562f3c77e718b1602b62a5df5299e5b287396d',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -1535,7 +1541,7 @@ local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
 t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, holds = {}, tally = empty_tally(),
+probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
 local function show(state, now)
@@ -1545,8 +1551,12 @@ local function move(state, kind, now)
 state.kind = kind
 state.g = max(now, state.g + 1)
 state.w = 0
+for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == CLOSED then
+state.late = {}
+state.tally = empty_tally()
+end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -1571,6 +1581,7 @@ local back_us = state.t - server
 state.u = state.u - back_us
 state.c = max(0, state.c - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
 state.t = server
@@ -1591,7 +1602,8 @@ local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
 if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
-if state.kind == HALF_OPEN then expire(state.probes, now) end
+expire(state.probes, now)
+expire(state.late, now)
 if state.kind == CLOSED then advance(state.tally, spec, now) end
 return now
 end
@@ -1609,7 +1621,7 @@ local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
 now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
-size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
@@ -1637,7 +1649,8 @@ local state = read_breaker(KEYS[1])
 local before = state.v
 local now = present(state, spec)
 local function end_probe(probe, kind)
-if state.kind ~= HALF_OPEN or not state.probes[probe] then return end
+state.late[probe] = nil
+if not state.probes[probe] then return end
 state.probes[probe] = nil
 if kind == NOTHING then return end
 if kind == FAILURE or (kind == SLOW and spec[SLOW_RATE] > 0) then return open(state, spec, now) end
@@ -1983,7 +1996,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: '1ada29ac8c1a720ed4e1ac27d4d38e58800bba83',
+    sha: '2e5878355767b1e32291fcbdac48ad023fd3b001',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -2146,7 +2159,7 @@ local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
 t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, holds = {}, tally = empty_tally(),
+probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
 local function show(state, now)
@@ -2156,8 +2169,12 @@ local function move(state, kind, now)
 state.kind = kind
 state.g = max(now, state.g + 1)
 state.w = 0
+for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == CLOSED then
+state.late = {}
+state.tally = empty_tally()
+end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -2182,6 +2199,7 @@ local back_us = state.t - server
 state.u = state.u - back_us
 state.c = max(0, state.c - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
 state.t = server
@@ -2202,7 +2220,8 @@ local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
 if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
-if state.kind == HALF_OPEN then expire(state.probes, now) end
+expire(state.probes, now)
+expire(state.late, now)
 if state.kind == CLOSED then advance(state.tally, spec, now) end
 return now
 end
@@ -2220,7 +2239,7 @@ local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
 now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
-size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
@@ -2251,6 +2270,7 @@ local before = state.v
 local now = present(state, spec)
 for _, probe in ipairs(renew) do
 if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end
+if state.late[probe] then state.late[probe] = now + spec[PROBE_LEASE] end
 end
 reply[index] = keep(KEYS[index], name, state, spec, now, before)
 end
@@ -2630,7 +2650,7 @@ return reply`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: 'edcf8ffe7f2229de6fb2a43985adaddb3a4b124a',
+    sha: 'a3fba675237ca2e607ca0e24994960099eff4420',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -2793,7 +2813,7 @@ local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
 t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, holds = {}, tally = empty_tally(),
+probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
 local function show(state, now)
@@ -2803,8 +2823,12 @@ local function move(state, kind, now)
 state.kind = kind
 state.g = max(now, state.g + 1)
 state.w = 0
+for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == CLOSED then
+state.late = {}
+state.tally = empty_tally()
+end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -2829,6 +2853,7 @@ local back_us = state.t - server
 state.u = state.u - back_us
 state.c = max(0, state.c - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
 state.t = server
@@ -2849,7 +2874,8 @@ local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
 if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
-if state.kind == HALF_OPEN then expire(state.probes, now) end
+expire(state.probes, now)
+expire(state.late, now)
 if state.kind == CLOSED then advance(state.tally, spec, now) end
 return now
 end
@@ -2867,7 +2893,7 @@ local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
 now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
-size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
@@ -2896,7 +2922,7 @@ local before = state.v
 local now = present(state, spec)
 local granted = 0
 if state.kind == HALF_OPEN and not next(state.holds) then
-granted = max(0, min(spec[PROBES] - size(state.probes), #input.probes))
+granted = max(0, min(spec[PROBES] - size(state.probes) - size(state.late), #input.probes))
 for index = 1, granted do state.probes[input.probes[index]] = now + spec[PROBE_LEASE] end
 end
 local view = keep(KEYS[1], input.name, state, spec, now, before)

@@ -14,7 +14,8 @@ local before = state.v
 local now = present(state, spec)
 
 local function end_probe(probe, kind)
-  if state.kind ~= HALF_OPEN or not state.probes[probe] then return end
+  state.late[probe] = nil
+  if not state.probes[probe] then return end
   state.probes[probe] = nil
   if kind == NOTHING then return end
   if kind == FAILURE or (kind == SLOW and spec[SLOW_RATE] > 0) then return open(state, spec, now) end

@@ -13,6 +13,7 @@ for index = 1, #KEYS do
   local now = present(state, spec)
   for _, probe in ipairs(renew) do
     if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end
+    if state.late[probe] then state.late[probe] = now + spec[PROBE_LEASE] end
   end
   reply[index] = keep(KEYS[index], name, state, spec, now, before)
 end

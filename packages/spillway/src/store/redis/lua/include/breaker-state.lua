@@ -21,7 +21,7 @@ local function read_breaker(key)
   if packed then return cmsgpack.unpack(packed) end
   return {
     t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
-    probes = {}, holds = {}, tally = empty_tally(),
+    probes = {}, late = {}, holds = {}, tally = empty_tally(),
   }
 end
 
@@ -33,8 +33,12 @@ local function move(state, kind, now)
   state.kind = kind
   state.g = max(now, state.g + 1)
   state.w = 0
+  for probe, ends in pairs(state.probes) do state.late[probe] = ends end
   state.probes = {}
-  if kind == CLOSED then state.tally = empty_tally() end
+  if kind == CLOSED then
+    state.late = {}
+    state.tally = empty_tally()
+  end
   show(state, now)
 end
 
@@ -62,6 +66,7 @@ local function rebase(state)
   state.u = state.u - back_us
   state.c = max(0, state.c - back_us)
   for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+  for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
   for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
   state.tally = empty_tally()
   state.t = server
@@ -84,7 +89,8 @@ local function present(state, spec)
   state.t = now
   if expire(state.holds, now) then show(state, now) end
   if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
-  if state.kind == HALF_OPEN then expire(state.probes, now) end
+  expire(state.probes, now)
+  expire(state.late, now)
   if state.kind == CLOSED then advance(state.tally, spec, now) end
   return now
 end
@@ -105,7 +111,7 @@ local function view_of(state, now)
   local calls, failures, slow, run = totals(state.tally)
   return {
     now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
-    size(state.probes), state.w, latest(state.holds), calls, failures, slow, run,
+    size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
   }
 end
 

@@ -1,0 +1,393 @@
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { Entry, type Leaving, PRIORITIES, type Priority, Room, type RoomOptions } from './room.js'
+
+interface Guest {
+  lane?: string
+  priority?: Priority
+  /** When its call came; a retry came earlier than it enters. */
+  arrivedMs?: number
+  deadlineMs?: number
+  signal?: AbortSignal
+}
+
+function setup(options: Partial<RoomOptions> = {}) {
+  const clock = createVirtualClock()
+  const room = new Room({
+    clock,
+    size: 100,
+    timeoutMs: 5_000,
+    targetMs: 500,
+    agingMs: 2_500,
+    ...options,
+  })
+  /** Who left by itself, why, and when. */
+  const left: [name: string, why: Leaving | 'aborted', atMs: number][] = []
+  const join = (name: string, guest: Guest = {}, spare = 0): Entry<string> => {
+    const entry: Entry<string> = new Entry(
+      {
+        lane: guest.lane ?? 'default',
+        priority: PRIORITIES.indexOf(guest.priority ?? 'normal'),
+        arrivedMs: guest.arrivedMs ?? clock.now(),
+        deadlineMs: guest.deadlineMs ?? Number.POSITIVE_INFINITY,
+        signal: guest.signal,
+      },
+      name,
+      (why) => left.push([name, why, clock.now()]),
+      () => left.push([name, 'aborted', clock.now()]),
+    )
+    if (!room.join(entry, clock.now(), spare)) left.push([name, 'displaced', clock.now()])
+    return entry
+  }
+  /** Takes the next in turn, for good. */
+  const serve = (lane = 'default'): unknown => {
+    const entry = room.take(lane, clock.now())
+    if (entry !== undefined) room.remove(entry)
+    return entry?.wish
+  }
+  const serveAll = (lane?: string): unknown[] => {
+    const names: unknown[] = []
+    for (let name = serve(lane); name !== undefined; name = serve(lane)) names.push(name)
+    return names
+  }
+  return { clock, room, left, join, serve, serveAll }
+}
+
+describe('the order of the waiting room', () => {
+  it('is priority, then age', () => {
+    const { join, serveAll } = setup()
+    join('low 1', { priority: 'low' })
+    join('normal 1')
+    join('critical', { priority: 'critical' })
+    join('normal 2')
+    join('high', { priority: 'high' })
+    join('low 2', { priority: 'low' })
+    expect(serveAll()).toEqual(['critical', 'high', 'normal 1', 'normal 2', 'low 1', 'low 2'])
+  })
+
+  it('lets age make up for a lack of priority, so that nobody starves', async () => {
+    const { clock, join, serve } = setup({ timeoutMs: 5_000, agingMs: 2_500, targetMs: 10_000 })
+    join('low', { priority: 'low' })
+    const served: unknown[] = []
+    // One place comes free every 100 ms, and somebody normal comes just as often.
+    for (let ms = 0; ms < 5_000; ms += 100) {
+      join(`normal ${ms}`)
+      served.push(serve())
+      await clock.advance(100)
+    }
+    expect(served).toContain('low')
+    expect(served.indexOf('low')).toBe(25)
+  })
+
+  it('puts the older one first where age has made up for priority', async () => {
+    const { clock, join, serveAll } = setup({ agingMs: 1_000 })
+    join('low', { priority: 'low' })
+    await clock.advance(1_000)
+    join('normal')
+    join('high', { priority: 'high' })
+    expect(serveAll()).toEqual(['high', 'low', 'normal'])
+  })
+
+  it('gives a retry its place by when its call came', async () => {
+    const { clock, join, serveAll } = setup()
+    await clock.advance(300)
+    join('second', { arrivedMs: 100 })
+    join('fourth', { arrivedMs: 300 })
+    join('first', { arrivedMs: 50 })
+    join('third', { arrivedMs: 200 })
+    expect(serveAll()).toEqual(['first', 'second', 'third', 'fourth'])
+  })
+
+  it('puts back where it was who found nothing', () => {
+    const { clock, room, join, serveAll } = setup()
+    join('first')
+    join('second')
+    join('third')
+    const first = room.take('default', clock.now())!
+    const second = room.take('default', clock.now())!
+    room.putBack(second)
+    room.putBack(first)
+    expect(serveAll()).toEqual(['first', 'second', 'third'])
+  })
+})
+
+describe('lanes of the waiting room', () => {
+  it('have a line each', () => {
+    const { room, join, serve } = setup()
+    join('a1', { lane: 'a' })
+    join('b1', { lane: 'b' })
+    join('a2', { lane: 'a' })
+    expect(room.lengthOf('a')).toBe(2)
+    expect(serve('b')).toBe('b1')
+    expect(serve('b')).toBeUndefined()
+    expect([serve('a'), serve('a')]).toEqual(['a1', 'a2'])
+  })
+
+  it('are compared by whose turn it is', async () => {
+    const { clock, room, join } = setup()
+    join('a', { lane: 'a' })
+    await clock.advance(10)
+    join('b', { lane: 'b' })
+    join('c', { lane: 'c', priority: 'high' })
+    expect(room.bestOf(['a', 'b', 'c'], clock.now())).toBe('c')
+    expect(room.bestOf(['b', 'a'], clock.now())).toBe('a')
+    expect(room.bestOf(['nobody'], clock.now())).toBeUndefined()
+  })
+
+  it('are forgotten when nobody waits in them', () => {
+    const { room, join, serve } = setup()
+    for (let lane = 0; lane < 100; lane++) {
+      join('x', { lane: `lane ${lane}` })
+      serve(`lane ${lane}`)
+    }
+    expect([...room.lanes]).toEqual([])
+  })
+})
+
+describe('the patience of the waiting room', () => {
+  it('ends after the queue timeout, for each by itself', async () => {
+    const { clock, join, serveAll, left } = setup()
+    join('first')
+    await clock.advance(3_000)
+    join('second')
+    await clock.advance(1_999)
+    expect(left).toEqual([])
+    await clock.advance(1)
+    expect(left).toEqual([['first', 'timeout', 5_000]])
+    expect(serveAll()).toEqual(['second'])
+  })
+
+  it('counts from the return of a retry, not from when its call came', async () => {
+    const { clock, join, left } = setup()
+    await clock.advance(4_000)
+    join('retry', { arrivedMs: 0 })
+    await clock.advance(4_999)
+    expect(left).toEqual([])
+    await clock.advance(1)
+    expect(left).toEqual([['retry', 'timeout', 9_000]])
+  })
+
+  it('ends with the deadline, where that is earlier', async () => {
+    const { clock, join, left } = setup()
+    join('hurried', { deadlineMs: 700 })
+    join('patient', { deadlineMs: 7_000 })
+    await clock.advance(10_000)
+    expect(left).toEqual([
+      ['hurried', 'deadline', 700],
+      ['patient', 'timeout', 5_000],
+    ])
+  })
+
+  it('runs on while the store is asked', async () => {
+    const { clock, room, join, left } = setup()
+    join('asking')
+    const entry = room.take('default', clock.now())!
+    await clock.advance(5_000)
+    expect(left).toEqual([['asking', 'timeout', 5_000]])
+    room.putBack(entry)
+    expect(room.length).toBe(0)
+  })
+
+  it('leaves no timer behind for whoever was served, let go or aborted', async () => {
+    const { clock, join, serve } = setup({ size: 2 })
+    const abort = new AbortController()
+    join('low', { priority: 'low', deadlineMs: 4_000 })
+    join('aborting', { signal: abort.signal, deadlineMs: 3_000 })
+    join('high', { priority: 'high' })
+    abort.abort()
+    expect(serve()).toBe('high')
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('whoever aborts', () => {
+  it('is gone at once, from the middle of the line', () => {
+    const { clock, room, join, left, serveAll } = setup()
+    const abort = new AbortController()
+    join('first')
+    join('aborting', { signal: abort.signal })
+    join('third')
+    abort.abort()
+    expect(left).toEqual([['aborting', 'aborted', clock.now()]])
+    expect(room.length).toBe(2)
+    expect(serveAll()).toEqual(['first', 'third'])
+  })
+
+  it('is gone at once while the store is asked, and does not come back', () => {
+    const { clock, room, join, left, serveAll } = setup()
+    const abort = new AbortController()
+    join('aborting', { signal: abort.signal })
+    const entry = room.take('default', clock.now())!
+    abort.abort()
+    expect(left).toHaveLength(1)
+    room.putBack(entry)
+    expect(serveAll()).toEqual([])
+  })
+
+  it('leaves no listener on its signal', () => {
+    const { join, left, serve } = setup()
+    const abort = new AbortController()
+    join('served', { signal: abort.signal })
+    serve()
+    abort.abort()
+    expect(left).toEqual([])
+  })
+})
+
+describe('a full waiting room', () => {
+  it('refuses who is no more important than anybody in it', () => {
+    const { room, join, left } = setup({ size: 2 })
+    join('first')
+    join('second')
+    expect(room.hasPlace(PRIORITIES.indexOf('normal'), 0)).toBe(false)
+    join('third')
+    expect(left).toEqual([['third', 'displaced', 0]])
+  })
+
+  it('gives up the least important, newest entry for somebody more important', async () => {
+    const { clock, room, join, left, serveAll } = setup({ size: 4 })
+    join('low 1', { priority: 'low', lane: 'a' })
+    await clock.advance(1)
+    join('low 2', { priority: 'low', lane: 'b' })
+    await clock.advance(1)
+    join('normal', { lane: 'a' })
+    join('high', { priority: 'high', lane: 'a' })
+    expect(room.hasPlace(PRIORITIES.indexOf('normal'), 0)).toBe(true)
+    join('new 1', { lane: 'a' })
+    join('new 2', { lane: 'a' })
+    join('new 3', { lane: 'a' })
+    expect(left.map(([name]) => name)).toEqual(['low 2', 'low 1', 'new 3'])
+    join('critical', { priority: 'critical', lane: 'a' })
+    expect(left.at(-1)).toEqual(['new 2', 'displaced', 2])
+    expect(serveAll('a')).toEqual(['critical', 'high', 'normal', 'new 1'])
+    expect(serveAll('b')).toEqual([])
+  })
+
+  it('never gives up somebody for an equal, however old', async () => {
+    const { clock, join, left } = setup({ size: 1, agingMs: 100 })
+    join('old low', { priority: 'low' })
+    await clock.advance(1_000)
+    join('new low', { priority: 'low' })
+    expect(left.map(([name]) => name)).toEqual(['new low'])
+  })
+
+  it('has places beyond its size for those for whom something is free now', () => {
+    const { join, left } = setup({ size: 0 })
+    join('first', {}, 2)
+    join('second', {}, 2)
+    join('third', {}, 2)
+    expect(left.map(([name]) => name)).toEqual(['third'])
+  })
+})
+
+describe('a queue that stands', () => {
+  /** So many wait already; one is served every `everyMs`, and as many come. */
+  async function overload(
+    { clock, join, serve }: ReturnType<typeof setup>,
+    untilMs: number,
+    everyMs = 100,
+  ): Promise<unknown[]> {
+    const served: unknown[] = []
+    while (clock.now() < untilMs) {
+      await clock.advance(everyMs)
+      join(`at ${clock.now()}`)
+      served.push(serve())
+    }
+    return served
+  }
+
+  it('is served newest first, and lets go of its oldest', async () => {
+    const tools = setup({ targetMs: 500 })
+    const { join, left, room } = tools
+    for (let i = 0; i < 20; i++) join(`early ${i}`)
+    const served = await overload(tools, 3_000)
+    // A burst has an interval's time, first come first served.
+    expect(served.slice(0, 9)).toEqual(Array.from({ length: 9 }, (_, i) => `early ${i}`))
+    // Then whoever comes is served without a wait: they still have a chance.
+    const last = served.slice(9)
+    expect(last).toEqual(last.map((_, i) => `at ${1_000 + 100 * i}`))
+    expect(left.every(([, why]) => why === 'overload')).toBe(true)
+    // The oldest that are left, one after the other.
+    expect(left.slice(0, 3).map(([name]) => name)).toEqual(['early 9', 'early 10', 'early 11'])
+    expect(left[0]?.[2]).toBe(1_000)
+    expect(left.length).toBeGreaterThan(6)
+    expect(room.length).toBe(20 - left.length)
+  })
+
+  it('goes back to first come, first served as soon as nobody has waited too long', async () => {
+    const tools = setup({ targetMs: 500 })
+    const { clock, join, serve, serveAll, left } = tools
+    for (let i = 0; i < 4; i++) join(`early ${i}`)
+    await clock.advance(500)
+    expect(serve()).toBe('early 0')
+    await clock.advance(500)
+    join('new 1')
+    expect(serve()).toBe('new 1')
+    expect(left.map(([name]) => name)).toEqual(['early 1'])
+    await clock.advance(4_000)
+    join('a')
+    join('b')
+    join('c')
+    expect(serveAll()).toEqual(['a', 'b', 'c'])
+  })
+
+  it('lets go of the least important first, and of the critical never', async () => {
+    const tools = setup({ targetMs: 100, timeoutMs: 60_000, agingMs: 60_000 })
+    const { clock, join, left, serve } = tools
+    for (let i = 0; i < 10; i++) join(`critical ${i}`, { priority: 'critical' })
+    for (let i = 0; i < 3; i++) join(`normal ${i}`)
+    for (let i = 0; i < 3; i++) join(`low ${i}`, { priority: 'low' })
+    for (let i = 0; i < 10; i++) {
+      await clock.advance(200)
+      expect(String(serve())).toMatch(/critical/)
+    }
+    expect(left.map(([name]) => name)).toEqual([
+      ...['low 0', 'low 1', 'low 2'],
+      ...['normal 0', 'normal 1', 'normal 2'],
+    ])
+  })
+
+  it('stands only in its own lane', async () => {
+    const { clock, join, serve, left } = setup({ targetMs: 100 })
+    for (let i = 0; i < 5; i++) join(`slow ${i}`, { lane: 'slow' })
+    await clock.advance(100)
+    serve('slow')
+    await clock.advance(100)
+    join('quick 1', { lane: 'quick' })
+    join('quick 2', { lane: 'quick' })
+    serve('slow')
+    expect(left.map(([name]) => name)).toEqual(['slow 1'])
+    expect([serve('quick'), serve('quick')]).toEqual(['quick 1', 'quick 2'])
+  })
+
+  it('does not stand while it waits for a known time, nor is that wait held against it', async () => {
+    const { clock, room, join, serve, left } = setup({ targetMs: 500 })
+    for (let i = 0; i < 8; i++) join(`early ${i}`)
+    room.excuse('default', 4_000)
+    for (let ms = 0; ms < 4_000; ms += 1_000) {
+      await clock.advance(1_000)
+      const entry = room.take('default', clock.now())!
+      room.putBack(entry)
+    }
+    expect(serve()).toBe('early 0')
+    await clock.advance(499)
+    expect(serve()).toBe('early 1')
+    expect(left).toEqual([])
+  })
+})
+
+describe('what a waiting room tells of itself', () => {
+  it('counts by priority, and knows the longest wait', async () => {
+    const { clock, room, join, serve } = setup()
+    join('a', { lane: 'a', priority: 'low' })
+    await clock.advance(100)
+    join('b', { lane: 'b', priority: 'low' })
+    join('c', { lane: 'b', priority: 'critical' })
+    await clock.advance(50)
+    expect(room.lengthsByPriority()).toEqual({ critical: 1, high: 0, normal: 0, low: 2 })
+    expect(room.oldestWaitMs(clock.now())).toBe(150)
+    serve('a')
+    expect(room.oldestWaitMs(clock.now())).toBe(50)
+    expect(room.length).toBe(2)
+  })
+})
