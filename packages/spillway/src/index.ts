@@ -34,7 +34,7 @@ export {
 export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
-export type { CallFunction } from './guard/call.js'
+export type { CallFunction } from './guard/attempt.js'
 export type { CallContext } from './guard/context.js'
 export type { Guard, GuardSnapshot } from './guard/guard.js'
 export type { GuardOptions, RunOptions, ShedQuestion } from './guard/options.js'

@@ -32,6 +32,8 @@ export type SpillwayEvent =
   | { type: 'breaker.self-isolated'; name: string; lane: string }
   /** In shadow mode it would have been. */
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
+  /** A streamed answer ended: complete, truncated, stalled, abandoned or aborted. */
+  | { type: 'stream.ended'; name: string; lane: string; how: string; error: unknown }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 

@@ -85,6 +85,10 @@ export function text(): Check<string> {
   )
 }
 
+export function bool(): Check<boolean> {
+  return expecting((value): value is boolean => typeof value === 'boolean', 'true or false')
+}
+
 // biome-ignore lint/suspicious/noExplicitAny: any function is a function
 export function func<F extends (...args: any[]) => unknown>(): Check<F> {
   return expecting((value): value is F => typeof value === 'function', 'a function')

@@ -2,79 +2,37 @@
  * One call on its way through the stages: entered in order, and left in order, exactly once each.
  * Stages 1 to 3 happen once, those from the breaker on once for each attempt.
  */
-import type { Clock } from '../core/clock.js'
-import {
-  currentDeadline,
-  Deadline,
-  deadlineError,
-  earlierOf,
-  runWithDeadline,
-} from '../core/deadline.js'
+import { onAbort } from '../core/abort.js'
+import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, type SpillwayError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
+import { currentHop } from '../core/hops.js'
 import { duration, validate } from '../core/options.js'
-import {
-  type CallEnd,
-  isResponse,
-  judge,
-  type OutcomeOptions,
-  type Verdict,
-} from '../core/outcome.js'
+import { isResponse } from '../core/outcome.js'
 import { isThenable, toPromise } from '../core/thenable.js'
-import { unfinishedWork } from '../core/unfinished.js'
 import type { Attempt } from '../local/attempts.js'
-import { RetryCall, type RetryPolicy } from '../local/retry-call.js'
-import type { TimedCall } from '../local/timed-call.js'
-import type { LocalTimeout } from '../local/timeout.js'
-import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
-import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
-import type { Trip } from '../shared/rate-limiter/limit-book.js'
-import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
+import { RetryCall } from '../local/retry-call.js'
+import type { CallEndListener } from '../local/timed-call.js'
 import type { UserRequest } from '../shared/user-limits/user-charges.js'
-import { AttemptContext, type CallContext } from './context.js'
-import type { Dispatcher } from './dispatcher.js'
-import type { CheckedGuard, RunOptions } from './options.js'
-import { readPriority } from './options.js'
-import { fullError, leaveError, limitedError, shedByHookError, shedError } from './refusals.js'
-import { Entry, PRIORITIES, type Room } from './room.js'
-import type { LimitStage, UserStage } from './shared-stages.js'
-import type { Slots } from './slots.js'
-import type { Tally } from './tally.js'
-import type { Admission, Wish } from './wish.js'
-
-/** What all calls of one guard have in common. */
-export interface Machinery {
-  readonly name: string
-  readonly clock: Clock
-  readonly options: CheckedGuard
-  readonly room: Room
-  readonly slots: Slots
-  readonly dispatcher: Dispatcher<BreakerPermit, LimitPermit, Trip>
-  readonly breaker: FleetBreaker | undefined
-  readonly limits: LimitStage | undefined
-  readonly users: UserStage | undefined
-  readonly timeout: LocalTimeout
-  readonly retry: RetryPolicy | undefined
-  /** A single attempt, for those who want to be told of it. */
-  readonly once: RetryPolicy
-  readonly judging: OutcomeOptions
-  readonly tally: Tally
-  /** Calls that run. */
-  readonly running: Set<TimedCall<unknown>>
-  closed: boolean
-  /** Told when a slot has come free. */
-  onFree(): void
-}
-
-type CallAdmission = Admission<BreakerPermit, LimitPermit>
-
-export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
+import { type CallFunction, GuardAttempt } from './attempt.js'
+import type { CallAdmission, CallWish, Machinery } from './machinery.js'
+import { type RunOptions, readPriority } from './options.js'
+import {
+  busyError,
+  fullError,
+  leaveError,
+  limitedError,
+  shedByHookError,
+  shedError,
+} from './refusals.js'
+import { Entry, PRIORITIES } from './room.js'
+import type { UserStage } from './shared-stages.js'
 
 const DEFAULT_LANE = 'default'
 const NORMAL = PRIORITIES.indexOf('normal')
 const readTimeout = duration({ min: 0 })
 
-export class GuardCall<T> {
+export class GuardCall<T> implements CallEndListener<T> {
   readonly #machinery: Machinery
   readonly #fn: CallFunction<T>
   readonly #options: RunOptions
@@ -85,6 +43,10 @@ export class GuardCall<T> {
   #deadline: Deadline | undefined
   /** What was taken from the user's limits, until the call has run. */
   #charge: UserRequest | undefined
+  /** When the last attempt began. */
+  #startMs = 0
+  #resolve!: (value: T | PromiseLike<T>) => void
+  #reject!: (error: unknown) => void
 
   constructor(
     machinery: Machinery,
@@ -101,7 +63,7 @@ export class GuardCall<T> {
 
   start(): Promise<T> {
     const { clock, users, name, tally } = this.#machinery
-    const { signal, priority, timeoutMs } = this.#options
+    const { signal, priority, timeoutMs, needsMs } = this.#options
     tally.calls++
     if (signal?.aborted) return refuse(signal.reason)
     this.#arrivedMs = clock.now()
@@ -109,11 +71,13 @@ export class GuardCall<T> {
     try {
       if (priority !== undefined) this.#priority = readImportance(priority)
       if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
-      this.#machinery.limits?.checkUnits(this.#options.cost)
+      this.#checkCost()
     } catch (error) {
       return refuse(error)
     }
-    if (this.#deadline?.expired === true) return this.#refuse(deadlineError('room', name))
+    if ((this.#deadline?.remainingMs() ?? 1) <= (needsMs ?? 0)) {
+      return this.#refuse(deadlineError('room', name))
+    }
     const known = this.#knownRefusal()
     if (known !== undefined) return this.#refuse(known)
     if (users === undefined) return this.#attempts()
@@ -123,9 +87,16 @@ export class GuardCall<T> {
     } catch (error) {
       return refuse(error)
     }
-    return isThenable(charge)
-      ? toPromise(charge).then((each) => this.#charged(each))
-      : this.#charged(charge)
+    return isThenable(charge) ? this.#chargedLater(toPromise(charge)) : this.#charged(charge)
+  }
+
+  /** Now: in the room a mistake of one call would be everybody's. */
+  #checkCost(): void {
+    const { limits } = this.#machinery
+    const { cost } = this.#options
+    if (limits === undefined || cost === undefined) return
+    limits.checkUnits(cost)
+    limits.costsOf(cost)
   }
 
   #limitTime(timeoutMs: NonNullable<RunOptions['timeoutMs']>): void {
@@ -145,10 +116,26 @@ export class GuardCall<T> {
     if (shed !== undefined) return shed
     const open = breaker?.knownRefusal(this.#lane)
     if (open !== undefined) return open
-    const { ms, paused } = dispatcher.blockedMs(this.#lane)
-    if (ms > 0 && ms > this.#patienceMs()) return limitedError(name, this.#lane, ms, paused)
-    if (room.hasPlace(this.#priority, dispatcher.spare(this.#lane))) return undefined
-    return fullError(name, room.length, options.queue?.size ?? 0)
+    const limited = this.#limited()
+    if (limited !== undefined) return limited
+    return room.hasPlace(this.#priority, dispatcher.spare(this.#lane)) ? undefined : this.#noPlace()
+  }
+
+  /** The lane is known to be blocked for longer than this call can wait. */
+  #limited(): SpillwayError | undefined {
+    const { name, dispatcher } = this.#machinery
+    const { ms, paused } = dispatcher.blockedMs(this.#lane, this.#options.cost)
+    return ms > 0 && ms > this.#patienceMs()
+      ? limitedError(name, this.#lane, ms, paused)
+      : undefined
+  }
+
+  /** Without a room it is what it would wait for that is missing. */
+  #noPlace(): SpillwayError {
+    const { name, room, slots, clock, options } = this.#machinery
+    if (options.queue !== undefined) return fullError(name, room.length, options.queue.size)
+    const stage = slots.paceWaitMs(clock.now()) > 0 ? 'pace' : 'concurrency'
+    return busyError(name, stage, slots.active, slots.limit)
   }
 
   #shed(): SpillwayError | undefined {
@@ -178,40 +165,147 @@ export class GuardCall<T> {
     return this.#attempts()
   }
 
+  /** The store is being asked; neither the caller's signal nor its deadline waits for that. */
+  #chargedLater(charge: Promise<UserRequest | SpillwayError | undefined>): Promise<T> {
+    const { clock, users, name } = this.#machinery
+    const { signal } = this.#options
+    const deadline = this.#deadline
+    if (signal === undefined && deadline === undefined) {
+      return charge.then((each) => this.#charged(each))
+    }
+    return new Promise<UserRequest | SpillwayError | undefined>((resolve, reject) => {
+      let over = false
+      const leave = (error: unknown) => {
+        end()
+        this.#notRun(error)
+        reject(error)
+      }
+      const timer =
+        deadline &&
+        clock.schedule(deadline.remainingMs(), () => leave(deadlineError('user-limit', name)))
+      const forget = signal && onAbort(signal, () => leave(signal.reason))
+      const end = () => {
+        over = true
+        timer?.cancel()
+        forget?.()
+      }
+      charge.then((each) => {
+        if (!over) {
+          end()
+          resolve(each)
+        } else if (each !== undefined && !(each instanceof Error)) users?.refund(each)
+      })
+    }).then((each) => this.#charged(each))
+  }
+
+  /**
+   * The first attempt. Nearly every call ends with it, so retrying begins only when there is
+   * something to try again.
+   */
   #attempts(): Promise<T> {
     const { retry } = this.#machinery
-    if (retry === undefined && this.#report === undefined) return this.#attempt(1)
-    const policy = retry ?? this.#machinery.once
-    return new RetryCall(
+    if (retry?.budget !== undefined) retry.budget.recordRequest(this.#arrivedMs)
+    const admission = this.#tryNow()
+    if (admission instanceof Refusal) return this.#refuse(admission.error)
+    if (admission === undefined) {
+      return this.#wait().then((each) => this.#firstAttempt(this.#stillWanted(each)))
+    }
+    return this.#firstAttempt(admission)
+  }
+
+  #firstAttempt(admission: CallAdmission): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+      this.#start(admission, 1, this)
+    })
+  }
+
+  onValue(value: T): void {
+    const { retry, judging } = this.#machinery
+    const plain =
+      this.#report === undefined &&
+      (retry === undefined ||
+        (this.#deadline === undefined && judging.classify === undefined && !isResponse(value)))
+    if (plain) this.#resolve(value)
+    else this.#retry({ value })
+  }
+
+  onError(error: unknown): void {
+    if (this.#report === undefined && this.#machinery.retry === undefined) this.#reject(error)
+    else this.#retry({ error })
+  }
+
+  #retry(end: { value: T } | { error: unknown }): void {
+    const { retry, once } = this.#machinery
+    const policy = this.#mayRetry() ? (retry ?? once) : once
+    new RetryCall(
       policy,
       ({ attempt }) => this.#attempt(attempt),
       this.#options,
       this.#report,
       this.#deadline,
-    ).start()
+    )
+      .resume(end, this.#startMs)
+      .then(this.#resolve, this.#reject)
   }
 
+  /** A request that came in as a retry is not tried again here: tiers would multiply. */
+  #mayRetry(): boolean {
+    const hop = currentHop()
+    if (hop === undefined) return true
+    return hop.attempt === 1 && this.#machinery.options.retry?.where !== 'edge'
+  }
+
+  /** Another attempt. */
   #attempt(attempt: number): Promise<T> {
+    const admission = this.#tryNow()
+    if (admission instanceof Refusal) return this.#refuse(admission.error)
+    const begin = (each: CallAdmission) =>
+      new Promise<T>((onValue, onError) => this.#start(each, attempt, { onValue, onError }))
+    if (admission !== undefined) return begin(admission)
+    return this.#wait().then((each) => begin(this.#stillWanted(each)))
+  }
+
+  /** Everything at once; nothing, if it has to wait for something. */
+  #tryNow(): CallAdmission | Refusal | undefined {
     const { dispatcher, closed, name } = this.#machinery
     const { signal } = this.#options
-    if (signal?.aborted) return this.#refuse(signal.reason)
-    if (closed) return this.#refuse(closedError('room', name))
-    if (this.#deadline?.expired === true) return this.#refuse(deadlineError('room', name))
+    if (signal?.aborted) return new Refusal(signal.reason)
+    if (closed) return new Refusal(closedError('room', name))
+    if (this.#deadline?.expired === true) return new Refusal(deadlineError('room', name))
     let admission: CallAdmission | undefined
     try {
       admission = dispatcher.tryNow(this.#lane, this.#options.cost)
     } catch (error) {
-      return this.#refuse(error)
+      return new Refusal(error)
     }
-    if (admission !== undefined) return this.#begin(admission, attempt)
-    return this.#wait().then((each) => this.#beginLater(each, attempt))
+    if (admission !== undefined) return admission
+    const limited = this.#limited()
+    return limited === undefined ? undefined : new Refusal(limited)
+  }
+
+  #start(admission: CallAdmission, attempt: number, end: CallEndListener<T>): void {
+    const { clock } = this.#machinery
+    const startMs = clock.now()
+    this.#startMs = startMs
+    this.#charge = undefined
+    new GuardAttempt(
+      this.#machinery,
+      this.#options,
+      this.#lane,
+      admission,
+      this.#deadline,
+      startMs,
+      end,
+    ).start(this.#fn, attempt)
   }
 
   #wait(): Promise<CallAdmission> {
-    const { room, dispatcher, clock, name, options } = this.#machinery
+    const { room, dispatcher, clock, name } = this.#machinery
     return new Promise((resolve, reject) => {
       const nowMs = clock.now()
-      const wish: Wish<BreakerPermit, LimitPermit> = {
+      const wish: CallWish = {
         cost: this.#options.cost,
         costs: [],
         of: undefined,
@@ -232,103 +326,37 @@ export class GuardCall<T> {
           signal: this.#options.signal,
         },
         wish,
-        (why) => wish.refuse(leaveError(name, why, clock.now() - entry.enteredMs)),
-        (reason) => wish.refuse(reason),
+        (why) => {
+          wish.refuse(leaveError(name, why, clock.now() - entry.enteredMs))
+          dispatcher.left(entry)
+        },
+        (reason) => {
+          wish.refuse(reason)
+          dispatcher.left(entry)
+        },
       )
-      if (room.join(entry, nowMs, dispatcher.spare(this.#lane))) dispatcher.arrived(this.#lane)
-      else wish.refuse(fullError(name, room.length, options.queue?.size ?? 0))
+      if (room.join(entry, nowMs, dispatcher.spare(this.#lane))) dispatcher.arrived(entry)
+      else wish.refuse(this.#noPlace())
     })
   }
 
-  /** In a continuation of the caller's, so that `fn` sees the caller's async context. */
-  #beginLater(admission: CallAdmission, attempt: number): Promise<T> {
+  /**
+   * Called in a continuation of the caller's, so that `fn` sees the caller's async context. Meanwhile
+   * it may have become too late: then what was granted goes back.
+   */
+  #stillWanted(admission: CallAdmission): CallAdmission {
+    const { breaker, limits, slots, name, closed } = this.#machinery
     const { signal } = this.#options
     const late = this.#deadline?.expired === true
-    if (!late && signal?.aborted !== true) return this.#begin(admission, attempt)
-    const { breaker, limits, slots, name } = this.#machinery
+    if (!late && !closed && signal?.aborted !== true) return admission
     if (admission.breaker !== undefined) breaker?.exit(admission.breaker, 'ignored')
     if (admission.permit !== undefined) limits?.refund(admission.permit)
     slots.skip()
     this.#machinery.onFree()
-    return this.#refuse(signal?.aborted === true ? signal.reason : deadlineError('room', name))
-  }
-
-  #begin(admission: CallAdmission, attempt: number): Promise<T> {
-    const { clock, slots, timeout, running, tally } = this.#machinery
-    const startMs = clock.now()
-    slots.beat(startMs)
-    this.#charge = undefined
-    tally.attempts++
-    const timed = timeout.begin<T>(startMs, this.#deadline, this.#options.signal)
-    const context = new AttemptContext(timed, attempt, admission.permit)
-    running.add(timed as TimedCall<unknown>)
-    const call = () => this.#fn(context)
-    return timed
-      .run(
-        this.#options.timeoutMs === undefined ? call : () => runWithDeadline(this.#deadline, call),
-      )
-      .then(
-        (value) => {
-          this.#end({ value }, admission, startMs, timed)
-          return value
-        },
-        (error) => {
-          this.#end({ error }, admission, startMs, timed)
-          throw error
-        },
-      )
-  }
-
-  /** Leaves every stage, in the reverse order, whatever the outcome. */
-  #end(end: CallEnd, admission: CallAdmission, startMs: number, timed: TimedCall<T>): void {
-    const { breaker, limits, clock, running, tally } = this.#machinery
-    running.delete(timed as TimedCall<unknown>)
-    const verdict = this.#judge(end, clock.now() - startMs)
-    tally.outcomes[verdict.outcome]++
-    this.#freeSlot('error' in end ? unfinishedWork(end.error) : undefined)
-    if (limits !== undefined) limits.heed(end, verdict, admission.permit as LimitPermit)
-    else if (verdict.outcome === 'throttled') this.#pauseHere(verdict)
-    if (admission.breaker !== undefined) breaker?.exit(admission.breaker, verdict.outcome)
-  }
-
-  #judge(end: CallEnd, durationMs: number): Verdict {
-    const { judging } = this.#machinery
-    const plain =
-      'value' in end &&
-      judging.classify === undefined &&
-      judging.slowMs === undefined &&
-      !isResponse(end.value)
-    if (plain) return SUCCESS
-    end.durationMs = durationMs
-    end.signal = this.#options.signal
-    return judge(end, judging)
-  }
-
-  /** There are no shared limits to pause: this pod pauses by itself. */
-  #pauseHere({ retryAfterMs }: Verdict): void {
-    const { dispatcher, clock, options } = this.#machinery
-    const pauseMs = Math.min(retryAfterMs ?? options.basePauseMs, options.maxPauseMs)
-    dispatcher.pauseUntil(this.#lane, clock.now() + pauseMs)
-  }
-
-  /** A call that timed out keeps its slot while its work goes on: the socket is still open. */
-  #freeSlot(work: Promise<unknown> | undefined): void {
-    const { slots, clock, options, closed } = this.#machinery
-    const free = () => {
-      slots.end()
-      this.#machinery.onFree()
-    }
-    if (work === undefined || closed) return free()
-    let held = true
-    const letGo = () => {
-      if (!held) return
-      held = false
-      timer.cancel()
-      free()
-    }
-    const timer = clock.schedule(options.concurrency?.graceMs ?? 0, letGo)
-    timer.unref()
-    work.then(letGo, letGo)
+    const ours = late ? deadlineError('room', name) : closedError('room', name)
+    const error = signal?.aborted === true ? signal.reason : ours
+    this.#notRun(error)
+    throw error
   }
 
   #refuse(error: unknown): Promise<never> {
@@ -346,10 +374,13 @@ export class GuardCall<T> {
   }
 }
 
-const SUCCESS: Verdict = Object.freeze({ outcome: 'success', retryable: false })
-
 function readImportance(priority: unknown): number {
   const importance = (PRIORITIES as readonly unknown[]).indexOf(priority)
   if (importance >= 0) return importance
   return PRIORITIES.indexOf(validate('priority', priority, readPriority))
+}
+
+/** Why not, told apart from what was asked for. */
+class Refusal {
+  constructor(readonly error: unknown) {}
 }

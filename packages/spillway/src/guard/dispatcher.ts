@@ -64,6 +64,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #dispatching = false
   #again = false
   #paceTimer: Timer | undefined
+  /** Trips under way. */
+  #trips = 0
+  #onIdle: (() => void) | undefined
   readonly #soon = gathering(() => this.dispatch())
 
   constructor(options: DispatcherOptions<P, L, R>) {
@@ -76,14 +79,14 @@ export class Dispatcher<P, L, R extends TakeReply> {
     if (room.lengthOf(lane) > 0 || limits?.remote === true) return undefined
     if (breaker !== undefined && !breaker.isClear(lane)) return undefined
     const nowMs = clock.now()
-    if (slots.free(nowMs) <= 0 || this.#gates.get(lane)?.isBlocked(nowMs) === true) return undefined
+    if (slots.free(nowMs) <= 0 || this.#shutMs(lane, cost, nowMs) > 0) return undefined
     let permit: L | undefined
     if (limits !== undefined) {
       const costs = limits.costsOf(cost)
       // Not remote: the answer is here.
       const reply = limits.take(lane, [costs]) as R
       if (reply.granted === 0) {
-        this.#block(this.#gate(lane), reply, nowMs)
+        this.#block(this.#gate(lane), reply, costs, undefined)
         return undefined
       }
       permit = limits.createPermit(lane, costs, reply)
@@ -94,25 +97,60 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** Somebody has come into the room. */
-  arrived(lane: string): void {
-    if (this.#options.limits?.remote !== true) return this.dispatch()
-    if (this.#gate(lane).underWay) return
+  arrived(entry: Entry): void {
+    const { room, clock, limits } = this.#options
+    const gate = this.#gate(entry.lane)
+    if (room.lengthOf(entry.lane) === 1 && !gate.underWay && !gate.paused) {
+      // What the store said of others who have left means nothing to one who is alone; what it said
+      // just now was said of this one.
+      if (gate.blockedAtMs < clock.now()) gate.unblock()
+      else gate.blocker = entry as Entry<Wish>
+    }
+    if (limits?.remote !== true) return this.dispatch()
+    if (gate.underWay) return
     this.#soon()
+  }
+
+  /** A slot has come free, and perhaps many at once: they go with one trip. */
+  freed(): void {
+    if (this.#options.limits?.remote === true) this.#soon()
+    else this.dispatch()
+  }
+
+  /** Somebody has left the room without having got anything. */
+  left(entry: Entry): void {
+    const gate = this.#gates.get(entry.lane)
+    // The others waited for its turn, not for their own.
+    if (gate?.blocker === entry) this.unblock(entry.lane)
   }
 
   /** Places for newcomers beyond those of the room: for so many there is something free now. */
   spare(lane: string): number {
     const { slots, clock } = this.#options
     const nowMs = clock.now()
-    return this.#gates.get(lane)?.isBlocked(nowMs) ? 0 : Math.max(0, slots.free(nowMs))
+    return this.#shutMs(lane, undefined, nowMs) > 0 ? 0 : Math.max(0, slots.free(nowMs))
   }
 
-  /** How long the lane is known to be blocked for. */
-  blockedMs(lane: string): { ms: number; paused: boolean } {
+  /** How long the lane is known to be blocked for a call of this cost. */
+  blockedMs(lane: string, cost: Cost | undefined): { ms: number; paused: boolean } {
+    const ms = this.#shutMs(lane, cost, this.#options.clock.now())
+    return { ms, paused: ms > 0 && this.#gates.get(lane)?.paused === true }
+  }
+
+  /**
+   * A pause is for everybody, and so is a line: whoever comes has to wait as long as its head. Where
+   * nobody waits, what the store said of an earlier call is of use only for this moment: other pods
+   * give back what they did not need.
+   */
+  #shutMs(lane: string, cost: Cost | undefined, nowMs: number): number {
     const gate = this.#gates.get(lane)
-    if (gate === undefined) return { ms: 0, paused: false }
-    const ms = Math.max(0, gate.blockedUntilMs - this.#options.clock.now())
-    return { ms, paused: gate.paused && ms > 0 }
+    if (gate === undefined || !gate.isBlocked(nowMs)) return 0
+    const { limits, room } = this.#options
+    const holds =
+      gate.paused ||
+      room.lengthOf(lane) > 0 ||
+      (gate.blockedAtMs === nowMs && wantsAsMuch(limits?.costsOf(cost) ?? [], gate.blockedFor))
+    return holds ? gate.blockedUntilMs - nowMs : 0
   }
 
   /** Something has come free, or time has passed. */
@@ -141,9 +179,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** Nobody gets through before then, whatever it costs. */
   pauseUntil(lane: string, untilMs: number): void {
     const gate = this.#gate(lane)
-    gate.blockedUntilMs = Math.max(gate.blockedUntilMs, untilMs)
+    // The longer of two pauses; how long the next in turn had to wait is asked again afterwards.
+    gate.blockedUntilMs = gate.paused ? Math.max(gate.blockedUntilMs, untilMs) : untilMs
     gate.paused = true
-    this.#options.room.excuse(lane, untilMs)
     this.#thinOut(gate)
     this.#sleep()
   }
@@ -162,9 +200,14 @@ export class Dispatcher<P, L, R extends TakeReply> {
     }
   }
 
-  close(): void {
+  /** Resolves when nobody is on a trip any more, and what it brought has been given back. */
+  close(): Promise<void> {
     this.#paceTimer?.cancel()
     for (const { timer } of this.#gates.values()) timer?.cancel()
+    return new Promise((resolve) => {
+      if (this.#trips === 0) resolve()
+      else this.#onIdle = resolve
+    })
   }
 
   #gate(lane: string): Gate {
@@ -184,15 +227,24 @@ export class Dispatcher<P, L, R extends TakeReply> {
       const gate = this.#gate(lane)
       return !gate.underWay && !gate.isBlocked(nowMs)
     })
-    for (let free = slots.free(nowMs); free > 0; free--) {
+    for (let free = slots.free(nowMs); free > 0; ) {
       const lane = ready.length === 1 ? ready[0] : room.bestOf(ready, nowMs)
       const entry = lane === undefined ? undefined : room.take(lane, nowMs)
-      if (entry === undefined) break
+      if (entry === undefined) {
+        if (lane === undefined || ready.length === 1) break
+        // All who waited in this lane were let go, because it stood. There are others.
+        continue
+      }
+      free--
       const gate = this.#gate(entry.lane)
       const group = chosen.get(gate)
       if (group === undefined) chosen.set(gate, [entry as Entry<Wish<P, L>>])
       else group.push(entry as Entry<Wish<P, L>>)
-      if (group !== undefined && group.length >= MOST_IN_A_TRIP) break
+      if (group !== undefined && group.length >= MOST_IN_A_TRIP) {
+        // The others go with the next trip; if the store answers at once, that is now.
+        this.#again = true
+        break
+      }
     }
     return chosen
   }
@@ -232,6 +284,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   #leave(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
+    this.#trips++
     gate.underWay = true
     gate.asking = entries as Entry<Wish>[]
   }
@@ -239,6 +292,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #return(gate: Gate): void {
     gate.underWay = false
     gate.asking = []
+    if (--this.#trips === 0) this.#onIdle?.()
   }
 
   #askLimits(gate: Gate, all: readonly Entry<Wish<P, L>>[]): void {
@@ -308,7 +362,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
       else this.#passOn(entry, permit, refused)
     }
     for (const entry of refused) this.#release(entry, true)
-    if (reply.waitUs > 0) this.#block(gate, reply, this.#options.clock.now())
+    const [blocker] = refused
+    if (blocker !== undefined) this.#block(gate, reply, blocker.wish.costs, blocker)
   }
 
   /** Its caller has left: the permit goes to the next who wants the same, else back. */
@@ -354,6 +409,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #lost(gate: Gate, entries: readonly Entry<Wish<P, L>>[], error: unknown): void {
     const giveUp = ++gate.lostTrips >= MOST_LOST_TRIPS
     if (giveUp) gate.lostTrips = 0
+    else this.#again = true
     for (const entry of entries) {
       this.#release(entry, !giveUp)
       if (!giveUp || entry.state === 'gone') continue
@@ -362,10 +418,22 @@ export class Dispatcher<P, L, R extends TakeReply> {
     }
   }
 
-  #block(gate: Gate, { waitUs, paused }: TakeReply, nowMs: number): void {
-    gate.blockedUntilMs = nowMs + waitUs / 1_000
+  /** The store says how long the first has to wait that got nothing. */
+  #block(
+    gate: Gate,
+    { waitUs, paused }: TakeReply,
+    costs: readonly number[],
+    blocker: Entry<Wish<P, L>> | undefined,
+  ): void {
+    const nowMs = this.#options.clock.now()
+    const untilMs = nowMs + waitUs / 1_000
+    // The vendor told us while the store was asked.
+    if (gate.paused && gate.blockedUntilMs > untilMs) return this.#thinOut(gate)
+    gate.blockedUntilMs = untilMs
+    gate.blockedAtMs = nowMs
+    gate.blockedFor = costs
+    gate.blocker = blocker as Entry<Wish> | undefined
     gate.paused = paused
-    this.#options.room.excuse(gate.lane, gate.blockedUntilMs)
     this.#thinOut(gate)
   }
 
@@ -376,13 +444,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #thinOut(gate: Gate): void {
     const { room, clock } = this.#options
     const cannotWait = (entry: Entry) => entry.untilMs < gate.blockedUntilMs
-    const all = [...room.waiting(gate.lane)] as Entry<Wish<P, L>>[]
-    const [head] = all
-    if (head === undefined) return
-    const headLeaves = !gate.paused && cannotWait(head)
+    const { blocker } = gate
+    const headLeaves =
+      !gate.paused && blocker !== undefined && (blocker.state === 'gone' || cannotWait(blocker))
     const retryAfterMs = gate.blockedUntilMs - clock.now()
-    for (const entry of all) {
-      const stays = headLeaves && !wantsAsMuch(entry.wish, head.wish)
+    for (const entry of [...room.waiting(gate.lane)] as Entry<Wish<P, L>>[]) {
+      const stays = headLeaves && !wantsAsMuch(this.#costs(entry.wish), gate.blockedFor)
       if (stays || !cannotWait(entry)) continue
       room.remove(entry)
       entry.wish.refuse(this.#options.limitedError(gate.lane, retryAfterMs, gate.paused))
@@ -416,20 +483,26 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const nowMs = clock.now()
     for (const lane of room.lanes) {
       const gate = this.#gate(lane)
-      if (gate.timer !== undefined || gate.underWay || !gate.isBlocked(nowMs)) continue
+      if (gate.underWay || !gate.isBlocked(nowMs)) continue
+      room.excuse(lane, gate.blockedUntilMs)
+      if (gate.timer !== undefined) continue
       gate.timer = clock.schedule(gate.blockedUntilMs - nowMs, () => {
         gate.timer = undefined
         this.dispatch()
       })
+      // Whoever waits keeps the process alive; when all have left, nothing should.
+      gate.timer.unref()
     }
-    if (room.length === 0 || this.#paceTimer !== undefined) return
+    if (room.length === 0) return
     const paceMs = slots.paceWaitMs(nowMs)
     if (paceMs === 0) return
     for (const lane of room.lanes) room.excuse(lane, nowMs + paceMs)
+    if (this.#paceTimer !== undefined) return
     this.#paceTimer = clock.schedule(paceMs, () => {
       this.#paceTimer = undefined
       this.dispatch()
     })
+    this.#paceTimer.unref()
   }
 }
 
@@ -437,9 +510,6 @@ function wishOf<P, L>(entry: Entry): Wish<P, L> {
   return entry.wish as Wish<P, L>
 }
 
-function wantsAsMuch(
-  one: { costs: readonly number[] },
-  other: { costs: readonly number[] },
-): boolean {
-  return one.costs.every((cost, index) => cost >= (other.costs[index] ?? 0))
+function wantsAsMuch(costs: readonly number[], others: readonly number[]): boolean {
+  return costs.every((cost, index) => cost >= (others[index] ?? 0))
 }

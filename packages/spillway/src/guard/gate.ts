@@ -12,6 +12,10 @@ export class Gate {
   /** Until then the next in turn has to wait; a pause is for everybody. */
   blockedUntilMs = Number.NEGATIVE_INFINITY
   paused = false
+  /** When the store said so, of whom, and what it wanted. */
+  blockedAtMs = Number.NEGATIVE_INFINITY
+  blocker: Entry<Wish> | undefined
+  blockedFor: readonly number[] = []
   timer: Timer | undefined
   lostTrips = 0
 
@@ -26,5 +30,6 @@ export class Gate {
   unblock(): void {
     this.blockedUntilMs = Number.NEGATIVE_INFINITY
     this.paused = false
+    this.blocker = undefined
   }
 }

@@ -7,7 +7,7 @@
 import type { Clock } from '../core/clock.js'
 import { closedError } from '../core/errors.js'
 import { type Duration, duration, validate } from '../core/options.js'
-import type { OutcomeOptions } from '../core/outcome.js'
+import { isResponse, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
 import { sleep } from '../core/sleep.js'
 import type { Attempt } from '../local/attempts.js'
@@ -24,9 +24,12 @@ import { LimitBook } from '../shared/rate-limiter/limit-book.js'
 import { createLevels } from '../shared/user-limits/levels.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
-import { type CallFunction, GuardCall, type Machinery } from './call.js'
+import type { CallFunction } from './attempt.js'
+import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
 import { Dispatcher } from './dispatcher.js'
+import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
+import type { Machinery } from './machinery.js'
 import type { CheckedGuard, RunOptions } from './options.js'
 import { busyError, limitedError, storeError } from './refusals.js'
 import { type Priority, Room } from './room.js'
@@ -54,6 +57,10 @@ export interface Guard {
   run<T>(fn: CallFunction<T>, options?: RunOptions): Promise<T>
   /** The same without throwing, and with every attempt. */
   tryRun<T>(fn: CallFunction<T>, options?: RunOptions): Promise<RetryResult<T>>
+  /** `fetch`, guarded: for any client that takes one. The call ends when its body does. */
+  readonly fetch: Fetch
+  /** The same for calls that have something in common: a lane, a user, a cost. */
+  fetchFor(options: RunOptions): Fetch
   snapshot(): GuardSnapshot
   /**
    * Drains: refuses with CLOSED what waits or comes later, lets what runs finish for so long (30
@@ -78,6 +85,8 @@ export class SharedGuard implements Guard {
   readonly #machinery: Machinery
   readonly #closing: ClosingSign
   readonly #budget: RetryBudget | undefined
+  readonly fetch: Fetch
+  readonly #fetching: FetchOptions
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
 
@@ -118,7 +127,13 @@ export class SharedGuard implements Guard {
     })
     this.#budget = this.#createBudget(options, clock)
     const judging = judgingOf(name, options)
-    const retry = options.retry && this.#retryPolicy(options.retry, judging, clock, random)
+    const retriedHeader = options.fetch?.hops?.retried
+    const retry = options.retry && {
+      ...this.#retryPolicy(options.retry, judging, clock, random),
+      ...(retriedHeader !== undefined && {
+        retriedBelow: (value: unknown) => isResponse(value) && value.headers.has(retriedHeader),
+      }),
+    }
     this.#machinery = {
       name,
       clock,
@@ -138,6 +153,9 @@ export class SharedGuard implements Guard {
       closed: false,
       onFree: () => this.#onFree(),
     }
+    const { hops, ...fetching } = options.fetch ?? {}
+    this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
+    this.fetch = this.fetchFor(NO_OPTIONS)
     breaker?.onChange(({ lane, to }) => {
       // An open breaker empties the room at once: those calls fail fast, they do not wait.
       if (to !== 'open' && to !== 'isolated') return
@@ -159,6 +177,15 @@ export class SharedGuard implements Guard {
     } catch (error) {
       return { ok: false, error, attempts }
     }
+  }
+
+  fetchFor(options: RunOptions): Fetch {
+    return createFetch(
+      (fn, own) => this.run(fn, own),
+      this.#machinery.clock,
+      this.#fetching,
+      options,
+    )
   }
 
   snapshot(): GuardSnapshot {
@@ -190,7 +217,7 @@ export class SharedGuard implements Guard {
     this.#machinery.closed = true
     this.#closing.close()
     dispatcher.empty(undefined, () => closedError('room', this.name))
-    dispatcher.close()
+    const back = dispatcher.close()
     if (running.size > 0) {
       const idle = new Promise<void>((resolve) => {
         this.#onIdle = resolve
@@ -203,13 +230,14 @@ export class SharedGuard implements Guard {
     for (const call of running) call.giveUp(closedError('call', this.name))
     // Their callers hear of it first, and their permits come back with it.
     await Promise.resolve()
+    await back
     await Promise.all([breaker?.close(), limits?.close()])
   }
 
   #onFree(): void {
     const { room, dispatcher, running } = this.#machinery
     if (running.size === 0) this.#onIdle?.()
-    if (room.length > 0) dispatcher.dispatch()
+    if (room.length > 0) dispatcher.freed()
   }
 
   #createBreaker(options: CheckedGuard, around: GuardSurroundings): FleetBreaker | undefined {
@@ -284,6 +312,7 @@ const ONCE: NonNullable<CheckedGuard['retry']> = {
   maxMs: 1,
   jitter: 'none',
   maxRetryAfterMs: 0,
+  where: 'anywhere',
 }
 
 function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOptions {
@@ -301,8 +330,8 @@ function createUsers(name: string, options: CheckedGuard, store: Store): UserSta
 }
 
 function createTimeout(name: string, { timeout }: CheckedGuard, clock: Clock): LocalTimeout {
-  if (timeout === undefined) return createDeadlineTimeout(name, clock)
-  const { callMs, firstByteMs, idleMs, adaptive } = timeout
+  const { callMs, firstByteMs, idleMs, adaptive } = timeout ?? {}
+  if ((callMs ?? firstByteMs ?? idleMs) === undefined) return createDeadlineTimeout(name, clock)
   return createLocalTimeout({
     name,
     clock,

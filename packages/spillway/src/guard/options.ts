@@ -1,5 +1,9 @@
 /** How a user writes a guard down. A stage whose option is absent is off. */
+
+import { type HopHeaders, type HopNames, hopNames } from '../core/hops.js'
 import {
+  bool,
+  type Check,
   type Duration,
   duration,
   func,
@@ -8,6 +12,7 @@ import {
   object,
   oneOf,
   optional,
+  text,
   validate,
 } from '../core/options.js'
 import type { OutcomeOptions } from '../core/outcome.js'
@@ -17,6 +22,7 @@ import type { TimeoutOptions } from '../local/timeout.js'
 import { type BreakerPolicy, readPolicy } from '../shared/circuit-breaker/options.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
+import type { Fetch, FetchOptions } from './fetch.js'
 import type { Priority } from './room.js'
 
 /** What stage 1 is told about a call. */
@@ -68,7 +74,10 @@ export interface GuardOptions {
     graceMs?: Duration
   }
   /** Stage 8. */
-  timeout?: Pick<TimeoutOptions, 'callMs' | 'firstByteMs' | 'idleMs' | 'adaptive'>
+  timeout?: Pick<TimeoutOptions, 'callMs' | 'firstByteMs' | 'idleMs' | 'adaptive'> & {
+    /** A streamed answer nobody has read for so long is let go. Default: 60 seconds. */
+    unreadMs?: Duration
+  }
   /** Stage 10. */
   retry?: BackoffOptions & {
     /** Attempts in all, the first one included. Default: 3. */
@@ -77,9 +86,34 @@ export interface GuardOptions {
     budget?: number
     /** A longer `Retry-After` than this ends the retrying. Default: 60 seconds. */
     maxRetryAfterMs?: Duration
+    /** `edge`: only for calls that do not belong to a request that came in over a hop. Default: `anywhere`. */
+    where?: 'anywhere' | 'edge'
+  }
+  /** How `fetch` goes about it. */
+  fetch?: {
+    /** The fetch underneath. Default: Node's own. */
+    fetch?: Fetch
+    /** Longest time until a request is on a connection. Needs Node's own fetch, or undici's. */
+    connectMs?: Duration
+    /** Sends remaining time and attempt number along, for a downstream that reads them. */
+    hops?: boolean | HopHeaders
+    /** Sends a key with requests that have none, under this name, so that they may be sent twice. */
+    idempotencyHeader?: string
+    /** What a request is about: its lane, cost, user. */
+    describe?: FetchOptions['describe']
+    /** Answers refusals with a response in place of an error. Default: false. */
+    respond?: boolean
   }
   /** Your own word on how an attempt ended, for breaker and retry alike. */
   classify?: OutcomeOptions['classify']
+}
+
+const readHops: Check<HopNames | undefined> = (value, path, problems) => {
+  if (value === true) return hopNames()
+  if (value === false) return undefined
+  if (typeof value === 'object' && value !== null) return hopNames(value)
+  problems.push({ path, message: 'must be true, or an object with the names of headers' })
+  return undefined
 }
 
 const DEFAULT_QUEUE_MS = 5_000
@@ -124,6 +158,7 @@ const readGuard = object({
       firstByteMs: optional(duration({ min: 1 })),
       idleMs: optional(duration({ min: 1 })),
       adaptive: optional(readAdaptive),
+      unreadMs: optional(duration({ min: 1 })),
     }),
   ),
   retry: optional(
@@ -132,6 +167,17 @@ const readGuard = object({
       attempts: optional(integer({ min: 1 }), 3),
       budget: optional(number({ min: 0, max: 1 }), 0.2),
       maxRetryAfterMs: optional(duration({ min: 0 }), 60_000),
+      where: optional(oneOf('anywhere', 'edge'), 'anywhere'),
+    }),
+  ),
+  fetch: optional(
+    object({
+      fetch: optional(func<Fetch>()),
+      connectMs: optional(duration({ min: 1 })),
+      hops: optional(readHops),
+      idempotencyHeader: optional(text()),
+      describe: optional(func<NonNullable<FetchOptions['describe']>>()),
+      respond: optional(bool(), false),
     }),
   ),
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
@@ -157,6 +203,8 @@ export interface RunOptions {
   cost?: Readonly<Record<string, number>>
   /** Nobody wants the answer after this; retries included. */
   timeoutMs?: Duration
+  /** It is not worth beginning with less time left than this. */
+  needsMs?: number
   signal?: AbortSignal
   /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
   idempotent?: boolean

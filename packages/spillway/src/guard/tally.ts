@@ -1,6 +1,7 @@
 /** What became of a guard's calls, counted. */
 import { type ErrorCode, SpillwayError, type Stage } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
+import type { BodyEnd } from './stream/body-watch.js'
 
 export interface TallySnapshot {
   /** Calls that came. */
@@ -9,6 +10,8 @@ export interface TallySnapshot {
   attempts: number
   /** How they ended. */
   outcomes: Record<Outcome, number>
+  /** How those with a streamed answer ended. */
+  bodies: Record<BodyEnd, number>
   /** Calls refused, by stage and code. */
   refused: { stage: Stage; code: ErrorCode; count: number }[]
 }
@@ -23,6 +26,13 @@ export class Tally {
     throttled: 0,
     ignored: 0,
   }
+  readonly bodies: Record<BodyEnd, number> = {
+    complete: 0,
+    truncated: 0,
+    stalled: 0,
+    abandoned: 0,
+    aborted: 0,
+  }
   readonly #refused = new Map<string, { stage: Stage; code: ErrorCode; count: number }>()
 
   /** Callers that left by themselves were not refused. */
@@ -36,8 +46,8 @@ export class Tally {
   }
 
   snapshot(): TallySnapshot {
-    const { calls, attempts, outcomes } = this
+    const { calls, attempts, outcomes, bodies } = this
     const refused = Array.from(this.#refused.values(), (each) => ({ ...each }))
-    return { calls, attempts, outcomes: { ...outcomes }, refused }
+    return { calls, attempts, outcomes: { ...outcomes }, bodies: { ...bodies }, refused }
   }
 }

@@ -57,8 +57,8 @@ export interface RetryBudgetOptions {
 }
 
 export interface RetryBudget {
-  /** Notes a request, the first attempt of a call. */
-  recordRequest(): void
+  /** Notes a request, the first attempt of a call. `nowMs`: if the time is known. */
+  recordRequest(nowMs?: number): void
   /** Pays for a call's n-th retry (from 1), or says no. */
   tryRetry(retry: number): boolean
   /** Retries a call may make now, by the pod's condition alone. */
@@ -113,7 +113,7 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
   }
 
   return {
-    recordRequest: () => requests.add(clock.now(), 1),
+    recordRequest: (nowMs = clock.now()) => requests.add(nowMs, 1),
     tryRetry(retry) {
       if (retry > allowedRetries()) return false
       const now = clock.now()

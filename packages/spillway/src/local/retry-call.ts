@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.js'
 import { currentDeadline, type Deadline, deadlineError } from '../core/deadline.js'
 import { refuse } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
+import { noteRetried } from '../core/hops.js'
 import {
   type CallEnd,
   isResponse,
@@ -46,6 +47,8 @@ export interface RetryPolicy extends BackoffPolicy {
   random: Random
   /** What a successful attempt usually takes, learnt from calls that have a deadline. */
   usualMs: number
+  /** Whether an answer says that somebody further on has tried again already. Default: never. */
+  retriedBelow?: (value: unknown) => boolean
   /** Whoever waits to try again is woken when nothing new should begin. Default: never. */
   closing?: Closing
 }
@@ -106,6 +109,12 @@ export class RetryCall<T> {
     )
   }
 
+  /** Goes on after a first attempt that somebody else made, and that began then. */
+  resume(firstEnd: End<T>, startMs: number): Promise<T> {
+    this.#startMs = startMs
+    return this.#goOn(firstEnd)
+  }
+
   #call(): T | PromiseLike<T> {
     this.#startMs = this.#policy.clock.now()
     return this.#fn({ attempt: this.#attempt, signal: this.#options.signal })
@@ -158,6 +167,7 @@ export class RetryCall<T> {
   }
 
   #conclude(end: End<T>, attempts: readonly Attempt[]): T {
+    noteRetried()
     if ('value' in end) return end.value
     carryAttempts(end.error, attempts, this.#policy.clock.now())
     throw end.error
@@ -188,9 +198,7 @@ export class RetryCall<T> {
     if (signal?.aborted) return { retry: false, because: 'aborted' }
     if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
     // Tiers that each try three times are twenty-seven calls for one.
-    if ('error' in end && concludedSince(end.error, this.#startMs)) {
-      return { retry: false, because: 'retried-below' }
-    }
+    if (this.#retriedBelow(end)) return { retry: false, because: 'retried-below' }
     return decideRetry({
       verdict,
       attempt: this.#attempt,
@@ -204,6 +212,11 @@ export class RetryCall<T> {
         budget === undefined ||
         callSafely(name, 'budget', () => budget.tryRetry(this.#attempt), false),
     })
+  }
+
+  #retriedBelow(end: End<T>): boolean {
+    if ('error' in end) return concludedSince(end.error, this.#startMs)
+    return this.#policy.retriedBelow?.(end.value) === true
   }
 
   #nextDelayMs({ retryAfterMs }: Verdict): number {

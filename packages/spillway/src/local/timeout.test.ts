@@ -25,7 +25,7 @@ describe('a call timeout', () => {
       scope: 'local',
       status: 504,
       details: { kind: 'call', limitMs: 100, elapsedMs: 100 },
-      message: 'openai: no answer within 100 ms',
+      message: 'openai: timed out, no answer within 100 ms',
     })
     expect(clock.now()).toBe(100)
     expect(clock.pending).toBe(0)
@@ -218,8 +218,18 @@ describe('first byte and idle', () => {
   })
 
   it.each([
-    { pauses: [101], kind: 'firstByte', message: 'openai: no first byte within 100 ms', atMs: 100 },
-    { pauses: [10, 51], kind: 'idle', message: 'openai: nothing more for 50 ms', atMs: 60 },
+    {
+      pauses: [101],
+      kind: 'firstByte',
+      message: 'openai: timed out, no first byte within 100 ms',
+      atMs: 100,
+    },
+    {
+      pauses: [10, 51],
+      kind: 'idle',
+      message: 'openai: timed out, nothing more for 50 ms',
+      atMs: 60,
+    },
   ])('cuts off silence: $kind', async ({ pauses, kind, message, atMs }) => {
     const { clock, timeout } = setup({ firstByteMs: 100, idleMs: 50 })
     const call = timeout.run(streaming(clock, pauses))

@@ -1,5 +1,6 @@
 /** How a user writes a breaker down, and what a store is told of it. */
 import {
+  bool,
   type Check,
   type Duration,
   duration,
@@ -58,11 +59,6 @@ export interface BreakerPolicy {
 const SHARE = number({ min: Number.MIN_VALUE, max: 1 })
 const LONGEST_WINDOW_MS = 300_000
 
-const boolean: Check<boolean> = (value, path, problems) => {
-  if (typeof value !== 'boolean') problems.push({ path, message: 'must be true or false' })
-  return value as boolean
-}
-
 export const policyFields = {
   consecutiveFailures: optional(integer({ min: 1 })),
   failureRate: optional(SHARE),
@@ -81,7 +77,7 @@ export const policyFields = {
   rampMs: optional(duration({ min: 0 })),
   quorum: optional(integer({ min: 1, max: 1_000 }), 1),
   per: optional(oneOf('lane', 'vendor'), 'lane'),
-  shadow: optional(boolean, false),
+  shadow: optional(bool(), false),
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
 }
 

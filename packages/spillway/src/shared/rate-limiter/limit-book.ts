@@ -51,6 +51,8 @@ export class LimitBook {
   /** Lanes on which this pod was last told to slow down. */
   readonly #throttled = new Set<string>()
   readonly #requests = new RollingCounter(60_000, 60)
+  /** Permits that are not in there yet: every few seconds is good enough. */
+  #granted = 0
   #reporting: Timer | undefined
   #closed = false
 
@@ -112,9 +114,12 @@ export class LimitBook {
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
     const { limits, capacities, stamps, nowUs } = trip
-    const booked = costs.every((cost, index) => cost <= (capacities[index] as number))
-      ? costs
-      : costs.map((cost, index) => Math.min(cost, capacities[index] as number))
+    let booked = costs
+    for (let index = 0; index < costs.length; index++) {
+      if ((costs[index] as number) <= (capacities[index] as number)) continue
+      booked = costs.map((cost, each) => Math.min(cost, capacities[each] as number))
+      break
+    }
     return new LanePermit(lane, limits, booked, stamps, nowUs, this.#onSettle)
   }
 
@@ -198,7 +203,8 @@ export class LimitBook {
   #learn(reply: TakeReply, limits: readonly UnitLimit[]): Trip {
     this.#count(reply.granted)
     const { newer } = reply
-    const trip = Object.assign(reply, { limits })
+    const trip = reply as Trip
+    trip.limits = limits
     if (newer === undefined || newer.version <= this.#version) return trip
     this.#version = newer.version
     this.#limits = this.#limits.map(({ unit }, index) => ({
@@ -211,9 +217,8 @@ export class LimitBook {
 
   /** For the figures of others: told in the background, only while there is something to tell. */
   #count(granted: number): void {
-    if (granted === 0) return
-    this.#requests.add(this.#clock.now(), granted)
-    if (this.#reporting !== undefined) return
+    this.#granted += granted
+    if (this.#reporting !== undefined || granted === 0) return
     this.#reporting = this.#clock.schedule(REPORT_MS, () => {
       this.#reporting = undefined
       if (!this.#closed) void this.#report().catch(() => {})
@@ -222,7 +227,10 @@ export class LimitBook {
   }
 
   async #report(): Promise<void> {
-    const requests = this.#requests.total(this.#clock.now())
+    const nowMs = this.#clock.now()
+    this.#requests.add(nowMs, this.#granted)
+    this.#granted = 0
+    const requests = this.#requests.total(nowMs)
     await this.#store.report({ guard: this.name, pod: this.#options.pod, requests })
   }
 

@@ -41,27 +41,25 @@ export function refundLevels(
 function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number): LevelReply {
   let refusedBy = 0
   let waitUs = 0
-  const fullAt = levels.map((level, index) => {
-    const burst = toUs(level, level.burst)
-    const next =
-      fullAtUs(buckets.get(level.key), burst, now) + toUs(level, Math.min(cost, level.burst))
-    const wait = next - now - burst
-    if (wait > waitUs) {
-      waitUs = wait
-      refusedBy = index + 1
-    }
-    return next
-  })
+  // Loops by index: this runs for every call of a guard.
+  for (let index = 0; index < levels.length; index++) {
+    const level = levels[index] as LevelCharge
+    const wait = next(buckets, level, cost, now) - now - toUs(level, level.burst)
+    if (wait <= waitUs) continue
+    waitUs = wait
+    refusedBy = index + 1
+  }
   let remaining = Number.MAX_SAFE_INTEGER
   let resetUs = 0
   let tightest = 0
-  for (const [index, level] of levels.entries()) {
-    const next = fullAt[index] as number
+  for (let index = 0; index < levels.length; index++) {
+    const level = levels[index] as LevelCharge
+    const charged = next(buckets, level, cost, now)
     // A refusal takes nothing: what is left is what was left before.
-    const full = refusedBy === 0 ? next : next - toUs(level, Math.min(cost, level.burst))
+    const full = refusedBy === 0 ? charged : charged - toUs(level, Math.min(cost, level.burst))
     const free = toUs(level, level.burst) - (full - now)
     const left = Math.max(0, Math.floor((free * level.limit) / level.windowUs))
-    if (refusedBy === 0) buckets.set(level.key, next)
+    if (refusedBy === 0) buckets.set(level.key, charged)
     if (refusedBy === 0 ? left < remaining : index + 1 === refusedBy) {
       remaining = left
       resetUs = full - now
@@ -69,6 +67,12 @@ function checkOne(buckets: Buckets, { levels, cost }: LevelRequest, now: number)
     }
   }
   return { refusedBy, waitUs, tightest, remaining, resetUs }
+}
+
+/** When the bucket would be full again, if it were charged. */
+function next(buckets: Buckets, level: LevelCharge, cost: number, now: number): number {
+  const burstUs = toUs(level, level.burst)
+  return fullAtUs(buckets.get(level.key), burstUs, now) + toUs(level, Math.min(cost, level.burst))
 }
 
 /** Never in the past, and never further ahead than a bucket can be: then the clock was set back. */

@@ -68,14 +68,15 @@ export function present(
   }
   const now = Math.max(serverUs, lane.t, guard.t)
   let changed = setBack
-  const entries = specs.map((spec) => {
-    const inForce = specInForce(spec, guard, version, now)
-    const counts = spec.span === 'vendor' ? guard.counts : lane.counts
-    counts[spec.id] ??= emptyCount()
-    const count = counts[spec.id] as Count
-    if (advance(inForce, count, now, Math.max(guard.v, version))) changed = true
-    return { spec: inForce, count }
-  })
+  const entries: Entry[] = []
+  for (const each of specs) {
+    const spec = specInForce(each, guard, version, now)
+    const counts = each.span === 'vendor' ? guard.counts : lane.counts
+    counts[each.id] ??= emptyCount()
+    const count = counts[each.id] as Count
+    if (advance(spec, count, now, Math.max(guard.v, version))) changed = true
+    entries.push({ spec, count })
+  }
   return { now, entries, changed }
 }
 
@@ -128,6 +129,7 @@ export function guardLifeUs(guard: GuardState, now: number): number {
 /** Of all that is counted: another release of the fleet may have limits that this one has not. */
 function longestLifeUs(counts: Readonly<Record<string, Count>>, now: number): number {
   let life = 0
-  for (const count of Object.values(counts)) life = Math.max(life, lifeUs(count, now))
+  // Not `Object.values`: this runs for every call of a guard.
+  for (const id in counts) life = Math.max(life, lifeUs(counts[id] as Count, now))
   return life
 }

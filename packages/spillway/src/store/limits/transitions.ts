@@ -57,7 +57,8 @@ export function takePermits(
     for (const costs of request.costs) {
       wait = longestWaitUs(entries, costs, now)
       if (wait > 0) break
-      for (const [index, { spec, count }] of entries.entries()) {
+      for (let index = 0; index < entries.length; index++) {
+        const { spec, count } = entries[index] as Entry
         const cost = costIn(spec, costs[index] as number)
         if (cost > 0) charge(spec, count, now, cost)
       }
@@ -89,7 +90,8 @@ function costIn(spec: LimitSpec, cost: number): number {
 
 function longestWaitUs(entries: readonly Entry[], costs: readonly number[], now: number): number {
   let longest = 0
-  for (const [index, { spec, count }] of entries.entries()) {
+  for (let index = 0; index < entries.length; index++) {
+    const { spec, count } = entries[index] as Entry
     const cost = costIn(spec, costs[index] as number)
     if (!fits(spec, count, now, cost))
       longest = Math.max(longest, waitUs(spec, count, now, cost), 1)

@@ -5,7 +5,7 @@
 import type { Clock } from '../../core/clock.js'
 import { clockOption } from '../../core/injected.js'
 import { object, validate } from '../../core/options.js'
-import { type Buckets, checkLevels, refundLevels } from '../levels/check-levels.js'
+import { checkLevels, refundLevels } from '../levels/check-levels.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
 import {
@@ -19,6 +19,7 @@ import {
 import type { LaneRef, LevelStore, LimitStore, Store } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 import { createMemoryBreakers } from './memory-breakers.js'
+import { MemoryBuckets } from './memory-buckets.js'
 import { createMemoryPods } from './memory-pods.js'
 
 export interface MemoryStoreOptions {
@@ -52,19 +53,15 @@ function createMicroseconds(clock: Clock): () => number {
 }
 
 function createMemoryLevels(nowUs: () => number): LevelStore {
-  const buckets = new ExpiringMap<number>()
-  const at = (now: number): Buckets => ({
-    get: (key) => buckets.get(key, now),
-    set: (key, fullAtUs) => buckets.set(key, fullAtUs, now, fullAtUs),
-  })
+  const buckets = new MemoryBuckets()
   return {
     check(requests) {
-      const now = nowUs()
-      return checkLevels(at(now), requests, now)
+      buckets.nowUs = nowUs()
+      return checkLevels(buckets, requests, buckets.nowUs)
     },
     refund(requests) {
-      const now = nowUs()
-      refundLevels(at(now), requests, now)
+      buckets.nowUs = nowUs()
+      refundLevels(buckets, requests, buckets.nowUs)
     },
   }
 }

@@ -1,0 +1,202 @@
+/**
+ * One attempt of a call, from the moment it has everything it needs until everything is given back:
+ * the stages from the timeout on, and the way out through those before it.
+ */
+import { type Deadline, runWithDeadline } from '../core/deadline.js'
+import { emit, listening } from '../core/events.js'
+import { type CallEnd, isResponse, judge, type Outcome, type Verdict } from '../core/outcome.js'
+import { allEnded, unfinishedWork } from '../core/unfinished.js'
+import type { CallEndListener, TimedCall } from '../local/timed-call.js'
+import { AttemptContext, type CallContext } from './context.js'
+import type { CallAdmission, Machinery } from './machinery.js'
+import type { RunOptions } from './options.js'
+import { type BodyEnd, BodyWatch } from './stream/body-watch.js'
+import { StreamedProbe } from './stream/streamed-probe.js'
+import { UsageReader } from './stream/usage.js'
+import { isStreamed, watched } from './stream/watched-bodies.js'
+
+export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
+
+export class GuardAttempt<T> implements CallEndListener<T> {
+  readonly #machinery: Machinery
+  readonly #options: RunOptions
+  readonly #lane: string
+  readonly #admission: CallAdmission
+  readonly #startMs: number
+  readonly #timed: TimedCall<T>
+  readonly #end: CallEndListener<T>
+
+  /** It has its slot already; `end` hears how it went, when all is given back. */
+  constructor(
+    machinery: Machinery,
+    options: RunOptions,
+    lane: string,
+    admission: CallAdmission,
+    deadline: Deadline | undefined,
+    startMs: number,
+    end: CallEndListener<T>,
+  ) {
+    this.#machinery = machinery
+    this.#options = options
+    this.#lane = lane
+    this.#admission = admission
+    this.#startMs = startMs
+    this.#end = end
+    this.#timed = machinery.timeout.begin<T>(startMs, deadline, options.signal)
+  }
+
+  start(fn: CallFunction<T>, attempt: number): void {
+    const { slots, running, tally } = this.#machinery
+    const timed = this.#timed
+    slots.beat(this.#startMs)
+    tally.attempts++
+    running.add(timed as TimedCall<unknown>)
+    const context = new AttemptContext(timed, attempt, this.#admission.permit)
+    const call = () => fn(context)
+    const { timeoutMs } = this.#options
+    const limited = () => runWithDeadline(timed.deadline, call)
+    timed.start(timeoutMs === undefined ? call : limited, this, isStreamed)
+  }
+
+  onValue(value: T): void {
+    if (isStreamed(value)) return this.#end.onValue(this.#stream(value))
+    this.#finish({ value })
+    this.#end.onValue(value)
+  }
+
+  onError(error: unknown): void {
+    this.#finish({ error })
+    this.#end.onError(error)
+  }
+
+  /** The answer has only begun: the call ends when its body does, and its outcome is known then. */
+  #stream(value: T): T {
+    const { name, clock, options, tally } = this.#machinery
+    const admission = this.#admission
+    const beginning: CallEnd = { value }
+    const begun = this.#judge(beginning)
+    this.#heed(beginning, begun)
+    const probe = new StreamedProbe(clock, () => this.#exitBreaker('success'))
+    const usage = admission.permit === undefined ? undefined : new UsageReader()
+    const watch = new BodyWatch({
+      name,
+      clock,
+      timed: this.#timed as TimedCall<unknown>,
+      unreadMs: options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS,
+      onFirstChunk: () => {
+        if (admission.breaker?.probe === true && begun.outcome === 'success') probe.begin()
+      },
+      onChunk: (chunk) => usage?.push(chunk),
+      onEnd: (how, error) => {
+        tally.bodies[how]++
+        const outcome = begun.outcome === 'success' ? OUTCOME_OF[how] : begun.outcome
+        const cost = usage?.read()
+        if (cost !== undefined) admission.permit?.settle(cost)
+        this.#leave(outcome, undefined)
+        if (probe.end() && outcome === 'failure') this.#noteFailure()
+        if (listening()) emit({ type: 'stream.ended', name, lane: this.#lane, how, error })
+      },
+    })
+    return watched(value, watch)
+  }
+
+  #finish(end: CallEnd): void {
+    const verdict = this.#judge(end)
+    if (verdict !== SUCCESS) this.#heed(end, verdict)
+    this.#leave(verdict.outcome, workBehind(end, this.#timed))
+  }
+
+  /**
+   * Leaves every stage, whatever the outcome. The slot comes last: whoever gets it should already
+   * know that the vendor wants a pause, or that the circuit has just opened.
+   */
+  #leave(outcome: Outcome, work: Promise<unknown> | undefined): void {
+    const { running, tally } = this.#machinery
+    running.delete(this.#timed as TimedCall<unknown>)
+    tally.outcomes[outcome]++
+    this.#exitBreaker(outcome)
+    this.#freeSlot(work)
+  }
+
+  /** Once: a streamed probe may have succeeded before its stream ends. */
+  #exitBreaker(outcome: Outcome): void {
+    const { breaker: permit } = this.#admission
+    if (permit === undefined) return
+    this.#admission.breaker = undefined
+    this.#machinery.breaker?.exit(permit, outcome)
+  }
+
+  #noteFailure(): void {
+    this.#machinery.breaker?.note(this.#lane, 'failure')
+  }
+
+  /** What the vendor said about its limits. */
+  #heed(end: CallEnd, verdict: Verdict): void {
+    const { limits } = this.#machinery
+    const { permit } = this.#admission
+    if (limits !== undefined && permit !== undefined) limits.heed(end, verdict, permit)
+    else if (verdict.outcome === 'throttled') this.#pauseHere(verdict)
+  }
+
+  #judge(end: CallEnd): Verdict {
+    const { judging, clock } = this.#machinery
+    const plain =
+      'value' in end &&
+      judging.classify === undefined &&
+      judging.slowMs === undefined &&
+      !isResponse(end.value)
+    if (plain) return SUCCESS
+    end.durationMs = clock.now() - this.#startMs
+    end.signal = this.#options.signal
+    return judge(end, judging)
+  }
+
+  /** There are no shared limits to pause: this pod pauses by itself. */
+  #pauseHere({ retryAfterMs }: Verdict): void {
+    const { dispatcher, clock, options } = this.#machinery
+    const pauseMs = Math.min(retryAfterMs ?? options.basePauseMs, options.maxPauseMs)
+    dispatcher.pauseUntil(this.#lane, clock.now() + pauseMs)
+  }
+
+  /** A call that timed out keeps its slot while its work goes on: the socket is still open. */
+  #freeSlot(work: Promise<unknown> | undefined): void {
+    const { slots, clock, options, closed } = this.#machinery
+    const free = () => {
+      slots.end()
+      this.#machinery.onFree()
+    }
+    if (work === undefined || closed) return free()
+    let held = true
+    const letGo = () => {
+      if (!held) return
+      held = false
+      timer.cancel()
+      free()
+    }
+    const timer = clock.schedule(options.concurrency?.graceMs ?? 0, letGo)
+    timer.unref()
+    work.then(letGo, letGo)
+  }
+}
+
+const DEFAULT_UNREAD_MS = 60_000
+
+/** What the end of a body says about the downstream. */
+const OUTCOME_OF: Record<BodyEnd, Outcome> = {
+  complete: 'success',
+  truncated: 'failure',
+  stalled: 'failure',
+  abandoned: 'ignored',
+  aborted: 'ignored',
+}
+
+/** What goes on although the call is over: its own work, or what that has left behind in turn. */
+function workBehind(
+  end: CallEnd,
+  { leftBehind }: TimedCall<unknown>,
+): Promise<unknown> | undefined {
+  if (leftBehind !== undefined) return allEnded([leftBehind])
+  return 'error' in end ? unfinishedWork(end.error) : undefined
+}
+
+const SUCCESS: Verdict = Object.freeze({ outcome: 'success', retryable: false })

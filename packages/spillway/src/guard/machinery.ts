@@ -1,0 +1,43 @@
+/** What all calls of one guard have in common. */
+import type { Clock } from '../core/clock.js'
+import type { OutcomeOptions } from '../core/outcome.js'
+import type { RetryPolicy } from '../local/retry-call.js'
+import type { TimedCall } from '../local/timed-call.js'
+import type { LocalTimeout } from '../local/timeout.js'
+import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
+import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
+import type { Trip } from '../shared/rate-limiter/limit-book.js'
+import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
+import type { Dispatcher } from './dispatcher.js'
+import type { CheckedGuard } from './options.js'
+import type { Room } from './room.js'
+import type { LimitStage, UserStage } from './shared-stages.js'
+import type { Slots } from './slots.js'
+import type { Tally } from './tally.js'
+import type { Admission, Wish } from './wish.js'
+
+export interface Machinery {
+  readonly name: string
+  readonly clock: Clock
+  readonly options: CheckedGuard
+  readonly room: Room
+  readonly slots: Slots
+  readonly dispatcher: Dispatcher<BreakerPermit, LimitPermit, Trip>
+  readonly breaker: FleetBreaker | undefined
+  readonly limits: LimitStage | undefined
+  readonly users: UserStage | undefined
+  readonly timeout: LocalTimeout
+  readonly retry: RetryPolicy | undefined
+  /** A single attempt, for those who want to be told of it. */
+  readonly once: RetryPolicy
+  readonly judging: OutcomeOptions
+  readonly tally: Tally
+  /** Calls that run. */
+  readonly running: Set<TimedCall<unknown>>
+  closed: boolean
+  /** Told when a slot has come free. */
+  onFree(): void
+}
+
+export type CallAdmission = Admission<BreakerPermit, LimitPermit>
+export type CallWish = Wish<BreakerPermit, LimitPermit>

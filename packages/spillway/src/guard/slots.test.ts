@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
+import { Slots } from './slots.js'
+
+describe('slots', () => {
+  it('are free until reserved, reserved until admitted or given up, and used until the end', () => {
+    const slots = new Slots(() => 3, undefined)
+    slots.reserve(2)
+    expect(slots.free(0)).toBe(1)
+    slots.giveUp()
+    slots.admit()
+    expect(slots).toMatchObject({ active: 1, reserved: 0 })
+    expect(slots.free(0)).toBe(2)
+    slots.beat(0)
+    slots.end()
+    expect(slots.free(0)).toBe(3)
+  })
+
+  it('spend a beat of the pace only when a call really starts', () => {
+    const slots = new Slots(() => 10, tokenBucket(2, 1_000, 2))
+    slots.reserve(2)
+    expect(slots.free(0)).toBe(0)
+    slots.giveUp()
+    expect(slots.free(0)).toBe(1)
+    slots.admit()
+    // Admitted, it counts although it has not begun.
+    expect(slots.free(0)).toBe(1)
+    slots.skip()
+    expect(slots.free(0)).toBe(2)
+    expect(slots.active).toBe(0)
+  })
+
+  it('say how long the pace has to be waited for, unless it is slots that are missing', () => {
+    const slots = new Slots(() => 2, tokenBucket(2, 1_000, 1))
+    const start = () => {
+      slots.reserve(1)
+      slots.admit()
+      slots.beat(0)
+    }
+    expect(slots.paceWaitMs(0)).toBe(0)
+    start()
+    expect(slots.paceWaitMs(0)).toBe(500)
+    start()
+    expect(slots.paceWaitMs(0)).toBe(0)
+  })
+
+  it('follow a limit that moves', () => {
+    let limit = 1
+    const slots = new Slots(() => limit, undefined)
+    slots.reserve(1)
+    slots.admit()
+    limit = 3
+    expect(slots.free(0)).toBe(2)
+    limit = 0
+    expect(slots.free(0)).toBeLessThanOrEqual(0)
+  })
+})

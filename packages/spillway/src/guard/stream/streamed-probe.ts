@@ -1,0 +1,34 @@
+/**
+ * A probe whose answer streams for minutes: after its first byte and two quiet seconds it has shown
+ * what it was to show. If it breaks off later, that is an ordinary failure.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+
+const QUIET_MS = 2_000
+
+export class StreamedProbe {
+  readonly #clock: Clock
+  readonly #onSuccess: () => void
+  #timer: Timer | undefined
+  #succeeded = false
+
+  constructor(clock: Clock, onSuccess: () => void) {
+    this.#clock = clock
+    this.#onSuccess = onSuccess
+  }
+
+  /** Its first byte has come. */
+  begin(): void {
+    this.#timer = this.#clock.schedule(QUIET_MS, () => {
+      this.#succeeded = true
+      this.#onSuccess()
+    })
+    this.#timer.unref()
+  }
+
+  /** Answers whether it had succeeded before. */
+  end(): boolean {
+    this.#timer?.cancel()
+    return this.#succeeded
+  }
+}

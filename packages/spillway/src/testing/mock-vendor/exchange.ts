@@ -1,0 +1,84 @@
+/**
+ * One request and its answer. Whoever waits here is let go the moment the client leaves, and whoever
+ * writes waits for a client that reads slowly.
+ */
+import type { ServerResponse } from 'node:http'
+import { systemClock } from '../../core/clock.js'
+import type { CallLog, OpenCall } from './log.js'
+
+export class Exchange {
+  readonly call: OpenCall
+  readonly #response: ServerResponse
+  readonly #keepsAlive: boolean
+  /** Ends the wait that is under way; there is never more than one. */
+  #wake: (() => void) | undefined
+  #cause: 'cut' | 'closed' | undefined
+  #over = false
+
+  constructor(
+    call: OpenCall,
+    { response, log, unref }: { response: ServerResponse; log: CallLog; unref: boolean },
+  ) {
+    this.call = call
+    this.#response = response
+    this.#keepsAlive = !unref
+    response.on('drain', () => this.#wake?.())
+    // A client may vanish between two writes; that it is gone is said below.
+    response.on('error', () => {})
+    response.once('close', () => {
+      this.#over = true
+      const how = this.#cause ?? (response.writableFinished ? 'completed' : 'cancelled')
+      log.end(call, how, systemClock.now())
+      this.#wake?.()
+    })
+  }
+
+  /** False: there is nobody left to answer. */
+  async wait(ms: number): Promise<boolean> {
+    if (this.#over || ms <= 0) return !this.#over
+    await new Promise<void>((resolve) => {
+      // Longer than any process lives.
+      const timer = ms < Number.MAX_SAFE_INTEGER ? systemClock.schedule(ms, resolve) : undefined
+      if (!this.#keepsAlive) timer?.unref()
+      this.#wake = () => {
+        timer?.cancel()
+        resolve()
+      }
+    })
+    this.#wake = undefined
+    return !this.#over
+  }
+
+  /** Sends the headers at once, whenever the body comes. */
+  head(status: number, headers: Record<string, string>): void {
+    if (this.#over) return
+    this.call.status = status
+    this.call.headersAtMs = systemClock.now()
+    this.#response.writeHead(status, headers).flushHeaders()
+  }
+
+  async send(text: string): Promise<boolean> {
+    if (this.#over) return false
+    this.call.bytes += Buffer.byteLength(text)
+    if (this.#response.write(text)) return true
+    return this.wait(Number.POSITIVE_INFINITY)
+  }
+
+  finish(): void {
+    if (!this.#over) this.#response.end()
+  }
+
+  /** What was sent before still arrives; the end does not. */
+  cut(): void {
+    if (this.#over) return
+    this.#cause = 'cut'
+    this.#response.socket?.destroySoon()
+  }
+
+  /** The vendor goes down, and this answer with it. */
+  abandon(): void {
+    if (this.#over) return
+    this.#cause ??= 'closed'
+    this.#response.socket?.destroy()
+  }
+}

@@ -1,0 +1,264 @@
+/** How a guard ends: nothing new, what runs may finish, what is held is given back, all is told. */
+import { describe, expect, it } from 'vitest'
+import { SpillwayError } from '../src/core/errors.js'
+import type { GuardOptions } from '../src/guard/options.js'
+import { attemptsOf } from '../src/local/attempts.js'
+import {
+  countFates,
+  createGuardPod,
+  createJob,
+  EVERYWHERE,
+  fateOf,
+  vendorError,
+  watch,
+} from './guard-pod.js'
+
+const OPTIONS: GuardOptions = {
+  userLimits: [{ per: 'user', limit: 2, windowMs: '1h' }],
+  queue: { size: 10, timeoutMs: '60s' },
+  breaker: { consecutiveFailures: 5, openMs: '10s', probes: 1, successes: 1, rampMs: 0 },
+  limits: [{ limit: 100, windowMs: '1m' }],
+  concurrency: { limit: 2 },
+  retry: { attempts: 3, baseMs: 10_000, jitter: 'none', budget: 1 },
+}
+
+describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
+  const setup = (options: GuardOptions = OPTIONS) => createGuardPod(options, { where })
+
+  it('refuses what waits and what comes later, and takes nothing for it', async () => {
+    const { clock, run, quick, guard, used } = setup()
+    const job = createJob()
+    run(job.fn)
+    run(job.fn)
+    const waiting = [quick({ user: 'u' }), quick({ user: 'u' })]
+    await clock.advance(10)
+    const closing = watch(clock, guard.close())
+    await clock.settle()
+    const later = quick({ user: 'u' })
+    await clock.settle()
+    expect(countFates([...waiting, later])).toEqual({ CLOSED: 3 })
+    for (const { error } of [...waiting, later]) {
+      expect(error).toMatchObject({ stage: 'room', scope: 'local', status: 503 })
+      expect((error as Error).message).toBe('openai is closed')
+    }
+    expect(closing.state).toBe('pending')
+    job.finish()
+    await clock.advance(10)
+    expect(closing.state).toBe('resolved')
+    expect(await used()).toBe(2)
+    expect(guard.snapshot()).toMatchObject({ closed: true, active: 0, room: { waiting: 0 } })
+  })
+
+  it('lets what runs finish, and is done the moment it has', async () => {
+    const { clock, run, guard } = setup()
+    const job = createJob()
+    const call = run(job.fn)
+    await clock.advance(100)
+    const closing = watch(clock, guard.close({ graceMs: '10s' }))
+    await clock.advance(5_000)
+    expect(call.state).toBe('pending')
+    job.finish('late but fine')
+    await clock.advance(10)
+    expect(call).toMatchObject({ state: 'resolved', value: 'late but fine' })
+    expect(closing.state).toBe('resolved')
+    expect(closing.atMs).toBeLessThan(5_110)
+  })
+
+  it('aborts what still runs when the grace is over', async () => {
+    const { clock, run, guard } = setup()
+    const job = createJob()
+    const stubborn = run(() => new Promise(() => {}))
+    const call = run(job.fn)
+    await clock.advance(100)
+    const closing = watch(clock, guard.close({ graceMs: 2_000 }))
+    await clock.advance(1_999)
+    expect(job.running).toBe(1)
+    await clock.advance(20)
+    expect(job.running).toBe(0)
+    expect(call.error).toMatchObject({ code: 'CLOSED', stage: 'call' })
+    expect(fateOf(stubborn)).toBe('CLOSED')
+    expect(call.atMs).toBe(2_100)
+    expect(closing.state).toBe('resolved')
+    expect(guard.snapshot().active).toBe(0)
+  })
+
+  it('ends a retry that sleeps at once, with its last error', async () => {
+    const { clock, run, guard } = setup()
+    const error = vendorError(503)
+    let tries = 0
+    const call = run(() => Promise.reject((tries++, error)))
+    await clock.advance(100)
+    expect(call.state).toBe('pending')
+    const closing = watch(clock, guard.close())
+    await clock.settle()
+    expect(call).toMatchObject({ state: 'rejected', atMs: 100 })
+    expect(call.error).toBe(error)
+    expect(attemptsOf(call.error)).toHaveLength(1)
+    await clock.advance(20_000)
+    expect(tries).toBe(1)
+    expect(closing.state).toBe('resolved')
+  })
+
+  it('does not try again what fails while it closes', async () => {
+    const { clock, run, guard } = setup()
+    const job = createJob()
+    const call = run(job.fn)
+    await clock.advance(10)
+    const closing = watch(clock, guard.close())
+    await clock.advance(10)
+    job.fail(vendorError(503))
+    await clock.advance(20)
+    expect(call.error).toMatchObject({ status: 503 })
+    expect(job.started).toBe(1)
+    expect(closing.state).toBe('resolved')
+  })
+
+  it('gives back the probe of a call it had to abort', async () => {
+    const { clock, run, quick, guard, breaker } = setup()
+    await clock.until(quick().promise)
+    await breaker.trip()
+    await clock.advance(10_010)
+    const job = createJob()
+    run(job.fn)
+    await clock.advance(10)
+    expect(job.running).toBe(1)
+    await clock.advance(1_010)
+    expect(breaker.snapshot().probes).toBe(1)
+    await clock.until(guard.close({ graceMs: 0 }))
+    await clock.advance(1_010)
+    expect(breaker.snapshot()).toMatchObject({ probes: 0, state: 'half-open' })
+  })
+
+  it('tells the last outcomes before it is done', async () => {
+    const { clock, run, quick, guard, breaker } = setup()
+    await clock.until(quick().promise)
+    const job = createJob()
+    run(job.fn)
+    run(job.fn)
+    await clock.advance(10)
+    const closing = guard.close()
+    job.fail(vendorError(503))
+    await clock.until(closing)
+    await clock.advance(1_100)
+    expect(breaker.snapshot()).toMatchObject({ calls: 3, failures: 2, consecutiveFailures: 2 })
+  })
+
+  it('is closed once: whoever asks again waits for the same', async () => {
+    const { clock, run, guard } = setup()
+    run(() => new Promise(() => {}))
+    await clock.advance(10)
+    const closings = [guard.close({ graceMs: 500 }), guard.close({ graceMs: 0 })]
+    expect(closings[0]).toBe(closings[1])
+    await clock.until(Promise.all(closings))
+    expect(clock.now()).toBeGreaterThanOrEqual(510)
+  })
+
+  it('leaves no timer behind', async () => {
+    const { clock, run, quick, spillway, guard, limiter, breaker } = setup({
+      ...OPTIONS,
+      pace: { limit: 4, windowMs: '1h' },
+    })
+    const job = createJob()
+    run(job.fn)
+    run(() => Promise.reject(vendorError(503)))
+    run(() => Promise.reject(vendorError(429, { 'retry-after': '30' })), { lane: 'b' })
+    run(() => new Promise(() => {}), { timeoutMs: 200 })
+    await clock.advance(300)
+    quick()
+    quick({ lane: 'b' })
+    await clock.advance(10)
+    expect(guard.snapshot().room.waiting).toBeGreaterThan(0)
+    await clock.until(spillway.close({ graceMs: 100 }))
+    await Promise.all([limiter.close(), breaker.close()])
+    expect(clock.pending).toBe(0)
+  })
+})
+
+describe('closing while the store is asked', () => {
+  it('waits for the answer, so that permits which come with it are given back', async () => {
+    const { clock, quick, guard, used, connection } = createGuardPod(OPTIONS, { where: 'remote' })
+    await clock.until(quick().promise)
+    await clock.advance(10)
+    connection?.setLatency(40)
+    const calls = [quick(), quick()]
+    await clock.advance(10)
+    const closing = watch(clock, guard.close())
+    await clock.settle()
+    expect(countFates(calls)).toEqual({ CLOSED: 2 })
+    expect(closing.state).toBe('pending')
+    await clock.until(closing.promise)
+    expect(await used()).toBe(1)
+  })
+
+  it('gives back a probe that comes after the call was refused', async () => {
+    const { clock, quick, guard, breaker, connection } = createGuardPod(OPTIONS, { where: 'remote' })
+    await clock.until(quick().promise)
+    await breaker.trip()
+    await clock.advance(10_010)
+    connection?.setLatency(40)
+    const call = quick()
+    await clock.advance(10)
+    await clock.until(guard.close())
+    expect(fateOf(call)).toBe('CLOSED')
+    await clock.advance(1_010)
+    expect(breaker.snapshot()).toMatchObject({ state: 'half-open', probes: 0 })
+  })
+
+  it('starts nobody who was let in a moment before, but has not begun', async () => {
+    const { clock, run, guard } = createGuardPod({ concurrency: { limit: 2 }, queue: { size: 9 } })
+    const jobs = [createJob(), createJob()]
+    for (const { fn } of jobs) run(fn)
+    const closing = run(() => void guard.close())
+    const next = createJob()
+    const unlucky = run(next.fn)
+    await clock.settle()
+    // Both slots come free in one go: the first who gets one closes the guard.
+    for (const job of jobs) job.finish()
+    await clock.advance(10)
+    expect(closing.state).toBe('resolved')
+    expect(fateOf(unlucky)).toBe('CLOSED')
+    expect(next.started).toBe(0)
+    expect(guard.snapshot().active).toBe(0)
+  })
+
+  it('refuses who is being charged, and gives the charge back', async () => {
+    const { clock, run, quick, spillway, connection } = createGuardPod(OPTIONS, { where: 'remote' })
+    await clock.until(quick().promise)
+    const job = createJob()
+    const calls = [run(job.fn, { user: 'u' }), run(job.fn, { user: 'u' })]
+    await clock.advance(1)
+    const closing = spillway.guard('openai').close()
+    await clock.until(closing)
+    await clock.advance(10)
+    expect(countFates(calls)).toEqual({ CLOSED: 2 })
+    expect(job.started).toBe(0)
+    const before = connection?.counts.executed ?? 0
+    expect(before).toBeGreaterThan(0)
+    // Another guard of the same name counts the same users.
+    const other = createGuardPod(OPTIONS)
+    expect(other.guard.snapshot().closed).toBe(false)
+  })
+})
+
+describe('a spillway that is closed', () => {
+  it('closes all its guards, leaves the fleet, and hands out no new ones', async () => {
+    const { clock, spillway, guard, quick, store } = createGuardPod(OPTIONS)
+    const other = spillway.guard('other', {})
+    await clock.advance(10)
+    expect(await spillway.pods()).toHaveLength(1)
+    await clock.until(spillway.close())
+    expect([guard, other].map((each) => each.snapshot().closed)).toEqual([true, true])
+    expect(await store.pods.list({ group: 'fleet' })).toEqual([])
+    expect(() => spillway.guard('third', {})).toThrow(SpillwayError)
+    const late = quick()
+    await clock.settle()
+    expect(fateOf(late)).toBe('CLOSED')
+    expect(clock.pending).toBe(0)
+  })
+
+  it('leaves the store open, which is not its own', async () => {
+    const { clock, spillway, connection } = createGuardPod(OPTIONS, { where: 'remote' })
+    await clock.until(spillway.close())
+    expect(connection?.connected).toBe(true)
+  })
+})

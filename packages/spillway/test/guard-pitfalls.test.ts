@@ -1,0 +1,340 @@
+/** Bugs that others shipped, as far as they could happen in a guard. */
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { sleep } from '../src/core/sleep.js'
+import type { GuardOptions } from '../src/guard/options.js'
+import { createSpillway } from '../src/guard/spillway.js'
+import { createVirtualClock } from '../src/testing/virtual-clock.js'
+import { countFates, createGuardPod, createJob, EVERYWHERE, fateOf, vendorError, watch } from './guard-pod.js'
+
+describe('a queue timeout', () => {
+  it('removes the one whose time is up, and no other', async () => {
+    const { clock, run, guard } = createGuardPod({
+      concurrency: { limit: 1 },
+      queue: { size: 10, timeoutMs: 1_000, targetMs: '1h' },
+    })
+    const job = createJob()
+    run(job.fn)
+    const order: number[] = []
+    const calls = []
+    for (let i = 0; i < 5; i++) {
+      calls.push(run(() => void order.push(i)))
+      await clock.advance(200)
+    }
+    // The first two have gone by now, the third is next.
+    await clock.advance(200)
+    expect(calls.map(fateOf)).toEqual(['QUEUE_TIMEOUT', 'QUEUE_TIMEOUT', 'pending', 'pending', 'pending'])
+    expect(guard.snapshot().room.waiting).toBe(3)
+    job.finish()
+    await clock.advance(10_000)
+    expect(order).toEqual([2, 3, 4])
+  })
+
+  it('is not a limit for the call: what has begun may take as long as it takes', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { limit: 1 },
+      queue: { size: 10, timeoutMs: '5s' },
+    })
+    const calls = [0, 1].map(() => run(() => sleep(clock, 4_000)))
+    const long = run(() => sleep(clock, 1))
+    await clock.advance(4_000)
+    expect(countFates(calls)).toEqual({ resolved: 1, pending: 1 })
+    await clock.advance(4_000)
+    expect(countFates(calls)).toEqual({ resolved: 2 })
+    expect(fateOf(long)).toBe('QUEUE_TIMEOUT')
+  })
+})
+
+describe('a call that times out', () => {
+  it('aborts itself, and no other that is in flight', async () => {
+    const { clock, run } = createGuardPod({ timeout: { callMs: 1_000 } })
+    const signals: AbortSignal[] = []
+    const hang = ({ signal }: { signal: AbortSignal }) => {
+      signals.push(signal)
+      return new Promise(() => {})
+    }
+    const calls = []
+    for (let i = 0; i < 3; i++) {
+      calls.push(run(hang))
+      await clock.advance(300)
+    }
+    await clock.advance(100)
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, false, false])
+    expect(calls.map(fateOf)).toEqual(['CALL_TIMEOUT', 'pending', 'pending'])
+    await clock.advance(300)
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true, true, false])
+  })
+
+  const STUBBORN_MS = 500
+  const options: GuardOptions = {
+    concurrency: { limit: 1, graceMs: '10s' },
+    queue: { size: 10, timeoutMs: '1m', targetMs: '1m' },
+  }
+
+  /** Work that does not listen. */
+  function stubborn(clock: ReturnType<typeof createVirtualClock>) {
+    const work = {
+      running: 0,
+      most: 0,
+      async fn() {
+        work.most = Math.max(work.most, ++work.running)
+        await sleep(clock, STUBBORN_MS)
+        work.running--
+      },
+    }
+    return work
+  }
+
+  it('keeps its slot while its work goes on: capacity one, never two running', async () => {
+    const { clock, run, guard } = createGuardPod({ ...options, timeout: { callMs: 100 } })
+    const work = stubborn(clock)
+    const calls = Array.from({ length: 5 }, () => run(work.fn))
+    await clock.advance(100)
+    expect(fateOf(calls[0]!)).toBe('CALL_TIMEOUT')
+    expect(guard.snapshot().active).toBe(1)
+    await clock.advance(5 * STUBBORN_MS)
+    expect(countFates(calls)).toEqual({ CALL_TIMEOUT: 5 })
+    expect(work.most).toBe(1)
+    expect(guard.snapshot().active).toBe(0)
+  })
+
+  it.each([
+    ['an error', new Error('bye')],
+    ['a text', 'bye'],
+    ['nothing', undefined],
+  ])('keeps it also when its caller leaves with %s for a reason', async (_, reason) => {
+    const { clock, run, guard } = createGuardPod(options)
+    const work = stubborn(clock)
+    const abort = new AbortController()
+    const left = run(work.fn, { signal: abort.signal })
+    const next = run(work.fn)
+    await clock.advance(100)
+    abort.abort(reason)
+    await clock.advance(10)
+    expect(left.state).toBe('rejected')
+    expect(guard.snapshot().active).toBe(1)
+    await clock.advance(STUBBORN_MS - 110)
+    expect(work.most).toBe(1)
+    expect(next.state).toBe('pending')
+    await clock.advance(STUBBORN_MS)
+    expect(next.state).toBe('resolved')
+  })
+
+  it('does not keep it for the work of others that were aborted for the same reason', async () => {
+    const { clock, run, guard } = createGuardPod({ concurrency: { limit: 2, graceMs: '1h' } })
+    const abort = new AbortController()
+    run(() => sleep(clock, 100), { signal: abort.signal })
+    run(() => new Promise(() => {}), { signal: abort.signal })
+    await clock.advance(50)
+    abort.abort(new Error('the request was cancelled'))
+    await clock.advance(10)
+    expect(guard.snapshot().active).toBe(2)
+    await clock.advance(50)
+    expect(guard.snapshot().active).toBe(1)
+  })
+
+  it('gives it up when its grace is over', async () => {
+    const { clock, run, guard } = createGuardPod({
+      concurrency: { limit: 1, graceMs: 300 },
+      timeout: { callMs: 100 },
+    })
+    run(() => new Promise(() => {}))
+    await clock.advance(399)
+    expect(guard.snapshot().active).toBe(1)
+    await clock.advance(1)
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('an abort', () => {
+  const options: GuardOptions = { retry: { attempts: 3, baseMs: 1_000, jitter: 'none', budget: 1 } }
+
+  it('during backoff ends the call at once, and it does not run again', async () => {
+    for (const where of EVERYWHERE) {
+      const { clock, run, guard } = createGuardPod(options, { where })
+      const abort = new AbortController()
+      let tries = 0
+      const call = run(() => Promise.reject((tries++, vendorError(503))), { signal: abort.signal })
+      await clock.advance(500)
+      abort.abort(new Error('bye'))
+      await clock.settle()
+      expect(call).toMatchObject({ state: 'rejected', atMs: 500, error: { message: 'bye' } })
+      await clock.advance(10_000)
+      expect(tries).toBe(1)
+      expect(guard.snapshot().active).toBe(0)
+    }
+  })
+
+  it('at any moment of a call gives back what it has, and is the last that is heard of it', async () => {
+    for (const where of EVERYWHERE) {
+      for (let atMs = 0; atMs <= 40; atMs++) {
+        const { clock, run, guard, used, connection } = createGuardPod(
+          {
+            userLimits: [{ per: 'user', limit: 3, windowMs: '1h' }],
+            queue: { size: 5 },
+            breaker: { failureRate: 0.5 },
+            limits: [{ limit: 10, windowMs: '1m' }],
+            concurrency: { limit: 1 },
+            retry: { attempts: 3, baseMs: 5, jitter: 'none', budget: 1 },
+          },
+          { where },
+        )
+        connection?.setLatency(5)
+        const abort = new AbortController()
+        let running = 0
+        const fn = async ({ signal }: { signal: AbortSignal }) => {
+          running++
+          await sleep(clock, 5, signal).finally(() => running--)
+          throw vendorError(503)
+        }
+        const call = run(fn, { user: 'u', signal: abort.signal })
+        clock.schedule(atMs, () => abort.abort('bye'))
+        await clock.until(call.promise)
+        expect(call.error === 'bye' ? call.atMs : atMs).toBe(atMs)
+        await clock.advance(100)
+        expect(running).toBe(0)
+        const { active, room, attempts } = guard.snapshot()
+        expect({ active, waiting: room.waiting }).toEqual({ active: 0, waiting: 0 })
+        expect(await used()).toBe(attempts)
+      }
+    }
+  })
+})
+
+describe('a retry', () => {
+  it('is never immediate, whatever chance says', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock, random: () => 0 })
+    const guard = spillway.guard('openai', { retry: { attempts: 3, baseMs: 1, budget: 1 } })
+    const times: number[] = []
+    const call = watch(
+      clock,
+      guard.run(() => {
+        times.push(clock.now())
+        throw vendorError(503)
+      }),
+    )
+    await clock.until(call.promise)
+    expect(times).toHaveLength(3)
+    expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(1)
+    expect(times[2]! - times[1]!).toBeGreaterThanOrEqual(1)
+  })
+
+  it('is not made by an SDK and a guard and a gateway one after the other', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const guards = ['gateway', 'service', 'sdk'].map((name) =>
+      spillway.guard(name, { retry: { attempts: 3, baseMs: 10, budget: 1 } }),
+    )
+    let tries = 0
+    const vendor = () => Promise.reject((tries++, vendorError(503)))
+    const call = guards.reduceRight<() => Promise<unknown>>((next, guard) => () => guard.run(next), vendor)
+    await clock.until(watch(clock, call()).promise)
+    expect(tries).toBe(3)
+  })
+
+  it('is not made while all slots are taken or the circuit is open', async () => {
+    const { clock, run, guard } = createGuardPod({
+      concurrency: { limit: 2 },
+      queue: { size: 10 },
+      breaker: { consecutiveFailures: 1 },
+      retry: { attempts: 3, baseMs: 10, budget: 1 },
+    })
+    let tries = 0
+    const call = run(() => Promise.reject((tries++, vendorError(503))))
+    await clock.until(call.promise)
+    expect(guard.snapshot().breakers[0]?.state).toBe('open')
+    expect(tries).toBe(1)
+  })
+})
+
+describe('fire and forget', () => {
+  it('leaves no rejection unhandled, whatever fails in the background', async () => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => {
+      process.off('unhandledRejection', note)
+    })
+    const { clock, run, quick, spillway, connection, guard } = createGuardPod(
+      {
+        userLimits: [{ per: 'user', limit: 50, windowMs: '1h' }],
+        queue: { size: 20, timeoutMs: 500 },
+        breaker: { failureRate: 0.9, quorum: 2 },
+        limits: [{ limit: 20, windowMs: 1_000 }],
+        concurrency: { limit: 5 },
+        timeout: { callMs: 200 },
+        retry: { attempts: 2, baseMs: 10 },
+      },
+      { where: 'remote' },
+    )
+    const round = () => {
+      quick({ user: 'u' })
+      run(({ settle }) => settle({ requests: 0 }))
+      run(() => Promise.reject(vendorError(503)))
+      run(() => Promise.reject(vendorError(429)))
+      run(() => sleep(clock, 400).then(() => Promise.reject(new Error('too late'))))
+      run(() => new Promise(() => {}), { signal: AbortSignal.abort() })
+    }
+    for (const fault of [
+      () => {},
+      () => connection?.loseReplies(0.5),
+      () => connection?.loseRequests(1),
+      () => connection?.goDown(),
+      () => connection?.comeBack(),
+    ]) {
+      fault()
+      for (let i = 0; i < 5; i++) {
+        round()
+        await clock.advance(150)
+      }
+    }
+    connection?.loseRequests(0)
+    connection?.loseReplies(0)
+    round()
+    await clock.until(spillway.close({ graceMs: 50 }))
+    await clock.advance(5_000)
+    expect(guard.snapshot().calls).toBeGreaterThan(100)
+    expect(unhandled).toEqual([])
+    expect(connection?.counts.errors).toBe(0)
+  })
+})
+
+describe('timers', () => {
+  it('keep no process alive for a pause, a limit or a pace that nobody waits for any more', async () => {
+    for (const where of EVERYWHERE) {
+      const { clock, run, quick } = createGuardPod(
+        {
+          limits: [{ limit: 3, windowMs: '1h' }],
+          pace: { limit: 4, windowMs: '1h' },
+          queue: { size: 10, timeoutMs: '2h' },
+        },
+        { where },
+      )
+      const abort = new AbortController()
+      const { signal } = abort
+      const throttled = run(() => Promise.reject(vendorError(429, { 'retry-after': '50' })), { lane: 'paused' })
+      await clock.until(throttled.promise)
+      for (const lane of ['limited', 'limited', 'limited']) quick({ lane })
+      await clock.advance(20)
+      const calls = ['paused', 'limited', 'paced'].map((lane) => quick({ lane, signal }))
+      await clock.advance(100)
+      expect(countFates(calls)).toEqual({ pending: 3 })
+      expect(clock.pending).toBeGreaterThan(0)
+      abort.abort()
+      await clock.settle()
+      expect(clock.pending).toBe(0)
+    }
+  })
+
+  it('are all disarmed when calls end before their limits', async () => {
+    const { clock, run } = createGuardPod({
+      timeout: { callMs: '1h', firstByteMs: '1h', idleMs: '1h' },
+      concurrency: { limit: 1, graceMs: '1h' },
+      queue: { size: 10, timeoutMs: '1h' },
+    })
+    const calls = [1, 2, 3].map(() => run(() => sleep(clock, 5), { timeoutMs: '1h' }))
+    await clock.advance(20)
+    expect(countFates(calls)).toEqual({ resolved: 3 })
+    expect(clock.pending).toBe(0)
+  })
+})

@@ -1,0 +1,171 @@
+/** One pod with one guard, in virtual time, and another pod beside it that looks at the shared books. */
+import { SpillwayError } from '../src/core/errors.js'
+import { createRandom } from '../src/core/random.js'
+import type { CallFunction } from '../src/guard/call.js'
+import type { Guard } from '../src/guard/guard.js'
+import type { GuardOptions, RunOptions } from '../src/guard/options.js'
+import { createSpillway, type Spillway } from '../src/guard/spillway.js'
+import type { CircuitBreaker } from '../src/shared/circuit-breaker/api.js'
+import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
+import type { RateLimiter } from '../src/shared/rate-limiter/api.js'
+import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
+import { memoryStore } from '../src/store/memory/memory-store.js'
+import type { Store } from '../src/store/port.js'
+import { createFaultyStore, type FaultyStore } from '../src/testing/faulty-store.js'
+import { createVirtualClock, type VirtualClock } from '../src/testing/virtual-clock.js'
+
+export type Where = 'memory' | 'remote'
+export const EVERYWHERE: readonly Where[] = ['memory', 'remote']
+
+/** What became of a call, as its caller sees it. */
+export interface Call<T = unknown> {
+  state: 'pending' | 'resolved' | 'rejected'
+  value: T | undefined
+  error: unknown
+  /** When it settled, and how often: more than once would be news. */
+  atMs: number | undefined
+  readonly promise: Promise<void>
+}
+
+/** A function that runs until told otherwise, or until its signal is aborted. */
+export interface Job {
+  readonly fn: CallFunction<unknown>
+  /** How often it began, and how many run now. */
+  readonly started: number
+  readonly running: number
+  finish(value?: unknown): void
+  fail(error: unknown): void
+}
+
+export interface GuardPod {
+  readonly clock: VirtualClock
+  readonly spillway: Spillway
+  readonly guard: Guard
+  /** What the pod talks to: the store itself, or a connection to it. */
+  readonly store: Store
+  readonly connection: FaultyStore | undefined
+  /** The other pod: it sits beside the store and needs no connection. */
+  readonly breaker: CircuitBreaker
+  readonly limiter: RateLimiter
+  run<T>(fn: CallFunction<T>, options?: RunOptions): Call<T>
+  /** A call that ends at once. */
+  quick(options?: RunOptions): Call
+  /** Permits in the books of a lane. */
+  used(lane?: string): Promise<number>
+}
+
+export const LATENCY_MS = 2
+
+export function createGuardPod(
+  options: GuardOptions,
+  { where = 'memory', seed = 1 }: { where?: Where; seed?: number } = {},
+): GuardPod {
+  const clock = createVirtualClock()
+  const behind = memoryStore({ clock })
+  const connection =
+    where === 'remote'
+      ? createFaultyStore(behind, { clock, random: createRandom(seed), latencyMs: LATENCY_MS })
+      : undefined
+  const store = connection ?? behind
+  const random = createRandom(seed)
+  const spillway = createSpillway({ store, pod: 'pod', clock, random })
+  const guard = spillway.guard('openai', options)
+  const shared = { name: 'openai', store: behind, pod: 'other', clock }
+  const breaker = createCircuitBreaker({ ...shared, ...options.breaker })
+  const { limits = [{ limit: 1, windowMs: 1 }], jitterMs } = options
+  const limiter = createRateLimiter({ ...shared, limits, ...(jitterMs && { jitterMs }) })
+  const run = <T>(fn: CallFunction<T>, runOptions?: RunOptions) =>
+    watch(clock, guard.run(fn, runOptions))
+  return {
+    clock,
+    spillway,
+    guard,
+    store,
+    connection,
+    breaker,
+    limiter,
+    run,
+    quick: (runOptions) => run(() => 'done', runOptions),
+    async used(lane) {
+      const { limits: figures } = await limiter.figures(lane === undefined ? {} : { lane })
+      return figures[0]?.used ?? 0
+    },
+  }
+}
+
+export function watch<T>(clock: VirtualClock, promise: Promise<T>): Call<T> {
+  const settled = (state: Call['state']) => {
+    call.state = state
+    call.atMs = clock.now()
+  }
+  const call: Call<T> = {
+    state: 'pending',
+    value: undefined,
+    error: undefined,
+    atMs: undefined,
+    promise: promise.then(
+      (value) => {
+        settled('resolved')
+        call.value = value
+      },
+      (error) => {
+        settled('rejected')
+        call.error = error
+      },
+    ),
+  }
+  return call
+}
+
+export function createJob(): Job {
+  const ends = new Set<{ resolve: (value: unknown) => void; reject: (error: unknown) => void }>()
+  const all = (end: (each: { resolve: (v: unknown) => void; reject: (e: unknown) => void }) => void) => {
+    for (const each of [...ends]) end(each)
+  }
+  let started = 0
+  return {
+    fn: ({ signal }) => {
+      started++
+      return new Promise((resolve, reject) => {
+        const end = {
+          resolve: (value: unknown) => {
+            ends.delete(end)
+            resolve(value)
+          },
+          reject: (error: unknown) => {
+            ends.delete(end)
+            reject(error)
+          },
+        }
+        ends.add(end)
+        signal.addEventListener('abort', () => end.reject(signal.reason), { once: true })
+      })
+    },
+    get started() {
+      return started
+    },
+    get running() {
+      return ends.size
+    },
+    finish: (value) => all(({ resolve }) => resolve(value)),
+    fail: (error) => all(({ reject }) => reject(error)),
+  }
+}
+
+/** What a vendor's client throws. */
+export function vendorError(status: number, headers: Record<string, string> = {}): Error {
+  return Object.assign(new Error(`the vendor answered ${status}`), { status, headers })
+}
+
+/** The code of a refusal, or what else became of a call. */
+export function fateOf(call: Call): string {
+  if (call.state !== 'rejected') return call.state
+  return call.error instanceof SpillwayError ? call.error.code : String(call.error)
+}
+
+/** How many of each. */
+export function countFates(calls: readonly Call[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const call of calls) counts[fateOf(call)] = (counts[fateOf(call)] ?? 0) + 1
+  return counts
+}

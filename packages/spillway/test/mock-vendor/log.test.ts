@@ -1,0 +1,178 @@
+import { execFile } from 'node:child_process'
+import { type IncomingMessage, request } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { readAll, startVendor, textOf, until } from './mock-client.js'
+
+const STREAM = { stream: true }
+
+describe('the log of a mock vendor', () => {
+  it('knows who came with what, and how it ended', async () => {
+    const { vendor, chat } = await startVendor({ knobs: { tokens: 5 } })
+    const beforeMs = performance.now()
+    const response = await chat(STREAM, {
+      headers: {
+        authorization: 'Bearer k1',
+        'idempotency-key': 'i1',
+        'x-stainless-retry-count': '2',
+      },
+    })
+    const { length } = await response.text()
+    await vendor.waitForIdle()
+    const [call] = vendor.calls
+    expect(call).toMatchObject({
+      number: 1,
+      api: 'openai',
+      key: 'k1',
+      model: 'gpt',
+      idempotencyKey: 'i1',
+      retryCount: 2,
+      streamed: true,
+      promptTokens: 3,
+      completionTokens: 5,
+      status: 200,
+      chunks: 8,
+      tokensSent: 5,
+      bytes: length,
+      end: 'completed',
+    })
+    expect(call!.requestId).toBe(response.headers.get('x-request-id'))
+    expect(call!.atMs).toBeGreaterThanOrEqual(beforeMs)
+    expect(call!.endedAtMs).toBeGreaterThanOrEqual(call!.headersAtMs!)
+  })
+
+  it('notes when a client left and how far the stream had come', async () => {
+    const { vendor, chat } = await startVendor({ knobs: { tokens: 10_000, tokenMs: 5 } })
+    const leave = new AbortController()
+    const response = await chat(STREAM, { signal: leave.signal })
+    await until(() => (vendor.calls[0]?.tokensSent ?? 0) >= 3)
+    const leftAtMs = performance.now()
+    leave.abort()
+    await readAll(response)
+    await vendor.waitForIdle()
+    const [call] = vendor.calls
+    expect(call!.end).toBe('cancelled')
+    expect(call!.endedAtMs).toBeGreaterThanOrEqual(leftAtMs)
+    const { chunks } = call!
+    expect(chunks).toBeLessThan(10_000)
+    // Nothing goes on generating for nobody.
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    expect(call!.chunks).toBe(chunks)
+    expect(vendor.counts).toMatchObject({ arrived: 1, cancelled: 1, succeeded: 0 })
+  })
+
+  it('notes a client that leaves before its request is complete', async () => {
+    const { vendor, url } = await startVendor()
+    const upload = request(`${url}/v1/chat/completions`, { method: 'POST' })
+    upload.on('error', () => {})
+    upload.write('{"model":')
+    await until(() => vendor.atOnce === 1)
+    upload.destroy()
+    await vendor.waitForIdle()
+    expect(vendor.calls[0]).toMatchObject({ end: 'cancelled', model: '', status: undefined })
+  })
+
+  it('counts the most at once, and the most in any window', async () => {
+    const { vendor, chat } = await startVendor({ knobs: { latencyMs: 300, tokens: 7 } })
+    await Promise.all([chat({ model: 'a' }), chat({ model: 'a' }), chat({ model: 'b' })])
+    await vendor.waitForIdle()
+    await (await chat({ model: 'b' })).text()
+    await vendor.waitForIdle()
+    expect(vendor.mostAtOnce).toBe(3)
+    expect(vendor.atOnce).toBe(0)
+    expect(vendor.mostInAnyWindow('1h')).toBe(4)
+    expect(vendor.mostInAnyWindow('1h', { model: 'a' })).toBe(2)
+    expect(vendor.mostInAnyWindow('1h', { model: 'a', key: 'nobody' })).toBe(0)
+    expect(vendor.mostInAnyWindow('1h', { unit: 'tokens', model: 'b' })).toBe(2 * (3 + 7))
+    // The last one came when the others had their answers, after all of the latency.
+    expect(vendor.mostInAnyWindow(300)).toBe(3)
+    vendor.clear()
+    expect(vendor.mostInAnyWindow('1h')).toBe(0)
+    expect(vendor.counts.arrived).toBe(0)
+    expect(vendor.calls).toEqual([])
+  })
+
+  it('keeps the newest calls, and counts all', async () => {
+    const { vendor, chat } = await startVendor({ maxCalls: 2 })
+    for (let i = 0; i < 4; i++) await (await chat()).text()
+    expect(vendor.calls.map(({ number }) => number)).toEqual([3, 4])
+    expect(vendor.counts.arrived).toBe(4)
+    expect(vendor.mostInAnyWindow('1h')).toBe(4)
+  })
+})
+
+describe('the sockets of a mock vendor', () => {
+  it('wait for a client that reads slowly', async () => {
+    const tokens = 100_000
+    const { vendor, url } = await startVendor({ knobs: { tokens } })
+    const answer = await new Promise<IncomingMessage>((resolve) => {
+      request(`${url}/v1/chat/completions`, { method: 'POST' }, resolve).end(
+        JSON.stringify({ model: 'gpt', messages: [], stream: true }),
+      )
+    })
+    let before = -1
+    await until(() => {
+      const still = vendor.calls[0]!.tokensSent === before
+      before = vendor.calls[0]!.tokensSent
+      return still && before > 0
+    })
+    expect(before).toBeLessThan(tokens)
+    let bytes = 0
+    for await (const part of answer) bytes += part.length
+    expect(vendor.calls[0]).toMatchObject({ tokensSent: tokens, bytes })
+  })
+
+  it('carry a thousand streams at once, each complete', async () => {
+    const { vendor, chat } = await startVendor({
+      knobs: { tokens: 20, tokenMs: 5, stallAfter: 20 },
+    })
+    const leave = new AbortController()
+    const texts: string[] = []
+    // None ends before all are here and have all their tokens.
+    const readings = Array.from({ length: 1_000 }, async (_, client) => {
+      const { body } = await chat(STREAM, { signal: leave.signal })
+      texts[client] = ''
+      const decoder = new TextDecoder()
+      for await (const part of body ?? []) texts[client] += decoder.decode(part)
+    })
+    const complete = Array.from({ length: 20 }, (_, token) => token).join(' ')
+    await until(() => texts.length === 1_000 && texts.every((text) => text.includes('" 19"')))
+    leave.abort()
+    await Promise.allSettled(readings)
+    expect(new Set(texts.map(textOf))).toEqual(new Set([complete]))
+    await vendor.waitForIdle()
+    expect(vendor.mostAtOnce).toBe(1_000)
+    expect(vendor.sockets).toMatchObject({ opened: 1_000, mostOpen: 1_000 })
+    expect(vendor.counts).toMatchObject({ arrived: 1_000, cancelled: 1_000 })
+  })
+
+  it('are all destroyed when it is closed, whatever they were waiting for', async () => {
+    const { vendor, chat } = await startVendor({ knobs: { tokens: 10 } })
+    const silent = chat({}, { headers: { 'x-mock': '{"neverAnswer":true}' } })
+    silent.catch(() => {})
+    const stalled = await chat(STREAM, { headers: { 'x-mock': '{"stallAfter":1}' } })
+    await until(() => vendor.calls.some(({ tokensSent }) => tokensSent === 1))
+    await (await chat()).text()
+    await vendor.close()
+    await expect(silent).rejects.toThrow()
+    expect((await readAll(stalled)).broke).toBe(true)
+    expect(vendor.sockets.open).toBe(0)
+    expect(vendor.atOnce).toBe(0)
+    expect(vendor.counts).toMatchObject({ closed: 2, succeeded: 1, cancelled: 0 })
+  })
+
+  it('let the process end if told so, and only then', async () => {
+    const program = (unref: boolean) => `
+      import { createMockVendor } from 'spillway/testing'
+      await createMockVendor({ unref: ${unref} }).start()
+      ${unref ? '' : 'setTimeout(() => process.exit(7), 300)'}`
+    const run = (unref: boolean) =>
+      promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program(unref)], {
+        cwd: fileURLToPath(new URL('../..', import.meta.url)),
+        timeout: 10_000,
+      })
+    await run(true)
+    await expect(run(false)).rejects.toMatchObject({ code: 7 })
+  })
+})
