@@ -50,7 +50,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     const timed = this.#timed
     slots.beat(this.#startMs)
     tally.attempts++
-    running.add(timed as TimedCall<unknown>)
+    running.push(timed as TimedCall<unknown>)
     const context = new AttemptContext(timed, attempt, this.#admission.permit)
     const call = () => fn(context)
     const { timeoutMs } = this.#options
@@ -112,7 +112,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
    */
   #leave(outcome: Outcome, work: Promise<unknown> | undefined): void {
     const { running, tally } = this.#machinery
-    running.delete(this.#timed as TimedCall<unknown>)
+    running.remove(this.#timed as TimedCall<unknown>)
     tally.outcomes[outcome]++
     this.#exitBreaker(outcome)
     this.#freeSlot(work)

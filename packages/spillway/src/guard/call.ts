@@ -13,6 +13,7 @@ import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import { RetryCall } from '../local/retry-call.js'
 import type { CallEndListener } from '../local/timed-call.js'
+import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/user-charges.js'
 import { type CallFunction, GuardAttempt } from './attempt.js'
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
@@ -27,12 +28,17 @@ import {
 } from './refusals.js'
 import { Entry, PRIORITIES } from './room.js'
 import type { UserStage } from './shared-stages.js'
+import type { Price } from './wish.js'
 
+const NO_COSTS: readonly number[] = []
 const DEFAULT_LANE = 'default'
 const NORMAL = PRIORITIES.indexOf('normal')
 const readTimeout = duration({ min: 0 })
 
-export class GuardCall<T> implements CallEndListener<T> {
+export class GuardCall<T> implements CallEndListener<T>, Price {
+  readonly cost: Cost | undefined
+  costs: readonly number[] = NO_COSTS
+  of: unknown
   readonly #machinery: Machinery
   readonly #fn: CallFunction<T>
   readonly #options: RunOptions
@@ -58,6 +64,7 @@ export class GuardCall<T> implements CallEndListener<T> {
     this.#fn = fn
     this.#options = options
     this.#lane = options.lane ?? DEFAULT_LANE
+    this.cost = options.cost
     this.#report = report
   }
 
@@ -93,10 +100,10 @@ export class GuardCall<T> implements CallEndListener<T> {
   /** Now: in the room a mistake of one call would be everybody's. */
   #checkCost(): void {
     const { limits } = this.#machinery
-    const { cost } = this.#options
-    if (limits === undefined || cost === undefined) return
-    limits.checkUnits(cost)
-    limits.costsOf(cost)
+    if (limits === undefined) return
+    if (this.cost !== undefined) limits.checkUnits(this.cost)
+    this.costs = limits.costsOf(this.cost)
+    this.of = limits.limits
   }
 
   #limitTime(timeoutMs: NonNullable<RunOptions['timeoutMs']>): void {
@@ -114,17 +121,20 @@ export class GuardCall<T> implements CallEndListener<T> {
     if (closed) return closedError('room', name)
     const shed = this.#shed()
     if (shed !== undefined) return shed
+    const nowMs = this.#arrivedMs
+    if (dispatcher.isClear(this.#lane, nowMs)) return undefined
     const open = breaker?.knownRefusal(this.#lane)
     if (open !== undefined) return open
-    const limited = this.#limited()
+    const limited = this.#limited(nowMs)
     if (limited !== undefined) return limited
-    return room.hasPlace(this.#priority, dispatcher.spare(this.#lane)) ? undefined : this.#noPlace()
+    const spare = dispatcher.spare(this.#lane, nowMs)
+    return room.hasPlace(this.#priority, spare) ? undefined : this.#noPlace()
   }
 
   /** The lane is known to be blocked for longer than this call can wait. */
-  #limited(): SpillwayError | undefined {
+  #limited(nowMs: number): SpillwayError | undefined {
     const { name, dispatcher } = this.#machinery
-    const { ms, paused } = dispatcher.blockedMs(this.#lane, this.#options.cost)
+    const { ms, paused } = dispatcher.blockedMs(this.#lane, this.#options.cost, nowMs)
     return ms > 0 && ms > this.#patienceMs()
       ? limitedError(name, this.#lane, ms, paused)
       : undefined
@@ -203,21 +213,25 @@ export class GuardCall<T> implements CallEndListener<T> {
    * something to try again.
    */
   #attempts(): Promise<T> {
-    const { retry } = this.#machinery
+    const { retry, clock, store } = this.#machinery
     if (retry?.budget !== undefined) retry.budget.recordRequest(this.#arrivedMs)
-    const admission = this.#tryNow()
+    // With a store that answers at once, no time has passed since the call came.
+    const nowMs = store.remote ? clock.now() : this.#arrivedMs
+    const admission = this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     if (admission === undefined) {
-      return this.#wait().then((each) => this.#firstAttempt(this.#stillWanted(each)))
+      return this.#wait(nowMs).then((each) =>
+        this.#firstAttempt(this.#stillWanted(each), clock.now()),
+      )
     }
-    return this.#firstAttempt(admission)
+    return this.#firstAttempt(admission, nowMs)
   }
 
-  #firstAttempt(admission: CallAdmission): Promise<T> {
+  #firstAttempt(admission: CallAdmission, nowMs: number): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      this.#start(admission, 1, this)
+      this.#start(admission, 1, nowMs, this)
     })
   }
 
@@ -259,16 +273,20 @@ export class GuardCall<T> implements CallEndListener<T> {
 
   /** Another attempt. */
   #attempt(attempt: number): Promise<T> {
-    const admission = this.#tryNow()
+    const { clock } = this.#machinery
+    const nowMs = clock.now()
+    const admission = this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     const begin = (each: CallAdmission) =>
-      new Promise<T>((onValue, onError) => this.#start(each, attempt, { onValue, onError }))
+      new Promise<T>((onValue, onError) => {
+        this.#start(each, attempt, clock.now(), { onValue, onError })
+      })
     if (admission !== undefined) return begin(admission)
-    return this.#wait().then((each) => begin(this.#stillWanted(each)))
+    return this.#wait(nowMs).then((each) => begin(this.#stillWanted(each)))
   }
 
   /** Everything at once; nothing, if it has to wait for something. */
-  #tryNow(): CallAdmission | Refusal | undefined {
+  #tryNow(nowMs: number): CallAdmission | Refusal | undefined {
     const { dispatcher, closed, name } = this.#machinery
     const { signal } = this.#options
     if (signal?.aborted) return new Refusal(signal.reason)
@@ -276,18 +294,21 @@ export class GuardCall<T> implements CallEndListener<T> {
     if (this.#deadline?.expired === true) return new Refusal(deadlineError('room', name))
     let admission: CallAdmission | undefined
     try {
-      admission = dispatcher.tryNow(this.#lane, this.#options.cost)
+      admission = dispatcher.tryNow(this.#lane, this, nowMs)
     } catch (error) {
       return new Refusal(error)
     }
     if (admission !== undefined) return admission
-    const limited = this.#limited()
+    const limited = this.#limited(nowMs)
     return limited === undefined ? undefined : new Refusal(limited)
   }
 
-  #start(admission: CallAdmission, attempt: number, end: CallEndListener<T>): void {
-    const { clock } = this.#machinery
-    const startMs = clock.now()
+  #start(
+    admission: CallAdmission,
+    attempt: number,
+    startMs: number,
+    end: CallEndListener<T>,
+  ): void {
     this.#startMs = startMs
     this.#charge = undefined
     new GuardAttempt(
@@ -301,14 +322,13 @@ export class GuardCall<T> implements CallEndListener<T> {
     ).start(this.#fn, attempt)
   }
 
-  #wait(): Promise<CallAdmission> {
+  #wait(nowMs: number): Promise<CallAdmission> {
     const { room, dispatcher, clock, name } = this.#machinery
     return new Promise((resolve, reject) => {
-      const nowMs = clock.now()
       const wish: CallWish = {
-        cost: this.#options.cost,
-        costs: [],
-        of: undefined,
+        cost: this.cost,
+        costs: this.costs,
+        of: this.of,
         breaker: undefined,
         reserved: false,
         admit: resolve,
@@ -335,7 +355,7 @@ export class GuardCall<T> implements CallEndListener<T> {
           dispatcher.left(entry)
         },
       )
-      if (room.join(entry, nowMs, dispatcher.spare(this.#lane))) dispatcher.arrived(entry)
+      if (room.join(entry, nowMs, dispatcher.spare(this.#lane, nowMs))) dispatcher.arrived(entry)
       else wish.refuse(this.#noPlace())
     })
   }

@@ -14,7 +14,7 @@ import type { MaybePromise, TakeReply } from '../store/port.js'
 import { Gate } from './gate.js'
 import type { Entry, Room } from './room.js'
 import type { Slots } from './slots.js'
-import type { Admission, Wish } from './wish.js'
+import type { Admission, Price, Wish } from './wish.js'
 
 /** The breaker, as far as a dispatcher needs it. `P` is its permit. */
 export interface BreakerGate<P> {
@@ -74,15 +74,14 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** Everything at once, if nothing stands in the way; nothing is taken if something does. */
-  tryNow(lane: string, cost: Cost | undefined): Admission<P, L> | undefined {
-    const { room, slots, breaker, limits, clock } = this.#options
+  tryNow(lane: string, price: Price, nowMs: number): Admission<P, L> | undefined {
+    const { room, slots, breaker, limits } = this.#options
     if (room.lengthOf(lane) > 0 || limits?.remote === true) return undefined
     if (breaker !== undefined && !breaker.isClear(lane)) return undefined
-    const nowMs = clock.now()
-    if (slots.free(nowMs) <= 0 || this.#shutMs(lane, cost, nowMs) > 0) return undefined
+    if (slots.free(nowMs) <= 0 || this.#shutMs(lane, price.cost, nowMs) > 0) return undefined
     let permit: L | undefined
     if (limits !== undefined) {
-      const costs = limits.costsOf(cost)
+      const costs = this.#costs(price)
       // Not remote: the answer is here.
       const reply = limits.take(lane, [costs]) as R
       if (reply.granted === 0) {
@@ -94,6 +93,14 @@ export class Dispatcher<P, L, R extends TakeReply> {
     slots.reserve(1)
     slots.admit()
     return { breaker: breaker?.enter(lane) as P | undefined, permit }
+  }
+
+  /** Nobody waits, nothing is known to stand in the way, and there is something free. */
+  isClear(lane: string, nowMs: number): boolean {
+    const { room, slots, breaker } = this.#options
+    if (room.length > 0 || slots.free(nowMs) <= 0) return false
+    if (breaker !== undefined && !breaker.isClear(lane)) return false
+    return this.#gates.get(lane)?.isBlocked(nowMs) !== true
   }
 
   /** Somebody has come into the room. */
@@ -125,15 +132,14 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** Places for newcomers beyond those of the room: for so many there is something free now. */
-  spare(lane: string): number {
-    const { slots, clock } = this.#options
-    const nowMs = clock.now()
+  spare(lane: string, nowMs: number): number {
+    const { slots } = this.#options
     return this.#shutMs(lane, undefined, nowMs) > 0 ? 0 : Math.max(0, slots.free(nowMs))
   }
 
   /** How long the lane is known to be blocked for a call of this cost. */
-  blockedMs(lane: string, cost: Cost | undefined): { ms: number; paused: boolean } {
-    const ms = this.#shutMs(lane, cost, this.#options.clock.now())
+  blockedMs(lane: string, cost: Cost | undefined, nowMs: number): { ms: number; paused: boolean } {
+    const ms = this.#shutMs(lane, cost, nowMs)
     return { ms, paused: ms > 0 && this.#gates.get(lane)?.paused === true }
   }
 
@@ -329,7 +335,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     )
   }
 
-  #costs(wish: Wish<P, L>): readonly number[] {
+  #costs(wish: Price): readonly number[] {
     const { limits } = this.#options
     if (limits !== undefined && wish.of !== limits.limits) {
       wish.costs = limits.costsOf(wish.cost)

@@ -6,6 +6,7 @@
  */
 import type { Clock } from '../core/clock.js'
 import { closedError } from '../core/errors.js'
+import { LinkedList } from '../core/linked-list.js'
 import { type Duration, duration, validate } from '../core/options.js'
 import { isResponse, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
@@ -136,6 +137,7 @@ export class SharedGuard implements Guard {
     }
     this.#machinery = {
       name,
+      store: around.store,
       clock,
       options,
       room,
@@ -149,7 +151,7 @@ export class SharedGuard implements Guard {
       once: this.#retryPolicy(ONCE, judging, clock, random),
       judging,
       tally: new Tally(),
-      running: new Set<TimedCall<unknown>>(),
+      running: new LinkedList<TimedCall<unknown>>(),
       closed: false,
       onFree: () => this.#onFree(),
     }
@@ -218,7 +220,7 @@ export class SharedGuard implements Guard {
     this.#closing.close()
     dispatcher.empty(undefined, () => closedError('room', this.name))
     const back = dispatcher.close()
-    if (running.size > 0) {
+    if (running.length > 0) {
       const idle = new Promise<void>((resolve) => {
         this.#onIdle = resolve
       })
@@ -227,7 +229,8 @@ export class SharedGuard implements Guard {
       await Promise.race([idle, over])
       patience.abort()
     }
-    for (const call of running) call.giveUp(closedError('call', this.name))
+    // Each takes itself off the list.
+    while (running.first !== undefined) running.first.giveUp(closedError('call', this.name))
     // Their callers hear of it first, and their permits come back with it.
     await Promise.resolve()
     await back
@@ -236,7 +239,7 @@ export class SharedGuard implements Guard {
 
   #onFree(): void {
     const { room, dispatcher, running } = this.#machinery
-    if (running.size === 0) this.#onIdle?.()
+    if (running.length === 0) this.#onIdle?.()
     if (room.length > 0) dispatcher.freed()
   }
 

@@ -1,5 +1,6 @@
 /** What all calls of one guard have in common. */
 import type { Clock } from '../core/clock.js'
+import type { LinkedList } from '../core/linked-list.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import type { RetryPolicy } from '../local/retry-call.js'
 import type { TimedCall } from '../local/timed-call.js'
@@ -8,6 +9,7 @@ import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
+import type { Store } from '../store/port.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { CheckedGuard } from './options.js'
 import type { Room } from './room.js'
@@ -18,6 +20,7 @@ import type { Admission, Wish } from './wish.js'
 
 export interface Machinery {
   readonly name: string
+  readonly store: Store
   readonly clock: Clock
   readonly options: CheckedGuard
   readonly room: Room
@@ -33,7 +36,7 @@ export interface Machinery {
   readonly judging: OutcomeOptions
   readonly tally: Tally
   /** Calls that run. */
-  readonly running: Set<TimedCall<unknown>>
+  readonly running: LinkedList<TimedCall<unknown>>
   closed: boolean
   /** Told when a slot has come free. */
   onFree(): void

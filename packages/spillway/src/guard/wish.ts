@@ -7,12 +7,16 @@ export interface Admission<P = unknown, L = unknown> {
   permit: L | undefined
 }
 
-/** What an entry of the room wants. */
-export interface Wish<P = unknown, L = unknown> {
+/** What a call costs. */
+export interface Price {
   readonly cost: Cost | undefined
-  /** In numbers, and of which limits. */
+  /** In numbers, one for each limit, and of which limits these are. */
   costs: readonly number[]
   of: unknown
+}
+
+/** What an entry of the room wants. */
+export interface Wish<P = unknown, L = unknown> extends Price {
   breaker: P | undefined
   /** Something of this pod is kept for it while the store is asked. */
   reserved: boolean

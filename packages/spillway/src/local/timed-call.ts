@@ -5,6 +5,7 @@ import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
 import { emit, listening, type TimeoutKind } from '../core/events.js'
+import type { Linked } from '../core/linked-list.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { TimerList } from '../core/timer-list.js'
 import { markUnfinished, noteCall, type Outlivable } from '../core/unfinished.js'
@@ -36,7 +37,10 @@ export interface CallEndListener<T> {
   onError(error: unknown): void
 }
 
-export class TimedCall<T> implements TimeoutContext, Outlivable {
+export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>> {
+  /** Its neighbours in the list of whoever keeps one. */
+  before: TimedCall<unknown> | undefined
+  after: TimedCall<unknown> | undefined
   leftBehind: Promise<T> | undefined
   readonly deadline: Deadline | undefined
   readonly #limits: CallLimits

@@ -16,7 +16,7 @@ export {
   type PodOptions,
   type PodTools,
 } from './harness.js'
-export type { MockKnobs } from './mock-vendor/knobs.js'
+export type { MockDuration, MockKnobs } from './mock-vendor/knobs.js'
 export type { MockLimit } from './mock-vendor/limits.js'
 export type { MockArrivals, MockCall, MockCallEnd, MockCounts } from './mock-vendor/log.js'
 export {

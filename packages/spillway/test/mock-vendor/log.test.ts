@@ -1,7 +1,6 @@
 import { execFile } from 'node:child_process'
 import { type IncomingMessage, request } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { readAll, startVendor, textOf, until } from './mock-client.js'
 
@@ -93,6 +92,13 @@ describe('the log of a mock vendor', () => {
     expect(vendor.calls).toEqual([])
   })
 
+  it('knows what came when across keys and models', async () => {
+    const { vendor, chat } = await startVendor({ knobs: { latencyMs: 50 } })
+    for (const model of ['a', 'b', 'a']) await (await chat({ model })).text()
+    expect(vendor.mostInAnyWindow(50)).toBe(1)
+    expect(vendor.mostInAnyWindow('1h')).toBe(3)
+  })
+
   it('keeps the newest calls, and counts all', async () => {
     const { vendor, chat } = await startVendor({ maxCalls: 2 })
     for (let i = 0; i < 4; i++) await (await chat()).text()
@@ -163,16 +169,38 @@ describe('the sockets of a mock vendor', () => {
   })
 
   it('let the process end if told so, and only then', async () => {
-    const program = (unref: boolean) => `
-      import { createMockVendor } from 'spillway/testing'
-      await createMockVendor({ unref: ${unref} }).start()
-      ${unref ? '' : 'setTimeout(() => process.exit(7), 300)'}`
-    const run = (unref: boolean) =>
-      promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program(unref)], {
-        cwd: fileURLToPath(new URL('../..', import.meta.url)),
-        timeout: 10_000,
-      })
-    await run(true)
-    await expect(run(false)).rejects.toMatchObject({ code: 7 })
+    expect(await runProgram('await createMockVendor({ unref: true }).start()')).toBe(0)
+    const running = `
+      await createMockVendor().start()
+      setTimeout(() => process.exit(7), 300)`
+    expect(await runProgram(running)).toBe(7)
+  })
+
+  it('leave no timer behind, for those who left either', async () => {
+    const program = `
+      const vendor = createMockVendor({ knobs: { latencyMs: '1h' } })
+      const { url } = await vendor.start()
+      const body = '{"model":"gpt","messages":[]}'
+      const leave = new AbortController()
+      for (const signal of [leave.signal, null]) {
+        fetch(url + '/v1/chat/completions', { method: 'POST', body, signal }).catch(() => {})
+      }
+      while (vendor.atOnce < 2) await new Promise(setImmediate)
+      leave.abort()
+      while (vendor.atOnce > 1) await new Promise(setImmediate)
+      await vendor.close()`
+    expect(await runProgram(program)).toBe(0)
   })
 })
+
+/** Its exit code when it has ended by itself. */
+function runProgram(body: string): Promise<number | string | null> {
+  const program = `import { createMockVendor } from 'spillway/testing'\n${body}`
+  const options = { cwd: fileURLToPath(new URL('../..', import.meta.url)), timeout: 10_000 }
+  return new Promise((resolve) => {
+    const args = ['--input-type=module', '--eval', program]
+    execFile(process.execPath, args, options, (error) => {
+      resolve(error === null ? 0 : (error.code ?? null))
+    })
+  })
+}

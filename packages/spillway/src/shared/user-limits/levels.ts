@@ -75,20 +75,34 @@ export function createLevels(
   })
 }
 
+/** Users are many; those of the last while are enough. */
+const MOST_KNOWN = 4_096
+
 function createLevel(level: ReturnType<typeof readLevels>[number], suffix: string): Level {
   const { per, limit, burst } = level
   const windowUs = Math.ceil(level.windowMs * 1_000)
   const limitFor = (which = ''): Limit =>
     typeof limit !== 'object' ? limit : (own(limit, which) ?? 'unlimited')
 
+  /** Making a key costs more than looking one up. Only where nothing else decides what is charged. */
+  const known =
+    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, LevelCharge>() : undefined
+
   return {
     per,
     chargeFor(subject) {
       const who = whose(per, subject)
+      const before = who === undefined ? undefined : known?.get(who)
+      if (before !== undefined) return before
       const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
       if (who === undefined || units === 'unlimited') return undefined
       const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
-      return { key: levelKey(who, rest), limit: units, windowUs, burst: burst ?? units }
+      const charge = { key: levelKey(who, rest), limit: units, windowUs, burst: burst ?? units }
+      if (known !== undefined) {
+        if (known.size >= MOST_KNOWN) known.clear()
+        known.set(who, charge)
+      }
+      return charge
     },
   }
 }

@@ -20,7 +20,9 @@ export function checkLevels(
   requests: readonly LevelRequest[],
   nowUs: number,
 ): LevelReply[] {
-  return requests.map((request) => checkOne(buckets, request, nowUs))
+  const replies: LevelReply[] = []
+  for (const request of requests) replies.push(checkOne(buckets, request, nowUs))
+  return replies
 }
 
 /** A bucket never holds more than it can, nor one that was set back less. */

@@ -16,6 +16,7 @@ import {
   settlePermits,
   takePermits,
 } from '../limits/transitions.js'
+import { takeUsual } from '../limits/usual-take.js'
 import type { LaneRef, LevelStore, LimitStore, Store } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 import { createMemoryBreakers } from './memory-breakers.js'
@@ -93,7 +94,16 @@ function createMemoryLimits(nowUs: () => number): LimitStore {
   }
 
   return {
-    take: (request) => change(request, takePermits),
+    take(request) {
+      const now = nowUs()
+      const lane = allLanes.get(request.guard)?.get(request.lane, now)
+      // What is booked later in a slice leaves with it, so this needs no new expiry.
+      const usual =
+        lane !== undefined && guards.get(request.guard, now) === undefined
+          ? takeUsual(lane, request, now)
+          : undefined
+      return usual ?? change(request, takePermits)
+    },
     settle(request) {
       const now = nowUs()
       const key = `${request.guard}\0${request.pod}`

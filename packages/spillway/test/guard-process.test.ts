@@ -1,0 +1,107 @@
+/** What a guard leaves behind in a process of its own: nothing that keeps it alive. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from './redis-server.js'
+
+const packageRoot = fileURLToPath(new URL('..', import.meta.url))
+
+let server: RedisServer
+beforeAll(async () => {
+  server = await startRedis()
+})
+afterAll(() => server.stop())
+
+/** Runs a program that uses the built package, and says what it printed when it ended by itself. */
+async function runProgram(where: string, body: string): Promise<string> {
+  const program = `
+    import { createSpillway } from 'spillway'
+    import { redisStore } from 'spillway/redis'
+    import { memoryStore } from 'spillway/shared'
+    const store = ${where === 'memory' ? 'memoryStore()' : `redisStore({ url: '${server.url}', commandTimeoutMs: '2s' })`}
+    const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+    while (store.ready === false) await sleep(5)
+    const options = {
+      userLimits: [{ per: 'user', limit: 100, windowMs: '1h' }],
+      queue: { size: 100, timeoutMs: '2h' },
+      breaker: { failureRate: 0.9, openMs: '1h' },
+      limits: [{ limit: 5, windowMs: '1h' }],
+      pace: { limit: 50, windowMs: '1h' },
+      concurrency: { limit: 2, graceMs: '1h' },
+      timeout: { callMs: '1h' },
+      retry: { attempts: 3, baseMs: '1h', jitter: 'none' },
+    }
+    const name = 'guard-' + process.pid
+    process.on('unhandledRejection', (error) => console.log('unhandled', error))
+    ${body}`
+  const args = ['--input-type=module', '--eval', program]
+  const { stdout } = await promisify(execFile)(process.execPath, args, {
+    cwd: packageRoot,
+    timeout: 10_000,
+  })
+  return stdout.trim()
+}
+
+describe.each(['memory', 'redis'])('a process with a guard, store: %s', (where) => {
+  it('ends by itself after close, whatever was waiting, sleeping, running or paused', async () => {
+    const printed = await runProgram(
+      where,
+      `
+      const spillway = createSpillway({ store })
+      const guard = spillway.guard(name, options)
+      const fates = []
+      const run = (fn, own) => guard.run(fn, own).then(
+        (value) => fates.push(value),
+        (error) => fates.push(error.code ?? error.message),
+      )
+      await run(() => 'answered', { user: 'u' })
+      await run(() => { throw Object.assign(new Error('429'), { status: 429, headers: { 'retry-after': '50' } }) },
+        { lane: 'b', idempotent: false })
+      const retrying = run(() => { throw Object.assign(new Error('retried'), { status: 503 }) })
+      await sleep(50)
+      const calls = [retrying]
+      calls.push(run(() => sleep(200).then(() => 'drained')))
+      await sleep(20)
+      calls.push(run(({ signal }) => new Promise((_, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)))))
+      await sleep(20)
+      calls.push(run(() => 'never'))
+      await spillway.close({ graceMs: 400 })
+      await Promise.all(calls)
+      await store.close()
+      console.log(fates.sort().join(' '))`,
+    )
+    expect(printed).toBe('429 CLOSED CLOSED answered drained retried')
+  })
+
+  it('ends by itself when work hangs that nobody waits for any more', async () => {
+    const printed = await runProgram(
+      where,
+      `
+      const spillway = createSpillway({ store })
+      const guard = spillway.guard(name, { ...options, timeout: { callMs: 20 }, retry: { attempts: 1 } })
+      await guard.run(() => new Promise(() => {})).catch((error) => console.log(error.code))
+      console.log(guard.snapshot().active)
+      await spillway.close()
+      await store.close()`,
+    )
+    expect(printed).toBe('CALL_TIMEOUT\n1')
+  })
+})
+
+describe('a process with a guard on memory', () => {
+  it('ends without close too: nothing of a guard that rests keeps it alive', async () => {
+    const printed = await runProgram(
+      'memory',
+      `
+      const guard = createSpillway({ store }).guard(name, options)
+      console.log(await guard.run(() => 'answered', { user: 'u' }))
+      const abort = new AbortController()
+      const waiting = [1, 2, 3, 4, 5].map(() => guard.run(() => 'answered', { signal: abort.signal }))
+      setTimeout(() => abort.abort(new Error('left')), 20)
+      console.log((await Promise.allSettled(waiting)).map(({ value, reason }) => value ?? reason.message).join(' '))`,
+    )
+    expect(printed).toBe('answered\nanswered answered answered answered left')
+  })
+})
