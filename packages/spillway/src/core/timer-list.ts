@@ -22,7 +22,8 @@ class Entry implements Linked<Entry> {
   constructor(
     readonly list: TimerList,
     readonly dueMs: number,
-    readonly run: () => void,
+    readonly run: (about: never) => void,
+    readonly about: unknown,
   ) {}
 
   cancel(): void {
@@ -51,16 +52,19 @@ export class TimerList {
 
   /**
    * Like `clock.schedule`, counted from `fromMs` if given, a moment ago; cheap when `delayMs` is the
-   * list's own.
+   * list's own. `run` is given `about`, so that many entries can share one function.
    */
-  schedule(
+  schedule<T>(
     delayMs: number,
-    run: () => void,
+    run: (about: T) => void,
     fromMs: number = this.#clock.now(),
+    about?: T,
   ): Pick<Timer, 'cancel'> {
     const dueMs = fromMs + delayMs
-    if (delayMs !== this.#delayMs) return this.#clock.schedule(dueMs - this.#clock.now(), run)
-    const entry = new Entry(this, dueMs, run)
+    if (delayMs !== this.#delayMs) {
+      return this.#clock.schedule(dueMs - this.#clock.now(), () => run(about as T))
+    }
+    const entry = new Entry(this, dueMs, run as (about: never) => void, about)
     let previous = this.#entries.last
     while (previous !== undefined && previous.dueMs > dueMs) previous = previous.before
     this.#entries.insertAfter(previous, entry)
@@ -106,7 +110,7 @@ export class TimerList {
       entry = this.#entries.first
     ) {
       entry.cancel()
-      entry.run()
+      entry.run(entry.about as never)
     }
     this.#firing = false
     this.#ensureTimer()

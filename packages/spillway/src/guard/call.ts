@@ -13,6 +13,7 @@ import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import { RetryCall } from '../local/retry-call.js'
 import type { CallEndListener } from '../local/timed-call.js'
+import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/user-charges.js'
 import { type CallFunction, GuardAttempt } from './attempt.js'
@@ -26,31 +27,34 @@ import {
   shedByHookError,
   shedError,
 } from './refusals.js'
-import { Entry, PRIORITIES } from './room.js'
+import { Entry, type Leaving, PRIORITIES } from './room.js'
 import type { UserStage } from './shared-stages.js'
-import type { Price } from './wish.js'
 
 const NO_COSTS: readonly number[] = []
 const DEFAULT_LANE = 'default'
 const NORMAL = PRIORITIES.indexOf('normal')
 const readTimeout = duration({ min: 0 })
 
-export class GuardCall<T> implements CallEndListener<T>, Price {
+export class GuardCall<T> implements CallEndListener<T>, CallWish {
   readonly cost: Cost | undefined
   costs: readonly number[] = NO_COSTS
   of: unknown
   readonly #machinery: Machinery
   readonly #fn: CallFunction<T>
   readonly #options: RunOptions
-  readonly #lane: string
+  readonly lane: string
   readonly #report: Attempt[] | undefined
-  #priority = NORMAL
-  #arrivedMs = 0
+  priority = NORMAL
+  arrivedMs = 0
   #deadline: Deadline | undefined
   /** What was taken from the user's limits, until the call has run. */
   #charge: UserRequest | undefined
   /** When the last attempt began. */
   #startMs = 0
+  breaker: BreakerPermit | undefined
+  reserved = false
+  #admit!: (admission: CallAdmission) => void
+  #deny!: (error: unknown) => void
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -63,7 +67,7 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
     this.#machinery = machinery
     this.#fn = fn
     this.#options = options
-    this.#lane = options.lane ?? DEFAULT_LANE
+    this.lane = options.lane ?? DEFAULT_LANE
     this.cost = options.cost
     this.#report = report
   }
@@ -73,10 +77,10 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
     const { signal, priority, timeoutMs, needsMs } = this.#options
     tally.calls++
     if (signal?.aborted) return refuse(signal.reason)
-    this.#arrivedMs = clock.now()
+    this.arrivedMs = clock.now()
     this.#deadline = currentDeadline()
     try {
-      if (priority !== undefined) this.#priority = readImportance(priority)
+      if (priority !== undefined) this.priority = readImportance(priority)
       if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
       this.#checkCost()
     } catch (error) {
@@ -112,7 +116,7 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
         ? timeoutMs
         : validate('timeoutMs', timeoutMs, readTimeout)
     const { clock } = this.#machinery
-    this.#deadline = earlierOf(this.#deadline, new Deadline(this.#arrivedMs + ms, clock))
+    this.#deadline = earlierOf(this.#deadline, new Deadline(this.arrivedMs + ms, clock))
   }
 
   /** What this pod knows without asking anybody, and before anybody is charged. */
@@ -121,23 +125,21 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
     if (closed) return closedError('room', name)
     const shed = this.#shed()
     if (shed !== undefined) return shed
-    const nowMs = this.#arrivedMs
-    if (dispatcher.isClear(this.#lane, nowMs)) return undefined
-    const open = breaker?.knownRefusal(this.#lane)
+    const nowMs = this.arrivedMs
+    if (dispatcher.isClear(this.lane, nowMs)) return undefined
+    const open = breaker?.knownRefusal(this.lane)
     if (open !== undefined) return open
     const limited = this.#limited(nowMs)
     if (limited !== undefined) return limited
-    const spare = dispatcher.spare(this.#lane, nowMs)
-    return room.hasPlace(this.#priority, spare) ? undefined : this.#noPlace()
+    const spare = dispatcher.spare(this.lane, nowMs)
+    return room.hasPlace(this.priority, spare) ? undefined : this.#noPlace()
   }
 
   /** The lane is known to be blocked for longer than this call can wait. */
   #limited(nowMs: number): SpillwayError | undefined {
     const { name, dispatcher } = this.#machinery
-    const { ms, paused } = dispatcher.blockedMs(this.#lane, this.#options.cost, nowMs)
-    return ms > 0 && ms > this.#patienceMs()
-      ? limitedError(name, this.#lane, ms, paused)
-      : undefined
+    const { ms, paused } = dispatcher.blockedMs(this.lane, this.#options.cost, nowMs)
+    return ms > 0 && ms > this.#patienceMs() ? limitedError(name, this.lane, ms, paused) : undefined
   }
 
   /** Without a room it is what it would wait for that is missing. */
@@ -151,13 +153,13 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
   #shed(): SpillwayError | undefined {
     const { name, room, options } = this.#machinery
     const { shed } = options
-    if (shed === undefined || this.#priority === 0) return undefined
+    if (shed === undefined || this.priority === 0) return undefined
     const { length: waiting } = room
     const { maxQueue, when } = shed
     if (maxQueue !== undefined && waiting >= maxQueue) return shedError(name, waiting, maxQueue)
     if (when === undefined) return undefined
     const { user, tier } = this.#options
-    const priority = PRIORITIES[this.#priority] as (typeof PRIORITIES)[number]
+    const priority = PRIORITIES[this.priority] as (typeof PRIORITIES)[number]
     const question = { priority, user, tier, waiting }
     return callSafely(name, 'shed.when', () => when(question) === true, false)
       ? shedByHookError(name, waiting)
@@ -214,9 +216,9 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
    */
   #attempts(): Promise<T> {
     const { retry, clock, store } = this.#machinery
-    if (retry?.budget !== undefined) retry.budget.recordRequest(this.#arrivedMs)
+    if (retry?.budget !== undefined) retry.budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
-    const nowMs = store.remote ? clock.now() : this.#arrivedMs
+    const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     if (admission === undefined) {
@@ -294,7 +296,7 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
     if (this.#deadline?.expired === true) return new Refusal(deadlineError('room', name))
     let admission: CallAdmission | undefined
     try {
-      admission = dispatcher.tryNow(this.#lane, this, nowMs)
+      admission = dispatcher.tryNow(this.lane, this, nowMs)
     } catch (error) {
       return new Refusal(error)
     }
@@ -314,7 +316,7 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
     new GuardAttempt(
       this.#machinery,
       this.#options,
-      this.#lane,
+      this.lane,
       admission,
       this.#deadline,
       startMs,
@@ -323,41 +325,42 @@ export class GuardCall<T> implements CallEndListener<T>, Price {
   }
 
   #wait(nowMs: number): Promise<CallAdmission> {
-    const { room, dispatcher, clock, name } = this.#machinery
+    const { room, dispatcher } = this.#machinery
     return new Promise((resolve, reject) => {
-      const wish: CallWish = {
-        cost: this.cost,
-        costs: this.costs,
-        of: this.of,
-        breaker: undefined,
-        reserved: false,
-        admit: resolve,
-        refuse: (error) => {
-          this.#notRun(error)
-          reject(error)
-        },
-      }
-      const entry: Entry<typeof wish> = new Entry(
-        {
-          lane: this.#lane,
-          priority: this.#priority,
-          arrivedMs: this.#arrivedMs,
-          deadlineMs: this.#deadline?.atMs ?? Number.POSITIVE_INFINITY,
-          signal: this.#options.signal,
-        },
-        wish,
-        (why) => {
-          wish.refuse(leaveError(name, why, clock.now() - entry.enteredMs))
-          dispatcher.left(entry)
-        },
-        (reason) => {
-          wish.refuse(reason)
-          dispatcher.left(entry)
-        },
-      )
-      if (room.join(entry, nowMs, dispatcher.spare(this.#lane, nowMs))) dispatcher.arrived(entry)
-      else wish.refuse(this.#noPlace())
+      this.#admit = resolve
+      this.#deny = reject
+      const entry = new Entry(this)
+      if (room.join(entry, nowMs, dispatcher.spare(this.lane, nowMs))) dispatcher.arrived(entry)
+      else this.refuse(this.#noPlace())
     })
+  }
+
+  admit(admission: CallAdmission): void {
+    this.#admit(admission)
+  }
+
+  refuse(error: unknown): void {
+    this.#notRun(error)
+    this.#deny(error)
+  }
+
+  onLeave(why: Leaving, entry: Entry): void {
+    const { name, clock, dispatcher } = this.#machinery
+    this.refuse(leaveError(name, why, clock.now() - entry.enteredMs))
+    dispatcher.left(entry)
+  }
+
+  onAborted(reason: unknown, entry: Entry): void {
+    this.refuse(reason)
+    this.#machinery.dispatcher.left(entry)
+  }
+
+  get deadlineMs(): number {
+    return this.#deadline?.atMs ?? Number.POSITIVE_INFINITY
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#options.signal
   }
 
   /**

@@ -180,7 +180,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
       status: 429,
       details: { lane: 'default', paused: false },
     })
-    const { retryAfterMs } = calls[0]?.error as { retryAfterMs: number }
+    const { retryAfterMs } = (calls[0] as { error?: unknown }).error as { retryAfterMs: number }
     expect(retryAfterMs).toBeGreaterThan(55_000)
   })
 

@@ -54,6 +54,9 @@ export interface DispatcherOptions<P, L, R extends TakeReply> {
   storeError(cause: unknown): SpillwayError
 }
 
+const NO_COSTS: readonly number[] = []
+/** So long what the store said is taken for true, where nobody waits. */
+const TRUSTED_MS = 10
 const MOST_IN_A_TRIP = 256
 /** So many trips that failed or came too late, one after the other, are an outage. */
 const MOST_LOST_TRIPS = 3
@@ -145,8 +148,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
 
   /**
    * A pause is for everybody, and so is a line: whoever comes has to wait as long as its head. Where
-   * nobody waits, what the store said of an earlier call is of use only for this moment: other pods
-   * give back what they did not need.
+   * nobody waits, what the store said of an earlier call is of use only for a moment: other pods give
+   * back what they did not need.
    */
   #shutMs(lane: string, cost: Cost | undefined, nowMs: number): number {
     const gate = this.#gates.get(lane)
@@ -155,7 +158,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const holds =
       gate.paused ||
       room.lengthOf(lane) > 0 ||
-      (gate.blockedAtMs === nowMs && wantsAsMuch(limits?.costsOf(cost) ?? [], gate.blockedFor))
+      (nowMs - gate.blockedAtMs < TRUSTED_MS &&
+        wantsAsMuch(limits?.costsOf(cost) ?? NO_COSTS, gate.blockedFor))
     return holds ? gate.blockedUntilMs - nowMs : 0
   }
 
@@ -167,6 +171,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     this.#dispatching = true
     while (this.#again) {
       this.#again = false
+      while (this.#serveNext());
       for (const [gate, entries] of this.#choose()) this.#admit(gate, entries)
     }
     this.#dispatching = false
@@ -224,6 +229,39 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return gate
   }
 
+  /**
+   * The usual way out, one by one: there is one lane, nothing stands in its way, and the store
+   * answers at once. Answers whether somebody went.
+   */
+  #serveNext(): boolean {
+    const { room, slots, breaker, limits, clock } = this.#options
+    const lane = room.onlyLane
+    if (lane === undefined || limits?.remote === true) return false
+    const gate = this.#gate(lane)
+    const nowMs = clock.now()
+    if (gate.underWay || gate.isBlocked(nowMs) || slots.free(nowMs) <= 0) return false
+    if (breaker !== undefined && !breaker.isClear(lane)) return false
+    const entry = room.take(lane, nowMs) as Entry<Wish<P, L>> | undefined
+    if (entry === undefined) return false
+    const { guest } = entry
+    slots.reserve(1)
+    guest.reserved = true
+    let permit: L | undefined
+    if (limits !== undefined) {
+      const costs = this.#costs(guest)
+      const reply = limits.take(lane, [costs]) as R
+      if (reply.granted === 0) {
+        this.#release(entry, true)
+        this.#block(gate, reply, costs, entry)
+        return false
+      }
+      permit = limits.createPermit(lane, costs, reply)
+    }
+    guest.breaker = breaker?.enter(lane) as P | undefined
+    this.#start(entry, permit)
+    return true
+  }
+
   /** Takes out of the room as many as there is something free for, the best first. */
   #choose(): Map<Gate, Entry<Wish<P, L>>[]> {
     const { room, slots, clock } = this.#options
@@ -258,7 +296,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #admit(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
     const { slots, breaker } = this.#options
     slots.reserve(entries.length)
-    for (const { wish } of entries) wish.reserved = true
+    for (const { guest } of entries) guest.reserved = true
     if (breaker === undefined) return this.#askLimits(gate, entries)
     const waiting: Promise<void>[] = []
     for (const entry of entries) {
@@ -278,7 +316,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #afterBreaker(entry: Entry<Wish<P, L>>, answer: P | SpillwayError): void {
     const { breaker, room } = this.#options
     if (breaker?.isPermit(answer) === true) {
-      entry.wish.breaker = answer
+      entry.guest.breaker = answer
       // Gone while the breaker was asked.
       if (entry.state === 'gone') this.#release(entry, false)
       return
@@ -286,7 +324,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     this.#release(entry, false)
     if (entry.state === 'gone') return
     room.remove(entry)
-    entry.wish.refuse(answer)
+    entry.guest.refuse(answer)
   }
 
   #leave(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
@@ -314,7 +352,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     try {
       reply = limits.take(
         gate.lane,
-        entries.map(({ wish }) => this.#costs(wish)),
+        entries.map(({ guest }) => this.#costs(guest)),
       )
     } catch (error) {
       return this.#lost(gate, entries, error)
@@ -351,8 +389,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const inTime = reply.granted === 0 || tookMs <= (limits?.useWithinMs ?? 0)
     if (inTime) return this.#answered(gate, entries, reply)
     // Granted so long ago that using it now could exceed the vendor's window.
-    for (const { wish } of entries.slice(0, reply.granted)) {
-      limits?.refund(limits.createPermit(gate.lane, wish.costs, reply))
+    for (const { guest } of entries.slice(0, reply.granted)) {
+      limits?.refund(limits.createPermit(gate.lane, guest.costs, reply))
     }
     const took = `${Math.round(tookMs)} ms`
     this.#lost(gate, entries, new Error(`the store took ${took} to answer`))
@@ -363,13 +401,13 @@ export class Dispatcher<P, L, R extends TakeReply> {
     gate.lostTrips = 0
     const refused = entries.slice(reply.granted)
     for (const entry of entries.slice(0, reply.granted)) {
-      const permit = limits?.createPermit(gate.lane, entry.wish.costs, reply)
+      const permit = limits?.createPermit(gate.lane, entry.guest.costs, reply)
       if (entry.state === 'asking') this.#start(entry, permit)
       else this.#passOn(entry, permit, refused)
     }
     for (const entry of refused) this.#release(entry, true)
     const [blocker] = refused
-    if (blocker !== undefined) this.#block(gate, reply, blocker.wish.costs, blocker)
+    if (blocker !== undefined) this.#block(gate, reply, blocker.guest.costs, blocker)
   }
 
   /** Its caller has left: the permit goes to the next who wants the same, else back. */
@@ -379,8 +417,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
     others: readonly Entry<Wish<P, L>>[],
   ): void {
     const taker = others.find(
-      ({ state, wish }) =>
-        state === 'asking' && wish.costs.every((cost, index) => cost === left.wish.costs[index]),
+      ({ state, guest }) =>
+        state === 'asking' && guest.costs.every((cost, index) => cost === left.guest.costs[index]),
     )
     this.#release(left, false)
     if (taker !== undefined) return this.#start(taker, permit)
@@ -391,7 +429,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const { room, slots } = this.#options
     room.remove(entry)
     slots.admit()
-    const { wish } = entry
+    const wish = entry.guest
     const { breaker } = wish
     wish.breaker = undefined
     wish.reserved = false
@@ -401,7 +439,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** Gives back what was reserved for it, and its place in the room if it still wants one. */
   #release(entry: Entry<Wish<P, L>>, comesBack: boolean): void {
     const { breaker, slots, room } = this.#options
-    const { wish } = entry
+    const wish = entry.guest
     // Somebody else's permit was passed on to it, or it has left and everything is back.
     if (!wish.reserved) return
     wish.reserved = false
@@ -420,7 +458,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
       this.#release(entry, !giveUp)
       if (!giveUp || entry.state === 'gone') continue
       this.#options.room.remove(entry)
-      entry.wish.refuse(this.#options.storeError(error))
+      entry.guest.refuse(this.#options.storeError(error))
     }
   }
 
@@ -455,10 +493,10 @@ export class Dispatcher<P, L, R extends TakeReply> {
       !gate.paused && blocker !== undefined && (blocker.state === 'gone' || cannotWait(blocker))
     const retryAfterMs = gate.blockedUntilMs - clock.now()
     for (const entry of [...room.waiting(gate.lane)] as Entry<Wish<P, L>>[]) {
-      const stays = headLeaves && !wantsAsMuch(this.#costs(entry.wish), gate.blockedFor)
+      const stays = headLeaves && !wantsAsMuch(this.#costs(entry.guest), gate.blockedFor)
       if (stays || !cannotWait(entry)) continue
       room.remove(entry)
-      entry.wish.refuse(this.#options.limitedError(gate.lane, retryAfterMs, gate.paused))
+      entry.guest.refuse(this.#options.limitedError(gate.lane, retryAfterMs, gate.paused))
     }
     if (headLeaves) {
       gate.unblock()
@@ -513,7 +551,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
 }
 
 function wishOf<P, L>(entry: Entry): Wish<P, L> {
-  return entry.wish as Wish<P, L>
+  return entry.guest as Wish<P, L>
 }
 
 function wantsAsMuch(costs: readonly number[], others: readonly number[]): boolean {

@@ -23,19 +23,17 @@ function setup(options: Partial<RoomOptions> = {}) {
   })
   /** Who left by itself, why, and when. */
   const left: [name: string, why: Leaving | 'aborted', atMs: number][] = []
-  const join = (name: string, guest: Guest = {}, spare = 0): Entry<string> => {
-    const entry: Entry<string> = new Entry(
-      {
-        lane: guest.lane ?? 'default',
-        priority: PRIORITIES.indexOf(guest.priority ?? 'normal'),
-        arrivedMs: guest.arrivedMs ?? clock.now(),
-        deadlineMs: guest.deadlineMs ?? Number.POSITIVE_INFINITY,
-        signal: guest.signal,
-      },
+  const join = (name: string, guest: Guest = {}, spare = 0) => {
+    const entry = new Entry({
       name,
-      (why) => left.push([name, why, clock.now()]),
-      () => left.push([name, 'aborted', clock.now()]),
-    )
+      lane: guest.lane ?? 'default',
+      priority: PRIORITIES.indexOf(guest.priority ?? 'normal'),
+      arrivedMs: guest.arrivedMs ?? clock.now(),
+      deadlineMs: guest.deadlineMs ?? Number.POSITIVE_INFINITY,
+      signal: guest.signal,
+      onLeave: (why: Leaving) => left.push([name, why, clock.now()]),
+      onAborted: () => left.push([name, 'aborted', clock.now()]),
+    })
     if (!room.join(entry, clock.now(), spare)) left.push([name, 'displaced', clock.now()])
     return entry
   }
@@ -43,7 +41,7 @@ function setup(options: Partial<RoomOptions> = {}) {
   const serve = (lane = 'default'): unknown => {
     const entry = room.take(lane, clock.now())
     if (entry !== undefined) room.remove(entry)
-    return entry?.wish
+    return (entry?.guest as { name?: string } | undefined)?.name
   }
   const serveAll = (lane?: string): unknown[] => {
     const names: unknown[] = []

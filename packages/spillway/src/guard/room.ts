@@ -36,25 +36,29 @@ export interface RoomOptions {
   agingMs: number
 }
 
-export interface EntryOptions {
-  lane: string
-  priority: number
+/** Who waits. */
+export interface Guest {
+  readonly lane: string
+  readonly priority: number
   /** When the call came: a retry keeps its place. */
-  arrivedMs: number
+  readonly arrivedMs: number
   /** Nobody wants the answer after this. */
-  deadlineMs: number
-  signal: AbortSignal | undefined
+  readonly deadlineMs: number
+  readonly signal: AbortSignal | undefined
+  /** It had to leave. */
+  onLeave(why: Leaving, entry: Entry): void
+  /** Its caller has aborted, and it has left. */
+  onAborted(reason: unknown, entry: Entry): void
 }
 
-export class Entry<T = unknown> implements Linked<Entry> {
+/** A guest's stay in the room. */
+export class Entry<G extends Guest = Guest> implements Linked<Entry> {
   before: Entry | undefined
   after: Entry | undefined
   readonly lane: string
   readonly priority: number
   readonly arrivedMs: number
-  readonly deadlineMs: number
-  readonly signal: AbortSignal | undefined
-  /** When it came into the room, this time, and as which of all who came. */
+  /** When it came into the room, this time, and as which one. */
   enteredMs = 0
   order = 0
   /** It leaves at this time, whatever happens. */
@@ -63,18 +67,10 @@ export class Entry<T = unknown> implements Linked<Entry> {
   timer: Pick<Timer, 'cancel'> | undefined
   forgetSignal: (() => void) | undefined
 
-  constructor(
-    options: EntryOptions,
-    /** What it wants: the dispatcher's business. */
-    readonly wish: T,
-    readonly onLeave: (why: Leaving) => void,
-    readonly onAborted: (reason: unknown) => void,
-  ) {
-    this.lane = options.lane
-    this.priority = options.priority
-    this.arrivedMs = options.arrivedMs
-    this.deadlineMs = options.deadlineMs
-    this.signal = options.signal
+  constructor(readonly guest: G) {
+    this.lane = guest.lane
+    this.priority = guest.priority
+    this.arrivedMs = guest.arrivedMs
   }
 }
 
@@ -98,9 +94,19 @@ export class Room {
   #entered = 0
   length = 0
 
+  // Made once, not per entry: ten thousand may wait.
+  readonly #onTimeout = (entry: Entry) => this.dismiss(entry, 'timeout')
+  readonly #onDeadline = (entry: Entry) => this.dismiss(entry, 'deadline')
+
   constructor(options: RoomOptions) {
     this.#options = options
     this.#timers = new TimerList(options.clock, options.timeoutMs)
+  }
+
+  /** The lane in which everybody waits, if it is only one. */
+  get onlyLane(): string | undefined {
+    if (this.#lanes.size !== 1) return undefined
+    return this.#lanes.keys().next().value
   }
 
   /** Lanes in which somebody waits. */
@@ -122,17 +128,16 @@ export class Room {
     }
     entry.enteredMs = nowMs
     entry.order = this.#entered++
-    entry.untilMs = Math.min(nowMs + this.#options.timeoutMs, entry.deadlineMs)
-    const timely = entry.untilMs < entry.deadlineMs
+    const { deadlineMs, signal } = entry.guest
+    entry.untilMs = Math.min(nowMs + this.#options.timeoutMs, deadlineMs)
     if (entry.untilMs < Number.POSITIVE_INFINITY) {
-      entry.timer = this.#timers.schedule(entry.untilMs - nowMs, () =>
-        this.dismiss(entry, timely ? 'timeout' : 'deadline'),
-      )
+      const run = entry.untilMs < deadlineMs ? this.#onTimeout : this.#onDeadline
+      entry.timer = this.#timers.schedule(entry.untilMs - nowMs, run, nowMs, entry)
     }
-    if (entry.signal !== undefined) {
-      entry.forgetSignal = onAbort(entry.signal, () => {
+    if (signal !== undefined) {
+      entry.forgetSignal = onAbort(signal, () => {
         this.remove(entry)
-        entry.onAborted(entry.signal?.reason)
+        entry.guest.onAborted(signal.reason, entry)
       })
     }
     this.#insert(entry)
@@ -169,7 +174,7 @@ export class Room {
   dismiss(entry: Entry, why: Leaving): void {
     if (entry.state === 'gone') return
     this.remove(entry)
-    entry.onLeave(why)
+    entry.guest.onLeave(why, entry)
   }
 
   lengthOf(lane: string): number {

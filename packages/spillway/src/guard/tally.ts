@@ -33,21 +33,25 @@ export class Tally {
     abandoned: 0,
     aborted: 0,
   }
-  readonly #refused = new Map<string, { stage: Stage; code: ErrorCode; count: number }>()
+  readonly #refused = new Map<Stage, Map<ErrorCode, number>>()
 
   /** Callers that left by themselves were not refused. */
   refused(error: unknown): void {
     if (!(error instanceof SpillwayError)) return
     const { stage, code } = error
-    const key = `${stage} ${code}`
-    const known = this.#refused.get(key)
-    if (known === undefined) this.#refused.set(key, { stage, code, count: 1 })
-    else known.count++
+    let codes = this.#refused.get(stage)
+    if (codes === undefined) {
+      codes = new Map()
+      this.#refused.set(stage, codes)
+    }
+    codes.set(code, (codes.get(code) ?? 0) + 1)
   }
 
   snapshot(): TallySnapshot {
     const { calls, attempts, outcomes, bodies } = this
-    const refused = Array.from(this.#refused.values(), (each) => ({ ...each }))
+    const refused = Array.from(this.#refused, ([stage, codes]) =>
+      Array.from(codes, ([code, count]) => ({ stage, code, count })),
+    ).flat()
     return { calls, attempts, outcomes: { ...outcomes }, bodies: { ...bodies }, refused }
   }
 }

@@ -1,5 +1,6 @@
 /** What an entry of the room waits for, and what it gets. `P` is the breaker's permit, `L` the limits'. */
 import type { Cost } from '../shared/rate-limiter/permit.js'
+import type { Guest } from './room.js'
 
 /** Everything a call needs to start. */
 export interface Admission<P = unknown, L = unknown> {
@@ -16,7 +17,7 @@ export interface Price {
 }
 
 /** What an entry of the room wants. */
-export interface Wish<P = unknown, L = unknown> extends Price {
+export interface Wish<P = unknown, L = unknown> extends Price, Guest {
   breaker: P | undefined
   /** Something of this pod is kept for it while the store is asked. */
   reserved: boolean

@@ -26,27 +26,31 @@ describe('the short way to a permit', () => {
   it('says and keeps what the long way does, wherever it says anything', () => {
     let short = 0
     fc.assert(
-      fc.property(fc.tuple(spec, spec), fc.array(step, { minLength: 30, maxLength: 60 }), (specs, steps) => {
-        const limits = specs.map(
-          (each, index): LimitSpec => ({ ...each, id: `u${index}`, burst: 0, span: 'lane' }),
-        )
-        let lane: LaneState = emptyLane()
-        let now = START_US
-        for (const { passUs, costs, pauseUs } of steps) {
-          now += passUs
-          const request = { guard: 'g', lane: 'l', limits, version: 0, costs }
-          const mine = structuredClone(lane)
-          const reply = takeUsual(mine, request, now)
-          const long = takePermits(lane, emptyGuard(), request, now)
-          if (reply !== undefined) {
-            short++
-            expect(reply).toEqual(long.reply)
-            expect(mine).toEqual(lane)
+      fc.property(
+        fc.tuple(spec, spec),
+        fc.array(step, { minLength: 30, maxLength: 60 }),
+        (specs, steps) => {
+          const limits = specs.map(
+            (each, index): LimitSpec => ({ ...each, id: `u${index}`, burst: 0, span: 'lane' }),
+          )
+          let lane: LaneState = emptyLane()
+          let now = START_US
+          for (const { passUs, costs, pauseUs } of steps) {
+            now += passUs
+            const request = { guard: 'g', lane: 'l', limits, version: 0, costs }
+            const mine = structuredClone(lane)
+            const reply = takeUsual(mine, request, now)
+            const long = takePermits(lane, emptyGuard(), request, now)
+            if (reply !== undefined) {
+              short++
+              expect(reply).toEqual(long.reply)
+              expect(mine).toEqual(lane)
+            }
+            lane = reply === undefined ? lane : mine
+            if (pauseUs > 0) lane.p = now + pauseUs
           }
-          lane = reply === undefined ? lane : mine
-          if (pauseUs > 0) lane.p = now + pauseUs
-        }
-      }),
+        },
+      ),
       { numRuns: 300 },
     )
     expect(short).toBeGreaterThan(500)
