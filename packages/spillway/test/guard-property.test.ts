@@ -35,6 +35,8 @@ const config = fc.record({
   users: fc.boolean(),
   pace: maybe(fc.integer({ min: 3, max: 10 })),
   retry: fc.boolean(),
+  /** Its own word is that everything may be tried again, refusals too. */
+  stubborn: fc.boolean(),
 })
 type Config = typeof config extends fc.Arbitrary<infer C> ? C : never
 
@@ -73,8 +75,10 @@ const event = fc.oneof(
 type CallPlan = typeof call extends fc.Arbitrary<infer C> ? C : never
 type Event = typeof event extends fc.Arbitrary<infer E> ? E : never
 
-function optionsOf({ slots, queue, breaker, limit, users, pace, retry }: Config): GuardOptions {
+function optionsOf(config: Config): GuardOptions {
+  const { slots, queue, breaker, limit, users, pace, retry, stubborn } = config
   return {
+    ...(stubborn && { classify: () => ({ retryable: true }) }),
     ...(users && { userLimits: [{ per: 'user', limit: 6, windowMs: 1_000 }] }),
     ...(queue && { queue }),
     ...(breaker && {

@@ -82,18 +82,20 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     try {
       if (priority !== undefined) this.priority = readImportance(priority)
       if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
-      this.#checkCost()
     } catch (error) {
       return refuse(error)
     }
     if ((this.#deadline?.remainingMs() ?? 1) <= (needsMs ?? 0)) {
       return this.#refuse(deadlineError('room', name))
     }
-    const known = this.#knownRefusal()
-    if (known !== undefined) return this.#refuse(known)
-    if (users === undefined) return this.#attempts()
+    const early = this.#shedOrOpen()
+    if (early !== undefined) return this.#refuse(early)
     let charge: ReturnType<UserStage['charge']>
     try {
+      this.#checkCost()
+      const known = this.#knownRefusal()
+      if (known !== undefined) return this.#refuse(known)
+      if (users === undefined) return this.#attempts()
       charge = users.charge(this.#options)
     } catch (error) {
       return refuse(error)
@@ -119,16 +121,18 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     this.#deadline = earlierOf(this.#deadline, new Deadline(this.arrivedMs + ms, clock))
   }
 
+  /** The cheapest reasons first. */
+  #shedOrOpen(): SpillwayError | undefined {
+    const { name, closed, breaker } = this.#machinery
+    if (closed) return closedError('room', name)
+    return this.#shed() ?? breaker?.knownRefusal(this.lane)
+  }
+
   /** What this pod knows without asking anybody, and before anybody is charged. */
   #knownRefusal(): SpillwayError | undefined {
-    const { name, closed, room, breaker, dispatcher, options } = this.#machinery
-    if (closed) return closedError('room', name)
-    const shed = this.#shed()
-    if (shed !== undefined) return shed
+    const { room, dispatcher } = this.#machinery
     const nowMs = this.arrivedMs
     if (dispatcher.isClear(this.lane, nowMs)) return undefined
-    const open = breaker?.knownRefusal(this.lane)
-    if (open !== undefined) return open
     const limited = this.#limited(nowMs)
     if (limited !== undefined) return limited
     const spare = dispatcher.spare(this.lane, nowMs)
@@ -138,7 +142,7 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   /** The lane is known to be blocked for longer than this call can wait. */
   #limited(nowMs: number): SpillwayError | undefined {
     const { name, dispatcher } = this.#machinery
-    const { ms, paused } = dispatcher.blockedMs(this.lane, this.#options.cost, nowMs)
+    const { ms, paused } = dispatcher.blockedMs(this.lane, this, nowMs)
     return ms > 0 && ms > this.#patienceMs() ? limitedError(name, this.lane, ms, paused) : undefined
   }
 

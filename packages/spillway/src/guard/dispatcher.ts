@@ -81,7 +81,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const { room, slots, breaker, limits } = this.#options
     if (room.lengthOf(lane) > 0 || limits?.remote === true) return undefined
     if (breaker !== undefined && !breaker.isClear(lane)) return undefined
-    if (slots.free(nowMs) <= 0 || this.#shutMs(lane, price.cost, nowMs) > 0) return undefined
+    if (slots.free(nowMs) <= 0 || this.#shutMs(lane, price, nowMs) > 0) return undefined
     let permit: L | undefined
     if (limits !== undefined) {
       const costs = this.#costs(price)
@@ -141,8 +141,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** How long the lane is known to be blocked for a call of this cost. */
-  blockedMs(lane: string, cost: Cost | undefined, nowMs: number): { ms: number; paused: boolean } {
-    const ms = this.#shutMs(lane, cost, nowMs)
+  blockedMs(lane: string, price: Price, nowMs: number): { ms: number; paused: boolean } {
+    const ms = this.#shutMs(lane, price, nowMs)
     return { ms, paused: ms > 0 && this.#gates.get(lane)?.paused === true }
   }
 
@@ -151,15 +151,15 @@ export class Dispatcher<P, L, R extends TakeReply> {
    * nobody waits, what the store said of an earlier call is of use only for a moment: other pods give
    * back what they did not need.
    */
-  #shutMs(lane: string, cost: Cost | undefined, nowMs: number): number {
+  #shutMs(lane: string, price: Price | undefined, nowMs: number): number {
     const gate = this.#gates.get(lane)
     if (gate === undefined || !gate.isBlocked(nowMs)) return 0
-    const { limits, room } = this.#options
+    const { room } = this.#options
+    const costs = price === undefined ? NO_COSTS : this.#costs(price)
     const holds =
       gate.paused ||
       room.lengthOf(lane) > 0 ||
-      (nowMs - gate.blockedAtMs < TRUSTED_MS &&
-        wantsAsMuch(limits?.costsOf(cost) ?? NO_COSTS, gate.blockedFor))
+      (nowMs - gate.blockedAtMs < TRUSTED_MS && wantsAsMuch(costs, gate.blockedFor))
     return holds ? gate.blockedUntilMs - nowMs : 0
   }
 
@@ -554,6 +554,9 @@ function wishOf<P, L>(entry: Entry): Wish<P, L> {
   return entry.guest as Wish<P, L>
 }
 
-function wantsAsMuch(costs: readonly number[], others: readonly number[]): boolean {
-  return costs.every((cost, index) => cost >= (others[index] ?? 0))
+function wantsAsMuch(one: readonly number[], other: readonly number[]): boolean {
+  for (let index = 0; index < one.length; index++) {
+    if ((one[index] as number) < (other[index] ?? 0)) return false
+  }
+  return true
 }

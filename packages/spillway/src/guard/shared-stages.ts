@@ -91,9 +91,9 @@ export class UserStage {
       if (error instanceof SpillwayError) return error
       throw error
     }
-    if (!isThenable(reply)) return this.#answer(request, reply)
+    if (!isThenable(reply)) return this.#answer(subject, request, reply)
     return reply.then(
-      (each) => this.#answer(request, each),
+      (each) => this.#answer(subject, request, each),
       (error) => error,
     )
   }
@@ -102,10 +102,10 @@ export class UserStage {
     this.#charges.refund(request)
   }
 
-  #answer(request: UserRequest, reply: LevelReply): UserRequest | SpillwayError {
+  #answer(subject: Subject, request: UserRequest, reply: LevelReply): UserRequest | SpillwayError {
     if (reply.refusedBy === 0) return request
     const retryAfterMs = reply.waitUs / 1_000
-    const level = request.applying[reply.refusedBy - 1]?.per ?? 'user'
+    const level = this.#charges.levelOf(subject, reply.refusedBy) ?? 'user'
     return new SpillwayError({
       code: 'USER_LIMITED',
       stage: 'user-limit',

@@ -87,11 +87,14 @@ export class LimitBook {
 
   /** Per limit. The store lowers what could never be granted. */
   costsOf(cost: Cost | undefined): number[] {
-    const costs: number[] = []
-    for (const { unit } of this.#limits) {
+    const limits = this.#limits
+    // Of the right length at once: an array that grows takes room for seventeen.
+    const costs = new Array<number>(limits.length)
+    for (let index = 0; index < limits.length; index++) {
+      const { unit } = limits[index] as UnitLimit
       const units = cost?.[unit] ?? (unit === 'requests' ? 1 : 0)
       if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
-      costs.push(Math.ceil(units))
+      costs[index] = Math.ceil(units)
     }
     return costs
   }

@@ -11,10 +11,7 @@ import type {
 import { Batcher } from './batcher.js'
 import type { Level, Subject } from './levels.js'
 
-/** A request with the levels that apply to it. */
-export interface UserRequest extends LevelRequest {
-  readonly applying: readonly Level[]
-}
+export type UserRequest = LevelRequest
 
 export class UserCharges {
   readonly #store: Store
@@ -29,15 +26,21 @@ export class UserCharges {
 
   /** Nothing, if no level applies. */
   requestFor(subject: Subject, cost: number): UserRequest | undefined {
-    const applying: Level[] = []
-    const levels: LevelCharge[] = []
-    for (const level of this.#levels) {
-      const charge = level.chargeFor(subject)
+    let levels: LevelCharge[] | undefined
+    for (let index = 0; index < this.#levels.length; index++) {
+      const charge = this.#levels[index]?.chargeFor(subject)
       if (charge === undefined) continue
-      applying.push(level)
-      levels.push(charge)
+      // Mostly it is one, and an array that grows takes room for seventeen.
+      if (levels === undefined) levels = [charge]
+      else levels.push(charge)
     }
-    return levels.length === 0 ? undefined : { applying, levels, cost }
+    return levels === undefined ? undefined : { levels, cost }
+  }
+
+  /** Which level it is that a reply names by its number. */
+  levelOf(subject: Subject, number: number): Level['per'] | undefined {
+    const applying = this.#levels.filter((level) => level.chargeFor(subject) !== undefined)
+    return applying[number - 1]?.per
   }
 
   charge(request: UserRequest): MaybePromise<LevelReply> {

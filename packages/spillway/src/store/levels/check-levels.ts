@@ -20,9 +20,9 @@ export function checkLevels(
   requests: readonly LevelRequest[],
   nowUs: number,
 ): LevelReply[] {
-  const replies: LevelReply[] = []
-  for (const request of requests) replies.push(checkOne(buckets, request, nowUs))
-  return replies
+  const [only] = requests
+  if (only !== undefined && requests.length === 1) return [checkOne(buckets, only, nowUs)]
+  return requests.map((request) => checkOne(buckets, request, nowUs))
 }
 
 /** A bucket never holds more than it can, nor one that was set back less. */

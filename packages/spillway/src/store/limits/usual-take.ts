@@ -23,16 +23,16 @@ export function takeUsual(
     if (Math.floor(now / count.w) !== count.n) return undefined
     if (count.s + sumOf(costs, index) > limit) return undefined
   }
-  const stamps: number[] = []
-  const capacities: number[] = []
+  const stamps = new Array<number>(limits.length)
+  const capacities = new Array<number>(limits.length)
   for (let index = 0; index < limits.length; index++) {
     const { id, limit } = limits[index] as (typeof limits)[number]
     const count = lane.counts[id] as LaneState['counts'][string]
     const sum = sumOf(costs, index)
     count.s += sum
     ;(count.b[count.n % count.b.length] as number) += sum
-    stamps.push(count.n)
-    capacities.push(limit)
+    stamps[index] = count.n
+    capacities[index] = limit
   }
   lane.t = now
   return { granted: costs.length, waitUs: 0, paused: false, nowUs: now, stamps, capacities }
