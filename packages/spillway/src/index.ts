@@ -37,9 +37,10 @@ export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './cor
 export type { CallFunction } from './guard/attempt.js'
 export type { CallContext } from './guard/context.js'
 export type { Guard, GuardSnapshot } from './guard/guard.js'
-export type { GuardOptions, RunOptions, ShedQuestion } from './guard/options.js'
+export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
 export type { Priority } from './guard/room.js'
+export type { RunOptions } from './guard/run-options.js'
 export {
   createSpillway,
   type Spillway,

@@ -6,6 +6,7 @@ import { createSpillway } from '../src/guard/spillway.js'
 import { attemptsOf } from '../src/local/attempts.js'
 import {
   countFates,
+  createFailure,
   createGuardPod,
   createJob,
   EVERYWHERE,
@@ -86,8 +87,8 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
   it('ends a retry that sleeps at once, with its last error', async () => {
     const { clock, run, guard } = setup()
     const error = vendorError(503)
-    let tries = 0
-    const call = run(() => Promise.reject((tries++, error)))
+    const failure = createFailure(error)
+    const call = run(failure.fn)
     await clock.advance(100)
     expect(call.state).toBe('pending')
     const closing = watch(clock, guard.close())
@@ -96,7 +97,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(call.error).toBe(error)
     expect(attemptsOf(call.error)).toHaveLength(1)
     await clock.advance(20_000)
-    expect(tries).toBe(1)
+    expect(failure.started).toBe(1)
     expect(closing.state).toBe('resolved')
   })
 
@@ -192,7 +193,9 @@ describe('closing while the store is asked', () => {
   })
 
   it('gives back a probe that comes after the call was refused', async () => {
-    const { clock, quick, guard, breaker, connection } = createGuardPod(OPTIONS, { where: 'remote' })
+    const { clock, quick, guard, breaker, connection } = createGuardPod(OPTIONS, {
+      where: 'remote',
+    })
     await clock.until(quick().promise)
     await breaker.trip()
     await clock.advance(10_010)
@@ -234,7 +237,12 @@ describe('closing while the store is asked', () => {
     expect(job.started).toBe(0)
     // The pod that comes after it counts the same users.
     const next = createSpillway({ store, clock }).guard('openai', OPTIONS)
-    const later = [1, 2, 3].map(() => watch(clock, next.run(() => 'done', { user: 'u' })))
+    const later = [1, 2, 3].map(() =>
+      watch(
+        clock,
+        next.run(() => 'done', { user: 'u' }),
+      ),
+    )
     await clock.advance(10)
     expect(countFates(later)).toEqual({ resolved: 2, USER_LIMITED: 1 })
   })

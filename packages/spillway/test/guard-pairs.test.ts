@@ -5,9 +5,17 @@
  */
 import { describe, expect, it } from 'vitest'
 import { SpillwayError, type Stage } from '../src/core/errors.js'
-import type { GuardOptions, RunOptions } from '../src/guard/options.js'
+import type { GuardOptions } from '../src/guard/options.js'
 import { ORDER } from '../src/guard/order.js'
-import { type Call, createGuardPod, createJob, fateOf, type GuardPod, type Where } from './guard-pod.js'
+import type { RunOptions } from '../src/guard/run-options.js'
+import {
+  type Call,
+  createGuardPod,
+  createJob,
+  fateOf,
+  type GuardPod,
+  type Where,
+} from './guard-pod.js'
 
 const USER_LIMIT = 3
 const VENDOR_LIMIT = 20
@@ -92,7 +100,11 @@ const REFUSALS: Record<string, Refusal> = {
       for (let i = 0; i < PLACES; i++) run(() => 'waited', { signal })
       const call = victim()
       await clock.until(call.promise)
-      return { call, undo: () => (abort.abort(), finish(jobs)) }
+      const undo = () => {
+        abort.abort()
+        finish(jobs)
+      }
+      return { call, undo }
     },
   },
   'room QUEUE_TIMEOUT': {
@@ -341,7 +353,13 @@ describe.each(ORDER.flatMap(({ stage, codes }) => codes.map((code) => ({ stage, 
         expect(call.error).toBeInstanceOf(SpillwayError)
         const row = ORDER.find((each) => each.stage === stage)
         expect(call.error).toMatchObject({ stage, code, scope: row?.scope })
-        expect((call.error as Error).message).toMatch(/^\S.{15,}$/)
+        const { message, details } = call.error as SpillwayError
+        expect(message).toMatch(/^openai: \S.{15,}$/)
+        expect(details.name).toBe('openai')
+        // There is no number to a silence.
+        const numbers = Object.values(details).filter((detail) => typeof detail === 'number')
+        if (code !== 'STORE_UNAVAILABLE') expect(numbers).not.toEqual([])
+        expect(numbers.every(Number.isFinite)).toBe(true)
         expect(job.started).toBe(refusal.ran ? 1 : 0)
       })
 

@@ -4,7 +4,16 @@ import { sleep } from '../src/core/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
-import { countFates, createGuardPod, createJob, EVERYWHERE, fateOf, vendorError, watch } from './guard-pod.js'
+import {
+  countFates,
+  createFailure,
+  createGuardPod,
+  createJob,
+  EVERYWHERE,
+  fateOf,
+  vendorError,
+  watch,
+} from './guard-pod.js'
 
 describe('a queue timeout', () => {
   it('removes the one whose time is up, and no other', async () => {
@@ -22,7 +31,13 @@ describe('a queue timeout', () => {
     }
     // The first two have gone by now, the third is next.
     await clock.advance(200)
-    expect(calls.map(fateOf)).toEqual(['QUEUE_TIMEOUT', 'QUEUE_TIMEOUT', 'pending', 'pending', 'pending'])
+    expect(calls.map(fateOf)).toEqual([
+      'QUEUE_TIMEOUT',
+      'QUEUE_TIMEOUT',
+      'pending',
+      'pending',
+      'pending',
+    ])
     expect(guard.snapshot().room.waiting).toBe(3)
     job.finish()
     await clock.advance(10_000)
@@ -152,14 +167,14 @@ describe('an abort', () => {
     for (const where of EVERYWHERE) {
       const { clock, run, guard } = createGuardPod(options, { where })
       const abort = new AbortController()
-      let tries = 0
-      const call = run(() => Promise.reject((tries++, vendorError(503))), { signal: abort.signal })
+      const failure = createFailure(vendorError(503))
+      const call = run(failure.fn, { signal: abort.signal })
       await clock.advance(500)
       abort.abort(new Error('bye'))
       await clock.settle()
       expect(call).toMatchObject({ state: 'rejected', atMs: 500, error: { message: 'bye' } })
       await clock.advance(10_000)
-      expect(tries).toBe(1)
+      expect(failure.started).toBe(1)
       expect(guard.snapshot().active).toBe(0)
     }
   })
@@ -225,25 +240,39 @@ describe('a retry', () => {
     const guards = ['gateway', 'service', 'sdk'].map((name) =>
       spillway.guard(name, { retry: { attempts: 3, baseMs: 10, budget: 1 } }),
     )
-    let tries = 0
-    const vendor = () => Promise.reject((tries++, vendorError(503)))
-    const call = guards.reduceRight<() => Promise<unknown>>((next, guard) => () => guard.run(next), vendor)
+    const vendor = createFailure(vendorError(503))
+    const call = guards.reduceRight<() => Promise<unknown>>(
+      (next, guard) => () => guard.run(next),
+      vendor.fn,
+    )
     await clock.until(watch(clock, call()).promise)
-    expect(tries).toBe(3)
+    expect(vendor.started).toBe(3)
   })
 
-  it('is not made while all slots are taken or the circuit is open', async () => {
+  it('is not made while all slots are taken', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { limit: 1 },
+      queue: { size: 10 },
+      retry: { attempts: 3, baseMs: 10, budget: 1 },
+    })
+    const failure = createFailure(vendorError(503))
+    const call = run(() => sleep(clock, 10).then(failure.fn))
+    run(createJob().fn)
+    await clock.until(call.promise)
+    expect(failure.started).toBe(1)
+  })
+
+  it('is not made while the circuit is open', async () => {
     const { clock, run, guard } = createGuardPod({
       concurrency: { limit: 2 },
       queue: { size: 10 },
       breaker: { consecutiveFailures: 1 },
       retry: { attempts: 3, baseMs: 10, budget: 1 },
     })
-    let tries = 0
-    const call = run(() => Promise.reject((tries++, vendorError(503))))
-    await clock.until(call.promise)
+    const failure = createFailure(vendorError(503))
+    await clock.until(run(failure.fn).promise)
     expect(guard.snapshot().breakers[0]?.state).toBe('open')
-    expect(tries).toBe(1)
+    expect(failure.started).toBe(1)
   })
 })
 
@@ -312,7 +341,9 @@ describe('timers', () => {
       )
       const abort = new AbortController()
       const { signal } = abort
-      const throttled = run(() => Promise.reject(vendorError(429, { 'retry-after': '50' })), { lane: 'paused' })
+      const throttled = run(() => Promise.reject(vendorError(429, { 'retry-after': '50' })), {
+        lane: 'paused',
+      })
       await clock.until(throttled.promise)
       for (const lane of ['limited', 'limited', 'limited']) quick({ lane })
       await clock.advance(20)

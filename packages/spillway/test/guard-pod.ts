@@ -3,7 +3,8 @@ import { SpillwayError } from '../src/core/errors.js'
 import { createRandom } from '../src/core/random.js'
 import type { CallFunction } from '../src/guard/attempt.js'
 import type { Guard } from '../src/guard/guard.js'
-import type { GuardOptions, RunOptions } from '../src/guard/options.js'
+import type { GuardOptions } from '../src/guard/options.js'
+import type { RunOptions } from '../src/guard/run-options.js'
 import { createSpillway, type Spillway } from '../src/guard/spillway.js'
 import type { CircuitBreaker } from '../src/shared/circuit-breaker/api.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
@@ -54,7 +55,7 @@ export interface GuardPod {
   used(lane?: string): Promise<number>
 }
 
-export const LATENCY_MS = 2
+const LATENCY_MS = 2
 
 export function createGuardPod(
   options: GuardOptions,
@@ -119,7 +120,9 @@ export function watch<T>(clock: VirtualClock, promise: Promise<T>): Call<T> {
 
 export function createJob(): Job {
   const ends = new Set<{ resolve: (value: unknown) => void; reject: (error: unknown) => void }>()
-  const all = (end: (each: { resolve: (v: unknown) => void; reject: (e: unknown) => void }) => void) => {
+  const all = (
+    end: (each: { resolve: (v: unknown) => void; reject: (e: unknown) => void }) => void,
+  ) => {
     for (const each of [...ends]) end(each)
   }
   let started = 0
@@ -150,6 +153,18 @@ export function createJob(): Job {
     finish: (value) => all(({ resolve }) => resolve(value)),
     fail: (error) => all(({ reject }) => reject(error)),
   }
+}
+
+/** A function that always fails in the same way, and counts. */
+export function createFailure(error: unknown): { fn: () => Promise<never>; started: number } {
+  const failure = {
+    started: 0,
+    fn: () => {
+      failure.started++
+      return Promise.reject(error)
+    },
+  }
+  return failure
 }
 
 /** What a vendor's client throws. */

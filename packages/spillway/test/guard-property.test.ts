@@ -8,7 +8,8 @@ import { SpillwayError } from '../src/core/errors.js'
 import { sleep } from '../src/core/sleep.js'
 import type { CallContext } from '../src/guard/context.js'
 import type { Guard } from '../src/guard/guard.js'
-import type { GuardOptions, RunOptions } from '../src/guard/options.js'
+import type { GuardOptions } from '../src/guard/options.js'
+import type { RunOptions } from '../src/guard/run-options.js'
 import { createSpillway, type Spillway } from '../src/guard/spillway.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
@@ -51,7 +52,16 @@ const call = fc.record({
   abortAfterMs: maybe(fc.nat(300)),
   idempotent: fc.boolean(),
   workMs: fc.nat(250),
-  ends: fc.constantFrom('value', 'error', 'refused', 'throttled', 'hint', 'bug', 'hang', 'stubborn'),
+  ends: fc.constantFrom(
+    'value',
+    'error',
+    'refused',
+    'throttled',
+    'hint',
+    'bug',
+    'hang',
+    'stubborn',
+  ),
 })
 
 const event = fc.oneof(
@@ -68,7 +78,11 @@ const event = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('close' as const), pod: fc.nat(1), graceMs: fc.nat(300) }),
+    arbitrary: fc.record({
+      kind: fc.constant('close' as const),
+      pod: fc.nat(1),
+      graceMs: fc.nat(300),
+    }),
   },
 )
 
@@ -78,7 +92,7 @@ type Event = typeof event extends fc.Arbitrary<infer E> ? E : never
 function optionsOf(config: Config): GuardOptions {
   const { slots, queue, breaker, limit, users, pace, retry, stubborn } = config
   return {
-    ...(stubborn && { classify: () => ({ retryable: true }) }),
+    ...(stubborn && { classify: (end) => ('error' in end ? { retryable: true } : undefined) }),
     ...(users && { userLimits: [{ per: 'user', limit: 6, windowMs: 1_000 }] }),
     ...(queue && { queue }),
     ...(breaker && {
@@ -195,9 +209,10 @@ class History {
     for (const { call, plan, beganMs, abortedMs } of this.#made) {
       expect(call.state, JSON.stringify(plan)).not.toBe('pending')
       const { atMs = 0 } = call
-      if (plan.timeoutMs !== undefined) expect(atMs - beganMs).toBeLessThanOrEqual(plan.timeoutMs + 50)
+      if (plan.timeoutMs !== undefined)
+        expect(atMs - beganMs).toBeLessThanOrEqual(plan.timeoutMs + 50)
       if (abortedMs !== undefined) expect(atMs).toBeLessThanOrEqual(abortedMs)
-      if (call.error instanceof SpillwayError) expect(call.error.message).toMatch(/^openai|^user limits/)
+      if (call.error instanceof SpillwayError) expect(call.error.message).toMatch(/^openai/)
     }
   }
 
@@ -234,7 +249,12 @@ class History {
       ...(this.#config.limit && { cost: { tokens: plan.tokens } }),
     }
     const promise = pod.guard.run((context) => this.#work(pod, plan, context), options)
-    const made: Made = { plan, call: watch(clock, promise), beganMs: clock.now(), abortedMs: undefined }
+    const made: Made = {
+      plan,
+      call: watch(clock, promise),
+      beganMs: clock.now(),
+      abortedMs: undefined,
+    }
     this.#made.push(made)
     const { abortAfterMs } = plan
     if (abortAfterMs === undefined) return
@@ -244,7 +264,11 @@ class History {
     })
   }
 
-  #work({ jobs, guard }: Pod, { workMs, ends }: CallPlan, { signal, settle }: CallContext): unknown {
+  #work(
+    { jobs, guard }: Pod,
+    { workMs, ends }: CallPlan,
+    { signal, settle }: CallContext,
+  ): unknown {
     const { clock } = this.#world
     const job: Job = { endedMs: undefined, toldMs: undefined, toldAtClosing: false }
     jobs.add(job)
@@ -261,7 +285,12 @@ class History {
     }
     const work = async () => {
       if (ends === 'hang') await sleep(clock, 1e9, signal)
-      else await sleep(clock, workMs * (ends === 'stubborn' ? 4 : 1), ends === 'stubborn' ? undefined : signal)
+      else
+        await sleep(
+          clock,
+          workMs * (ends === 'stubborn' ? 4 : 1),
+          ends === 'stubborn' ? undefined : signal,
+        )
       settle({ tokens: 1 })
       if (ends === 'error') throw vendorError(503)
       if (ends === 'refused') throw vendorError(404)
@@ -302,7 +331,10 @@ class History {
         const held = holding(jobs, clock.now())
         // Looked at so often that `expect` would be most of the work.
         if (active === held && active <= this.#config.slots) continue
-        expect({ active, slots: this.#config.slots }).toEqual({ active: held, slots: expect.any(Number) })
+        expect({ active, slots: this.#config.slots }).toEqual({
+          active: held,
+          slots: expect.any(Number),
+        })
         expect(active).toBeLessThanOrEqual(this.#config.slots)
       }
     }
@@ -373,7 +405,11 @@ function holding(jobs: Set<Job>, nowMs: number): number {
 
 describe('a guard, under any interleaving of calls, faults, time and closing', () => {
   const events = fc.array(event, { maxLength: 40, size: 'max' })
-  const settings = { seed: SEED, interruptAfterTimeLimit: LONGEST_MS, markInterruptAsFailure: false }
+  const settings = {
+    seed: SEED,
+    interruptAfterTimeLimit: LONGEST_MS,
+    markInterruptAsFailure: false,
+  }
 
   it('leaks nothing and ends every call in time, with a store at hand', async () => {
     await fc.assert(

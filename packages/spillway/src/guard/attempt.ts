@@ -9,7 +9,7 @@ import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
 import { AttemptContext, type CallContext } from './context.js'
 import type { CallAdmission, Machinery } from './machinery.js'
-import type { RunOptions } from './options.js'
+import type { RunOptions } from './run-options.js'
 import { type BodyEnd, BodyWatch } from './stream/body-watch.js'
 import { StreamedProbe } from './stream/streamed-probe.js'
 import { UsageReader } from './stream/usage.js'
@@ -53,9 +53,8 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     running.push(timed as TimedCall<unknown>)
     const context = new AttemptContext(timed, attempt, this.#admission.permit)
     const call = () => fn(context)
-    const { timeoutMs } = this.#options
-    const limited = () => runWithDeadline(timed.deadline, call)
-    timed.start(timeoutMs === undefined ? call : limited, this, isStreamed)
+    const plain = this.#options.timeoutMs === undefined
+    timed.start(plain ? call : () => runWithDeadline(timed.deadline, call), this, isStreamed)
   }
 
   onValue(value: T): void {

@@ -18,7 +18,7 @@ import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/user-charges.js'
 import { type CallFunction, GuardAttempt } from './attempt.js'
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
-import { type RunOptions, readPriority } from './options.js'
+import { readPriority } from './options.js'
 import {
   busyError,
   fullError,
@@ -28,6 +28,7 @@ import {
   shedError,
 } from './refusals.js'
 import { Entry, type Leaving, PRIORITIES } from './room.js'
+import type { RunOptions } from './run-options.js'
 import type { UserStage } from './shared-stages.js'
 
 const NO_COSTS: readonly number[] = []
@@ -49,6 +50,8 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   #deadline: Deadline | undefined
   /** What was taken from the user's limits, until the call has run. */
   #charge: UserRequest | undefined
+  /** Nothing stood in the way when it came. */
+  #clear = false
   /** When the last attempt began. */
   #startMs = 0
   breaker: BreakerPermit | undefined
@@ -132,7 +135,8 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   #knownRefusal(): SpillwayError | undefined {
     const { room, dispatcher } = this.#machinery
     const nowMs = this.arrivedMs
-    if (dispatcher.isClear(this.lane, nowMs)) return undefined
+    this.#clear = dispatcher.isClear(this.lane, nowMs)
+    if (this.#clear) return undefined
     const limited = this.#limited(nowMs)
     if (limited !== undefined) return limited
     const spare = dispatcher.spare(this.lane, nowMs)
@@ -223,7 +227,7 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     if (retry?.budget !== undefined) retry.budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
-    const admission = this.#tryNow(nowMs)
+    const admission = this.#clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     if (admission === undefined) {
       return this.#wait(nowMs).then((each) =>
@@ -307,6 +311,12 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     if (admission !== undefined) return admission
     const limited = this.#limited(nowMs)
     return limited === undefined ? undefined : new Refusal(limited)
+  }
+
+  /** The way was free when the call came, and it has come this moment. */
+  #takeNow(nowMs: number): CallAdmission | Refusal | undefined {
+    const { dispatcher } = this.#machinery
+    return dispatcher.takeNow(this.lane, this) ?? this.#tryNow(nowMs)
   }
 
   #start(

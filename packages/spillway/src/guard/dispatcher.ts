@@ -82,6 +82,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
     if (room.lengthOf(lane) > 0 || limits?.remote === true) return undefined
     if (breaker !== undefined && !breaker.isClear(lane)) return undefined
     if (slots.free(nowMs) <= 0 || this.#shutMs(lane, price, nowMs) > 0) return undefined
+    return this.takeNow(lane, price)
+  }
+
+  /** The same where it is known that nothing stands in the way. */
+  takeNow(lane: string, price: Price): Admission<P, L> | undefined {
+    const { slots, breaker, limits } = this.#options
     let permit: L | undefined
     if (limits !== undefined) {
       const costs = this.#costs(price)
@@ -98,10 +104,10 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return { breaker: breaker?.enter(lane) as P | undefined, permit }
   }
 
-  /** Nobody waits, nothing is known to stand in the way, and there is something free. */
+  /** Nobody waits, nothing is known to stand in the way, there is something free, and it is here. */
   isClear(lane: string, nowMs: number): boolean {
-    const { room, slots, breaker } = this.#options
-    if (room.length > 0 || slots.free(nowMs) <= 0) return false
+    const { room, slots, breaker, limits } = this.#options
+    if (room.length > 0 || limits?.remote === true || slots.free(nowMs) <= 0) return false
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     return this.#gates.get(lane)?.isBlocked(nowMs) !== true
   }

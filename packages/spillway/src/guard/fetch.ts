@@ -8,7 +8,7 @@ import { SpillwayError } from '../core/errors.js'
 import { type HopNames, hopHeadersFor } from '../core/hops.js'
 import { withinConnectTime } from './connect-time.js'
 import type { CallContext } from './context.js'
-import type { RunOptions } from './options.js'
+import type { RunOptions } from './run-options.js'
 
 export type Fetch = typeof globalThis.fetch
 

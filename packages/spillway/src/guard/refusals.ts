@@ -75,10 +75,14 @@ export function limitedError(
   })
 }
 
-export function storeError(name: string, cause: unknown): SpillwayError {
+export function storeError(
+  name: string,
+  cause: unknown,
+  stage: 'user-limit' | 'vendor-limit' = 'vendor-limit',
+): SpillwayError {
   return new SpillwayError({
     code: 'STORE_UNAVAILABLE',
-    stage: 'vendor-limit',
+    stage,
     scope: 'shared',
     details: { name },
     explain: (details) => `${details.name}: the store did not answer`,

@@ -11,6 +11,7 @@ import type { Subject } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserRequest } from '../shared/user-limits/user-charges.js'
 import type { LevelReply, MaybePromise } from '../store/port.js'
 import type { LimitGate } from './dispatcher.js'
+import { storeError } from './refusals.js'
 
 /** Stage 5. */
 export class LimitStage implements LimitGate<LanePermit, Trip> {
@@ -94,7 +95,7 @@ export class UserStage {
     if (!isThenable(reply)) return this.#answer(subject, request, reply)
     return reply.then(
       (each) => this.#answer(subject, request, each),
-      (error) => error,
+      (error) => storeError(this.#name, error?.cause ?? error, 'user-limit'),
     )
   }
 

@@ -35,6 +35,8 @@ export interface TakeReply {
   stamps: readonly number[]
   /** Per limit: the largest cost that can be granted; what asked for more was booked with this. */
   capacities: readonly number[]
+  /** Whatever the asker wants to remember with it: the limits it asked under. */
+  under?: unknown
   /** The limits in force, where this pod's belief is out of date. */
   newer?: { version: number; limits: readonly LimitSpec[] }
 }

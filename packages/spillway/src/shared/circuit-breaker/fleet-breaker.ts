@@ -54,6 +54,8 @@ export class FleetBreaker {
   readonly #lanes = new Map<string, Lane>()
   readonly #listeners = new Set<(change: BreakerChange) => unknown>()
   readonly #unwatch: () => void
+  #lastName: string | undefined
+  #last: Lane | undefined
   /** Made when a quorum asks for it. */
   #privateStore: BreakerStore | undefined
   #syncing: Timer | undefined
@@ -171,12 +173,17 @@ export class FleetBreaker {
   }
 
   #lane(name: string = DEFAULT_LANE): Lane {
+    // Nearly always the same as last time.
+    if (name === this.#lastName) return this.#last as Lane
     const lane = this.#policy.per === 'vendor' ? ALL_LANES : name
-    const known = this.#lanes.get(lane)
-    if (known !== undefined) return known
-    const made = this.#createLane(lane)
-    this.#lanes.set(lane, made)
-    return made
+    let own = this.#lanes.get(lane)
+    if (own === undefined) {
+      own = this.#createLane(lane)
+      this.#lanes.set(lane, own)
+    }
+    this.#lastName = name
+    this.#last = own
+    return own
   }
 
   #createLane(lane: string): Lane {

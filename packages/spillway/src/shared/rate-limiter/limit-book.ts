@@ -30,7 +30,7 @@ export interface LimitBookOptions {
 }
 
 /** What came back, with the limits it was asked under. */
-export type Trip = TakeReply & { limits: readonly UnitLimit[] }
+export type Trip = TakeReply & { under: readonly UnitLimit[] }
 
 const REPORT_MS = 5_000
 
@@ -116,7 +116,7 @@ export class LimitBook {
   }
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
-    const { limits, capacities, stamps, nowUs } = trip
+    const { under: limits, capacities, stamps, nowUs } = trip
     let booked = costs
     for (let index = 0; index < costs.length; index++) {
       if ((costs[index] as number) <= (capacities[index] as number)) continue
@@ -207,7 +207,7 @@ export class LimitBook {
     this.#count(reply.granted)
     const { newer } = reply
     const trip = reply as Trip
-    trip.limits = limits
+    trip.under = limits
     if (newer === undefined || newer.version <= this.#version) return trip
     this.#version = newer.version
     this.#limits = this.#limits.map(({ unit }, index) => ({

@@ -35,7 +35,9 @@ export function takeUsual(
     capacities[index] = limit
   }
   lane.t = now
-  return { granted: costs.length, waitUs: 0, paused: false, nowUs: now, stamps, capacities }
+  const granted = costs.length
+  // With a place for what the asker adds: adding one later would cost a copy.
+  return { granted, waitUs: 0, paused: false, nowUs: now, stamps, capacities, under: undefined }
 }
 
 function sumOf(costs: readonly (readonly number[])[], limit: number): number {

@@ -1,0 +1,26 @@
+/** What a caller says about one call. */
+import type { Duration } from '../core/options.js'
+import type { Priority } from './room.js'
+
+export interface RunOptions {
+  /** Whose call it is, for user limits. */
+  user?: string
+  tier?: string
+  ip?: string
+  endpoint?: string
+  /** Default: `normal`. */
+  priority?: Priority
+  /** Model, API key: what the vendor counts, and what fails, separately. Default: one for all. */
+  lane?: string
+  /** By unit: an estimate will do, `settle` it. `requests` is 1 unless said otherwise. */
+  cost?: Readonly<Record<string, number>>
+  /** Nobody wants the answer after this; retries included. */
+  timeoutMs?: Duration
+  /** It is not worth beginning with less time left than this. */
+  needsMs?: number
+  signal?: AbortSignal
+  /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
+  idempotent?: boolean
+  /** The downstream recognises a repetition by this key. */
+  idempotencyKey?: string
+}

@@ -1,0 +1,2 @@
+export type { HopHeaders } from '../core/hops.js'
+export { createHops, type Hops, type HopsOptions } from './hops.js'
