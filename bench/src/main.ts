@@ -9,9 +9,10 @@ import { breaker } from './suites/breaker.js'
 import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
 import { shared } from './suites/shared.js'
+import { streams } from './suites/streams.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local, shared, breaker, guard]
+const SUITES: readonly Suite[] = [local, shared, breaker, guard, streams]
 
 const ECHO_MS = 500
 

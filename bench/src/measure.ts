@@ -25,15 +25,20 @@ interface Described {
   rounds?: { warmUp: number; counted: number }
 }
 
+interface Pair {
+  ours: Round
+  peer: Round
+}
+
 /** Spillway against something that does the same. */
 export interface Comparison extends Described {
   /** How many times as fast as the peer we want to be, at least. */
   target: number
   peerName: string
   /** A cost, of which less is better, or a rate, of which more is. */
-  unit: 'ns/op' | 'decisions/s' | 'calls/s'
-  /** Makes both contenders; the time this takes does not count. */
-  prepare(preparation: Preparation): MaybePromise<{ ours: Round; peer: Round }>
+  unit: 'ns/op' | 'decisions/s' | 'calls/s' | 'kB/s'
+  /** Makes both contenders; the time this takes does not count. Of several pairs the worst is told. */
+  prepare(preparation: Preparation): MaybePromise<Pair | readonly Pair[]>
 }
 
 /** A figure that stands for itself. */
@@ -52,9 +57,15 @@ export interface Suite {
   benches: readonly Bench[]
 }
 
-export type Measured =
-  | { ours: number; peer: number; peerName: string; unit: string; ratio: number }
-  | { value: number; unit: string }
+interface Compared {
+  ours: number
+  peer: number
+  peerName: string
+  unit: string
+  ratio: number
+}
+
+export type Measured = Compared | { value: number; unit: string }
 
 const USUAL_ROUNDS = { warmUp: 5, counted: 31 }
 
@@ -70,8 +81,18 @@ export async function measure(bench: Bench, signal: AbortSignal): Promise<Measur
 }
 
 async function compare(bench: Comparison, preparation: Preparation): Promise<Measured> {
-  const { ours, peer } = await bench.prepare(preparation)
-  const [ourSamples, peerSamples] = await takeTurns([ours, peer], bench, preparation.signal)
+  const pairs = [await bench.prepare(preparation)].flat()
+  const all: Compared[] = []
+  for (const pair of pairs) all.push(await comparePair(pair, bench, preparation.signal))
+  return all.reduce((worst, each) => (each.ratio < worst.ratio ? each : worst))
+}
+
+async function comparePair(
+  { ours, peer }: Pair,
+  bench: Comparison,
+  signal: AbortSignal,
+): Promise<Compared> {
+  const [ourSamples, peerSamples] = await takeTurns([ours, peer], bench, signal)
   const [our, their] = [median(ourSamples!), median(peerSamples!)]
   const isCost = bench.unit === 'ns/op'
   return {
@@ -158,7 +179,7 @@ function nsPerOperation(startMs: number, times: number, done: number): number {
   return (elapsedMs * 1e6) / times
 }
 
-function median(samples: readonly number[]): number {
+export function median(samples: readonly number[]): number {
   const sorted = samples.toSorted((a, b) => a - b)
   const middle = sorted.length >> 1
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2

@@ -21,9 +21,23 @@ import {
 } from 'cockatiel'
 import OpossumBreaker from 'opossum'
 import PQueue from 'p-queue'
-import { createSpillway, type Guard, type GuardOptions, type RunOptions } from 'spillway'
+import type { Guard } from 'spillway'
 import { type RedisStore, redisStore } from 'spillway/redis'
-import type { Store } from 'spillway/shared'
+import {
+  ALL_STAGES,
+  AN_HOUR_MS,
+  ATTEMPTS,
+  BREAKER_WINDOW_MS,
+  callOptions,
+  FAILURE_RATE,
+  FIRST_DELAY_MS,
+  LONGEST_DELAY_MS,
+  MINIMUM_CALLS,
+  openGuard,
+  PLACES,
+  SLOTS,
+  TIMEOUT_MS,
+} from '../all-stages.js'
 import { decide } from '../decisions.js'
 import {
   awaitEach,
@@ -38,72 +52,11 @@ import {
 import { peerName } from '../peer-name.js'
 import { startRedis } from '../redis-server.js'
 
-const FAILURE_RATE = 0.5
-const BREAKER_WINDOW_MS = 30_000
-const MINIMUM_CALLS = 10
-const TIMEOUT_MS = 30_000
-const SLOTS = 50
-const PLACES = 450
-const ATTEMPTS = 3
-const FIRST_DELAY_MS = 100
-const LONGEST_DELAY_MS = 10_000
-
-/** Longer than any bench. */
-const AN_HOUR_MS = 3_600_000
-const WINDOW_MS = 60_000
-/** Units in a window, more than any machine can take. */
-const PLENTY = 1e12
-
 /** What every contender calls. */
 const work = async () => 1
 
 /** The same for one that wants to know when to stop, as `fetch` does. */
 const heedful = async ({ signal }: Pick<ICancellationContext, 'signal'>) => (signal.aborted ? 0 : 1)
-
-const ALL_STAGES = {
-  shed: { maxQueue: PLACES },
-  userLimits: [{ per: 'user', limit: 1_000_000_000, windowMs: WINDOW_MS }],
-  queue: { size: PLACES, timeoutMs: 5_000 },
-  breaker: {
-    failureRate: FAILURE_RATE,
-    windowMs: BREAKER_WINDOW_MS,
-    minimumCalls: MINIMUM_CALLS,
-    openMs: AN_HOUR_MS,
-  },
-  limits: [
-    { unit: 'requests', limit: PLENTY, windowMs: WINDOW_MS },
-    { unit: 'tokens', limit: PLENTY, windowMs: WINDOW_MS },
-  ],
-  pace: { limit: 1_000_000_000, windowMs: WINDOW_MS },
-  concurrency: { limit: SLOTS },
-  timeout: { callMs: TIMEOUT_MS },
-  retry: {
-    attempts: ATTEMPTS,
-    budget: 0.2,
-    backoff: 'exponential',
-    jitter: 'full',
-    baseMs: FIRST_DELAY_MS,
-    maxMs: LONGEST_DELAY_MS,
-  },
-} as const satisfies GuardOptions
-
-/** Every stage has something to do: there is a user to charge, and tokens to book. */
-const USERS = Array.from({ length: 1_000 }, (_, index) => `user-${index}`)
-let calls = 0
-function callOptions(): RunOptions {
-  return { user: USERS[++calls % USERS.length]!, cost: { tokens: 900 } }
-}
-
-interface Difference {
-  store?: Store
-  options?: GuardOptions
-}
-
-function openGuard({ atEnd }: Preparation, { store, options }: Difference = {}): Guard {
-  const spillway = createSpillway({ ...(store && { store }) })
-  atEnd(() => spillway.close({ graceMs: 0 }))
-  return spillway.guard('vendor', { ...ALL_STAGES, ...options })
-}
 
 /** All that it has of the same: breaker, timeout, slots. Without percentiles and snapshots. */
 function openOpossum({ atEnd }: Preparation) {

@@ -11,7 +11,7 @@ import { duration, validate } from '../core/options.js'
 import { isResponse } from '../core/outcome.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
-import { RetryCall } from '../local/retry-call.js'
+import { RetryCall, type RetryRunOptions } from '../local/retry-call.js'
 import type { CallEndListener } from '../local/timed-call.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
@@ -261,15 +261,17 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   }
 
   #retry(end: { value: T } | { error: unknown }): void {
-    const { retry, once } = this.#machinery
+    const { retry, once, breaker } = this.#machinery
     const policy = this.#mayRetry() ? (retry ?? once) : once
-    new RetryCall(
-      policy,
-      ({ attempt }) => this.#attempt(attempt),
-      this.#options,
-      this.#report,
-      this.#deadline,
-    )
+    const { signal, idempotent, idempotencyKey } = this.#options
+    const options: RetryRunOptions = {
+      ...(signal !== undefined && { signal }),
+      ...(idempotent !== undefined && { idempotent }),
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
+      mayRetry: () => breaker === undefined || breaker.state(this.lane) === 'closed',
+    }
+    const again = ({ attempt }: { attempt: number }) => this.#attempt(attempt)
+    new RetryCall(policy, again, options, this.#report, this.#deadline)
       .resume(end, this.#startMs)
       .then(this.#resolve, this.#reject)
   }

@@ -58,12 +58,14 @@ const NO_COSTS: readonly number[] = []
 /** So long what the store said is taken for true, where nobody waits. */
 const TRUSTED_MS = 10
 const MOST_IN_A_TRIP = 256
+const MOST_IDLE_GATES = 256
 /** So many trips that failed or came too late, one after the other, are an outage. */
 const MOST_LOST_TRIPS = 3
 
 export class Dispatcher<P, L, R extends TakeReply> {
   readonly #options: DispatcherOptions<P, L, R>
   readonly #gates = new Map<string, Gate>()
+  #sweepAt = MOST_IDLE_GATES
   #dispatching = false
   #again = false
   #paceTimer: Timer | undefined
@@ -230,9 +232,20 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #gate(lane: string): Gate {
     const known = this.#gates.get(lane)
     if (known !== undefined) return known
+    if (this.#gates.size >= this.#sweepAt) this.#sweep()
     const gate = new Gate(lane)
     this.#gates.set(lane, gate)
     return gate
+  }
+
+  /** Names of lanes may be many; those that nothing is known of are forgotten. */
+  #sweep(): void {
+    const nowMs = this.#options.clock.now()
+    for (const [lane, gate] of this.#gates) {
+      const idle = !gate.underWay && gate.timer === undefined && !gate.isBlocked(nowMs)
+      if (idle && this.#options.room.lengthOf(lane) === 0) this.#gates.delete(lane)
+    }
+    this.#sweepAt = Math.max(MOST_IDLE_GATES, this.#gates.size * 2)
   }
 
   /**

@@ -271,7 +271,7 @@ export class SharedGuard implements Guard {
     })
   }
 
-  /** No retry while the breaker is open, the room backs up, or all slots are in use. */
+  /** No retry while the room backs up or all slots are in use; calls ask their lane's breaker. */
   #createBudget({ retry }: CheckedGuard, clock: Clock): RetryBudget | undefined {
     if (retry === undefined) return undefined
     return createRetryBudget({
@@ -279,9 +279,8 @@ export class SharedGuard implements Guard {
       retries: retry.attempts - 1,
       clock,
       conditions: () => {
-        const { room, slots, breaker } = this.#machinery
+        const { room, slots } = this.#machinery
         return {
-          breakerOpen: breaker?.snapshots().some(({ state }) => state !== 'closed') ?? false,
           queueWaitMs: room.oldestWaitMs(clock.now()),
           slotsInUse: slots.active / slots.limit,
         }

@@ -17,10 +17,8 @@ export interface Attempt {
  * threw, and looks the same: the property is not enumerable. One that cannot take it (frozen, not
  * an object, with such a property of its own) goes without; `tryRun` tells in any case.
  */
-export function carryAttempts(error: unknown, attempts: readonly Attempt[], nowMs: number): void {
-  if (typeof error !== 'object' || error === null) return
-  conclusions.set(error, nowMs)
-  if (!Object.isExtensible(error)) return
+export function carryAttempts(error: unknown, attempts: readonly Attempt[]): void {
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
   if (Object.hasOwn(error, 'attempts') && attemptsOf(error).length === 0) return
   // Reflect says no where Object throws: an error may forbid it in ways of its own.
   Reflect.defineProperty(error, 'attempts', {
@@ -31,13 +29,23 @@ export function carryAttempts(error: unknown, attempts: readonly Attempt[], nowM
   })
 }
 
-/** When a retry last had its final word on an error: an error object may be thrown many times. */
+/** When a retry last had its final word on an error or an answer: one may be thrown many times. */
 const conclusions = new WeakMap<object, number>()
 
-/** Whether a retry further in has had its final word on this error since then. */
-export function concludedSince(error: unknown, sinceMs: number): boolean {
-  if (typeof error !== 'object' || error === null) return false
-  return (conclusions.get(error) ?? Number.NEGATIVE_INFINITY) >= sinceMs
+export function noteConclusion(about: unknown, nowMs: number): void {
+  if (typeof about === 'object' && about !== null) conclusions.set(about, nowMs)
+}
+
+/** Whether a retry further in has had its final word on this since then. */
+export function concludedSince(about: unknown, sinceMs: number): boolean {
+  if (typeof about !== 'object' || about === null) return false
+  return (conclusions.get(about) ?? Number.NEGATIVE_INFINITY) >= sinceMs
+}
+
+/** What was said about one answer holds for the one that takes its place. */
+export function carryConclusion(from: object, to: object): void {
+  const atMs = conclusions.get(from)
+  if (atMs !== undefined) conclusions.set(to, atMs)
 }
 
 /** Every attempt behind an error that came out of `retry.run`; none for any other error. */

@@ -14,7 +14,7 @@ import {
 import type { Random } from '../core/random.js'
 import { sleep } from '../core/sleep.js'
 import { isThenable, swallow, toPromise } from '../core/thenable.js'
-import { type Attempt, carryAttempts, concludedSince } from './attempts.js'
+import { type Attempt, carryAttempts, concludedSince, noteConclusion } from './attempts.js'
 import { type BackoffPolicy, backoffMs } from './backoff.js'
 import type { RetryBudget } from './retry-budget.js'
 import { decideRetry, type RetryDecision } from './retry-decision.js'
@@ -34,6 +34,8 @@ export interface RetryRunOptions {
   idempotent?: boolean
   /** The downstream recognises a repetition by this key. */
   idempotencyKey?: string
+  /** Asked before each retry, before the budget is: false ends it. */
+  mayRetry?: () => boolean
 }
 
 /** What all calls of one retry have in common. */
@@ -168,8 +170,9 @@ export class RetryCall<T> {
 
   #conclude(end: End<T>, attempts: readonly Attempt[]): T {
     noteRetried()
+    noteConclusion('value' in end ? end.value : end.error, this.#policy.clock.now())
     if ('value' in end) return end.value
-    carryAttempts(end.error, attempts, this.#policy.clock.now())
+    carryAttempts(end.error, attempts)
     throw end.error
   }
 
@@ -194,7 +197,7 @@ export class RetryCall<T> {
 
   #decide(verdict: Verdict, end: End<T>): RetryDecision {
     const { name, attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
-    const { idempotent, idempotencyKey, signal } = this.#options
+    const { idempotent, idempotencyKey, signal, mayRetry } = this.#options
     if (signal?.aborted) return { retry: false, because: 'aborted' }
     if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
     // Tiers that each try three times are twenty-seven calls for one.
@@ -209,14 +212,15 @@ export class RetryCall<T> {
       usualMs,
       remainingMs: this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY,
       payRetry: () =>
-        budget === undefined ||
-        callSafely(name, 'budget', () => budget.tryRetry(this.#attempt), false),
+        (mayRetry === undefined || callSafely(name, 'mayRetry', mayRetry, false)) &&
+        (budget === undefined ||
+          callSafely(name, 'budget', () => budget.tryRetry(this.#attempt), false)),
     })
   }
 
   #retriedBelow(end: End<T>): boolean {
-    if ('error' in end) return concludedSince(end.error, this.#startMs)
-    return this.#policy.retriedBelow?.(end.value) === true
+    if (concludedSince('error' in end ? end.error : end.value, this.#startMs)) return true
+    return 'value' in end && this.#policy.retriedBelow?.(end.value) === true
   }
 
   #nextDelayMs({ retryAfterMs }: Verdict): number {

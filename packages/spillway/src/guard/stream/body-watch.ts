@@ -68,6 +68,13 @@ export class BodyWatch {
     this.#waitForReader()
   }
 
+  /** Nobody waits for the next chunk; silence does not count. */
+  resting(): void {
+    if (this.#over) return
+    this.#options.timed.heard()
+    this.#waitForReader()
+  }
+
   complete(): void {
     this.#end('complete', undefined)
   }
@@ -85,17 +92,14 @@ export class BodyWatch {
     const { clock, unreadMs, name } = this.#options
     this.#unread?.cancel()
     this.#unread = clock.schedule(unreadMs, () => {
-      const error = unreadError(name, unreadMs)
-      this.#end('abandoned', error)
-      this.#breakOff?.(error)
+      this.#options.timed.giveUp(unreadError(name, unreadMs))
     })
     this.#unread.unref()
   }
 
-  /** A timeout, the caller, or the end of the guard. */
+  /** A timeout, no reader, the caller, or the end of the guard. */
   #givenUp(error: unknown): void {
-    const stalled = error instanceof SpillwayError && error.code === 'CALL_TIMEOUT'
-    this.#end(stalled ? 'stalled' : 'aborted', error)
+    this.#end(howGivenUp(error), error)
     this.#breakOff?.(error)
   }
 
@@ -106,6 +110,11 @@ export class BodyWatch {
     this.#options.timed.end()
     this.#options.onEnd(how, error)
   }
+}
+
+function howGivenUp(error: unknown): BodyEnd {
+  if (!(error instanceof SpillwayError) || error.code !== 'CALL_TIMEOUT') return 'aborted'
+  return error.details.kind === 'unread' ? 'abandoned' : 'stalled'
 }
 
 function unreadError(name: string, unreadMs: number): SpillwayError {

@@ -2,13 +2,16 @@
 import type { Readable } from 'node:stream'
 import { isResponse } from '../../core/outcome.js'
 import { swallow } from '../../core/thenable.js'
+import { carryConclusion } from '../../local/attempts.js'
 import type { BodyWatch } from './body-watch.js'
 
 /** Whether a value goes on after the function has returned it. */
 export function isStreamed(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (isResponse(value)) return isWebStream(value.body) && !value.body.locked
-  return isWebStream(value) ? !value.locked : isNodeStream(value) || isIterable(value)
+  if (isWebStream(value)) return !value.locked
+  if (isNodeStream(value)) return !value.destroyed && !value.readableEnded
+  return isIterable(value) && !isPage(value)
 }
 
 /** The same value, watched. */
@@ -27,6 +30,7 @@ function watchResponse(response: Response, watch: BodyWatch): Response {
   for (const field of ['url', 'redirected', 'type'] as const) {
     Object.defineProperty(passed, field, { value: response[field] })
   }
+  carryConclusion(response, passed)
   return passed
 }
 
@@ -70,61 +74,162 @@ function watchWeb<C>(source: ReadableStream<C>, watch: BodyWatch): ReadableStrea
 
 /** The stream itself: whoever gets it may want what only its own class has. */
 function watchNode(stream: Readable, watch: BodyWatch): Readable {
-  const push = stream.push
+  const { push, read } = stream
+  /** Somebody asked, and got nothing yet. */
+  let asked = false
+  // A stream reads ahead by itself; that alone does not mean that anybody reads it.
+  const look = () => {
+    const waiting = stream.readableLength === 0 && (asked || stream.readableFlowing === true)
+    if (waiting) watch.reading()
+    else watch.resting()
+  }
   stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    const before = stream.readableLength
+    const wantsMore = push.call(stream, chunk, encoding)
+    // Not kept: it went straight to those who listen.
+    if (chunk !== null && stream.readableLength === before) watch.chunk(chunk)
+    look()
+    return wantsMore
+  }
+  stream.read = (size?: number) => {
+    const chunk: unknown = read.call(stream, size)
+    if (size === 0) return chunk
+    asked = chunk === null
     if (chunk !== null) watch.chunk(chunk)
-    return push.call(stream, chunk, encoding)
+    look()
+    return chunk
   }
-  const read = stream._read
-  stream._read = (size) => {
-    watch.reading()
-    read.call(stream, size)
-  }
+  stream.on('pause', look)
   stream.once('end', () => watch.complete())
   stream.once('error', (error) => watch.truncated(error))
   stream.once('close', () => watch.left())
   watch.begin((error) => stream.destroy(error as Error))
+  if (stream.readableFlowing === true) look()
   return stream
 }
 
+/** What an SDK's stream has beyond what can be iterated. */
+interface SdkStream<C> {
+  controller?: unknown
+  iterator?: () => AsyncIterator<C>
+}
+
+/** The object itself, here too: an SDK's stream has methods, and its class has private members. */
 function watchIterable<C>(source: AsyncIterable<C>, watch: BodyWatch): AsyncIterable<C> {
-  let breakOff: (error: unknown) => void = () => {}
-  const broken = new Promise<never>((_, reject) => {
-    breakOff = reject
-  })
-  broken.catch(() => {})
-  async function* pass(): AsyncGenerator<C> {
-    const iterator = source[Symbol.asyncIterator]()
-    let over = false
-    try {
-      while (true) {
-        watch.reading()
-        const { done, value } = await Promise.race([iterator.next(), broken])
-        if (done === true) break
-        watch.chunk(value)
-        yield value
-      }
-      over = true
-      watch.complete()
-    } catch (error) {
-      over = true
-      watch.truncated(error)
-      throw error
-    } finally {
-      if (!over) watch.left()
-      swallow(iterator.return?.())
-    }
+  const { controller } = source as SdkStream<C>
+  const abort = controller instanceof AbortController ? controller : undefined
+  const original = source[Symbol.asyncIterator]
+  const passed = new WatchedIterator(() => original.call(source), watch, abort)
+  if (!Object.isExtensible(source)) return passed
+  const own = (name: PropertyKey, value: unknown) =>
+    Object.defineProperty(source, name, { value, configurable: true, writable: true })
+  own(Symbol.asyncIterator, () => passed)
+  if (typeof (source as SdkStream<C>).iterator === 'function') own('iterator', () => passed)
+  if (isIterator(source)) {
+    // A generator is its own iterator.
+    const { next, return: leave } = source
+    passed.readFrom({
+      next: () => next.call(source),
+      ...(leave !== undefined && { return: () => leave.call(source) }),
+    })
+    own('next', () => passed.next())
+    own('return', (value: unknown) => passed.return(value))
+    own('throw', (error: unknown) => passed.throw(error))
   }
-  watch.begin((error) => breakOff(error))
-  const passed = pass()
-  // An object may be more than iterable: an SDK's stream has a controller and methods.
-  return new Proxy(source, {
-    get(target, property) {
-      if (property === Symbol.asyncIterator) return () => passed
-      const member = Reflect.get(target, property, target)
-      return typeof member === 'function' ? member.bind(target) : member
-    },
-  })
+  return source
+}
+
+class WatchedIterator<C> implements AsyncIterableIterator<C> {
+  readonly #open: () => AsyncIterator<C>
+  readonly #watch: BodyWatch
+  /** Of an SDK's stream: the only way to let it go before anybody has read it. */
+  readonly #abort: AbortController | undefined
+  readonly #waiting = new Set<(error: unknown) => void>()
+  #iterator: AsyncIterator<C> | undefined
+  #over = false
+  /** What the next one to read is told. */
+  #broken: { error: unknown } | undefined
+
+  constructor(open: () => AsyncIterator<C>, watch: BodyWatch, abort: AbortController | undefined) {
+    this.#open = open
+    this.#watch = watch
+    this.#abort = abort
+    watch.begin((error) => this.#breakOff(error))
+  }
+
+  readFrom(iterator: AsyncIterator<C>): void {
+    this.#iterator = iterator
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<IteratorResult<C>> {
+    if (this.#broken !== undefined) {
+      const { error } = this.#broken
+      this.#broken = undefined
+      return Promise.reject(error)
+    }
+    if (this.#over) return Promise.resolve({ done: true, value: undefined })
+    this.#watch.reading()
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject)
+      const failed = (error: unknown) => {
+        if (!this.#waiting.delete(reject)) return
+        this.#over = true
+        this.#watch.truncated(error)
+        reject(error)
+      }
+      try {
+        this.#iterator ??= this.#open()
+        this.#iterator.next().then((result) => {
+          if (!this.#waiting.delete(reject)) return
+          if (result.done === true) this.#ended()
+          else this.#watch.chunk(result.value)
+          resolve(result)
+        }, failed)
+      } catch (error) {
+        failed(error)
+      }
+    })
+  }
+
+  async return(value?: unknown): Promise<IteratorResult<C>> {
+    if (!this.#over) {
+      this.#over = true
+      this.#watch.left()
+      await this.#letGo()
+    }
+    return { done: true, value: value as never }
+  }
+
+  async throw(error?: unknown): Promise<IteratorResult<C>> {
+    await this.return()
+    throw error
+  }
+
+  /** An SDK ends a stream quietly when its reader aborts it. */
+  #ended(): void {
+    this.#over = true
+    if (this.#abort?.signal.aborted === true) this.#watch.left()
+    else this.#watch.complete()
+  }
+
+  #breakOff(error: unknown): void {
+    this.#over = true
+    if (this.#waiting.size === 0) this.#broken = { error }
+    for (const reject of this.#waiting) reject(error)
+    this.#waiting.clear()
+    swallow(this.#letGo())
+  }
+
+  /** A generator that has not begun has nothing to clean up, whatever its stream holds. */
+  async #letGo(): Promise<void> {
+    const left = this.#iterator?.return?.()
+    this.#abort?.abort()
+    await left
+  }
 }
 
 function isWebStream(value: unknown): value is ReadableStream<Uint8Array> {
@@ -138,4 +243,13 @@ function isNodeStream(value: unknown): value is Readable {
 
 function isIterable(value: object): value is AsyncIterable<unknown> {
   return typeof (value as Partial<AsyncIterable<unknown>>)[Symbol.asyncIterator] === 'function'
+}
+
+function isIterator<C>(value: AsyncIterable<C>): value is AsyncIterableIterator<C> {
+  return typeof (value as Partial<AsyncIterableIterator<C>>).next === 'function'
+}
+
+/** A page of a list, as SDKs return it, is a whole answer: iterating it asks for further ones. */
+function isPage(value: object): boolean {
+  return typeof (value as { getNextPage?: unknown }).getNextPage === 'function'
 }

@@ -1,0 +1,119 @@
+/**
+ * What a guard with all its stages on costs an answer that streams: bytes a second, and the time until
+ * the first of them. Both sides are Node's own fetch, from one server on a thread of its own.
+ */
+import type { Guard } from 'spillway'
+import { ALL_STAGES, callOptions, openGuard } from '../all-stages.js'
+import { type BodyServer, startBodyServer } from '../body-server.js'
+import { type Comparison, type Figure, median, type Preparation, type Suite } from '../measure.js'
+
+type Fetch = typeof fetch
+
+const FIRST_BYTE_MS = 10_000
+const IDLE_MS = 5_000
+
+const SIZES = {
+  '100kB': { bytes: 100_000, times: 100 },
+  '10MB': { bytes: 10_000_000, times: 4 },
+} as const
+
+type Size = keyof typeof SIZES
+
+/** All timeouts of a stream are armed, and each request has a user and tokens. */
+function openFetch(preparation: Preparation): Guard['fetch'] {
+  const timeout = { ...ALL_STAGES.timeout, firstByteMs: FIRST_BYTE_MS, idleMs: IDLE_MS }
+  const options = { timeout, fetch: { describe: callOptions } }
+  return openGuard(preparation, { options }).fetch
+}
+
+async function openServer({ atEnd }: Preparation): Promise<BodyServer> {
+  const server = await startBodyServer()
+  atEnd(() => server.stop())
+  return server
+}
+
+/** Reads chunk by chunk, as somebody does who passes it on. */
+async function read(response: Response): Promise<number> {
+  const reader = response.body!.getReader()
+  let bytes = 0
+  while (true) {
+    const { done, value } = await reader.read()
+    if (done) return bytes
+    bytes += value.length
+  }
+}
+
+/** Bodies one after the other, in kilobytes a second. */
+function readEach(send: Fetch, { url }: BodyServer, size: Size) {
+  const { bytes, times } = SIZES[size]
+  return async () => {
+    const startMs = performance.now()
+    let done = 0
+    for (let i = 0; i < times; i++) done += await read(await send(`${url}/${bytes}`))
+    const elapsedMs = performance.now() - startMs
+    if (done !== bytes * times) throw new Error(`${done} of ${bytes * times} bytes came`)
+    return done / elapsedMs
+  }
+}
+
+const THROUGHPUT = 'stream-throughput-vs-bare'
+
+function throughput(name: string, what: string, sizes: readonly Size[]): Comparison {
+  return {
+    name,
+    what,
+    target: 0.9,
+    peerName: `fetch of Node ${process.versions.node}`,
+    unit: 'kB/s',
+    async prepare(preparation) {
+      const server = await openServer(preparation)
+      const guarded = openFetch(preparation)
+      return sizes.map((size) => ({
+        ours: readEach(guarded, server, size),
+        peer: readEach(fetch, server, size),
+      }))
+    },
+  }
+}
+
+const PAIRS = 100
+
+async function firstByteMs(send: Fetch, url: string): Promise<number> {
+  const startMs = performance.now()
+  const { body } = await send(url)
+  const reader = body!.getReader()
+  await reader.read()
+  const tookMs = performance.now() - startMs
+  while (!(await reader.read()).done);
+  return tookMs
+}
+
+const firstByteAdded: Figure = {
+  name: 'first-byte-added-us',
+  what: 'how much later than from fetch alone the first byte of an answer comes',
+  unit: 'µs',
+  async prepare(preparation) {
+    const { url } = await openServer(preparation)
+    const guarded = openFetch(preparation)
+    const answer = `${url}/1000`
+    return async () => {
+      const [ours, bare]: [number[], number[]] = [[], []]
+      for (let i = 0; i < PAIRS; i++) {
+        ours.push(await firstByteMs(guarded, answer))
+        bare.push(await firstByteMs(fetch, answer))
+      }
+      return (median(ours) - median(bare)) * 1_000
+    }
+  },
+}
+
+export const streams: Suite = {
+  name: 'streams',
+  what: 'what all ten stages cost an answer that streams, beside fetch alone',
+  benches: [
+    throughput(THROUGHPUT, 'bytes through guard.fetch, worse of the two sizes', ['100kB', '10MB']),
+    throughput(`${THROUGHPUT}-100kB`, 'bodies of 100 kB, one after the other', ['100kB']),
+    throughput(`${THROUGHPUT}-10MB`, 'bodies of 10 MB, one after the other', ['10MB']),
+    firstByteAdded,
+  ],
+}
