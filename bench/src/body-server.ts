@@ -29,6 +29,7 @@ function serve(): void {
       body = Buffer.alloc(Number(url.slice(1)), 'spillway ')
       bodies.set(url, body)
     }
+    response.setHeader('content-type', 'text/event-stream')
     response.setHeader('content-length', body.length)
     response.end(body)
   })

@@ -13,7 +13,7 @@ const FIRST_BYTE_MS = 10_000
 const IDLE_MS = 5_000
 
 const SIZES = {
-  '100kB': { bytes: 100_000, times: 100 },
+  '100kB': { bytes: 100_000, times: 200 },
   '10MB': { bytes: 10_000_000, times: 4 },
 } as const
 

@@ -27,11 +27,18 @@ const readNames = object({
 export type HopNames = ReturnType<typeof readNames>
 
 export function hopNames(headers: HopHeaders = {}): HopNames {
-  return validate('hops', headers, readNames)
+  const { deadline, attempt, retried } = validate('hops', headers, readNames)
+  return {
+    deadline: deadline.toLowerCase(),
+    attempt: attempt.toLowerCase(),
+    retried: retried.toLowerCase(),
+  }
 }
 
 /** What a request that came in said about itself. */
 export interface Hop {
+  /** Its caller keeps to this protocol: this is not the edge. */
+  readonly inside: boolean
   /** 1: the caller tries for the first time. */
   readonly attempt: number
   /** Somebody in here has tried again, or decided not to. */
@@ -43,7 +50,13 @@ const storage = new AsyncLocalStorage<Hop>()
 
 /** The request this code runs for, if it came with a word about itself. */
 export function currentHop(): Hop | undefined {
-  return storage.getStore()
+  const hop = storage.getStore()
+  return hop?.inside === true ? hop : undefined
+}
+
+/** Whether a retry for the request this code runs for has had its final word. */
+export function hasRetried(): boolean {
+  return storage.getStore()?.retried === true
 }
 
 /** A retry in here has had its final word: whoever called need not try again. */
@@ -62,10 +75,15 @@ export function runHop<T>(
   options: { clock?: Clock; onRetried?: () => void } = {},
 ): T {
   const attempt = wholeNumber(headerOf(headers, names.attempt))
-  const leftMs = Number(headerOf(headers, names.deadline) ?? Number.NaN)
-  const deadline = Number.isFinite(leftMs) ? createDeadline(leftMs, options.clock) : undefined
+  const leftMs = milliseconds(headerOf(headers, names.deadline))
+  const deadline = leftMs === undefined ? undefined : createDeadline(leftMs, options.clock)
   const { onRetried } = options
-  const hop: Hop = { attempt: attempt ?? 1, retried: false, ...(onRetried && { onRetried }) }
+  const hop: Hop = {
+    inside: attempt !== undefined || leftMs !== undefined,
+    attempt: attempt ?? 1,
+    retried: false,
+    ...(onRetried && { onRetried }),
+  }
   const inside = () => runWithDeadline(deadline, fn)
   return storage.run(hop, inside)
 }
@@ -83,7 +101,11 @@ export function hopHeadersFor(
   return headers
 }
 
+/** Anybody may send a header: what is no plain number is no word at all. */
+function milliseconds(value: unknown): number | undefined {
+  return /^-?\d{1,15}(\.\d+)?$/.test(String(value)) ? Number(value) : undefined
+}
+
 function wholeNumber(value: unknown): number | undefined {
-  const number = Number(value ?? Number.NaN)
-  return Number.isInteger(number) && number >= 1 ? number : undefined
+  return /^[1-9]\d{0,8}$/.test(String(value)) ? Number(value) : undefined
 }

@@ -75,6 +75,9 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     const beginning: CallEnd = { value }
     const begun = this.#judge(beginning)
     this.#heed(beginning, begun)
+    // It has failed already, whatever else its body says; a retry must not stand in its own way.
+    const failed = begun.retryable
+    if (failed) this.#leave(begun.outcome, undefined)
     const probe = new StreamedProbe(clock, () => this.#exitBreaker('success'))
     const usage = admission.permit === undefined ? undefined : new UsageReader()
     const watch = new BodyWatch({
@@ -88,11 +91,14 @@ export class GuardAttempt<T> implements CallEndListener<T> {
       onChunk: (chunk) => usage?.push(chunk),
       onEnd: (how, error) => {
         tally.bodies[how]++
-        const outcome = begun.outcome === 'success' ? OUTCOME_OF[how] : begun.outcome
-        const cost = usage?.read()
+        // One that broke off has cost more than it had said by then: what was booked stays.
+        const cost = how === 'complete' ? usage?.read() : undefined
         if (cost !== undefined) admission.permit?.settle(cost)
-        this.#leave(outcome, undefined)
-        if (probe.end() && outcome === 'failure') this.#noteFailure()
+        if (!failed) {
+          const outcome = endOutcome(begun.outcome, how)
+          this.#leave(outcome, undefined)
+          if (probe.end() && outcome === 'failure') this.#noteFailure()
+        }
         if (listening()) emit({ type: 'stream.ended', name, lane: this.#lane, how, error })
       },
     })
@@ -187,6 +193,11 @@ const OUTCOME_OF: Record<BodyEnd, Outcome> = {
   stalled: 'failure',
   abandoned: 'ignored',
   aborted: 'ignored',
+}
+
+function endOutcome(begun: Outcome, how: BodyEnd): Outcome {
+  const ended = OUTCOME_OF[how]
+  return begun === 'success' || ended === 'failure' ? ended : begun
 }
 
 /** What goes on although the call is over: its own work, or what that has left behind in turn. */

@@ -4,54 +4,22 @@
  * them in one trip, and starts those who got theirs. The others go back to where they stood, and the
  * lane sleeps exactly as long as the store said. While a trip is under way the next one gathers.
  */
-import type { Clock, Timer } from '../core/clock.js'
+import type { Timer } from '../core/clock.js'
 import type { SpillwayError } from '../core/errors.js'
 import { gathering } from '../core/gathering.js'
-import type { Outcome } from '../core/outcome.js'
-import { isThenable } from '../core/thenable.js'
-import type { Cost } from '../shared/rate-limiter/permit.js'
-import type { MaybePromise, TakeReply } from '../store/port.js'
+import type { TakeReply } from '../store/port.js'
+import { Admitter, type AdmitterOptions } from './admitter.js'
 import { Gate } from './gate.js'
-import type { Entry, Room } from './room.js'
-import type { Slots } from './slots.js'
+import type { Entry } from './room.js'
 import type { Admission, Price, Wish } from './wish.js'
 
-/** The breaker, as far as a dispatcher needs it. `P` is its permit. */
-export interface BreakerGate<P> {
-  /** Nothing stands in the way, so entering cannot fail and needs no trip. */
-  isClear(lane: string): boolean
-  enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
-  exit(permit: P, outcome: Outcome): void
-  isPermit(entry: P | SpillwayError): entry is P
-}
-
-/** The vendor's limits, as far as a dispatcher needs them. `L` is their permit. */
-export interface LimitGate<L, R extends TakeReply> {
-  /** Answers come later. */
-  readonly remote: boolean
-  /** A permit is worth nothing when its trip took longer than this. */
-  readonly useWithinMs: number
-  /** The limits in force; they may change while somebody waits, and the costs with them. */
-  readonly limits: unknown
-  costsOf(cost: Cost | undefined): readonly number[]
-  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<R>
-  createPermit(lane: string, costs: readonly number[], reply: R): L
-  refund(permit: L): void
-}
-
-export interface DispatcherOptions<P, L, R extends TakeReply> {
-  clock: Clock
-  room: Room
-  slots: Slots
-  breaker: BreakerGate<P> | undefined
-  limits: LimitGate<L, R> | undefined
+export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOptions<P, L, R> {
   /** Whether calls may wait at all, or only for the store's answer. */
   patient: boolean
   /** What to refuse with whom the vendor's limits keep waiting too long. */
   limitedError(lane: string, retryAfterMs: number, paused: boolean): SpillwayError
   /** What to refuse with who may not wait. */
   busyError(stage: 'pace' | 'concurrency'): SpillwayError
-  storeError(cause: unknown): SpillwayError
 }
 
 const NO_COSTS: readonly number[] = []
@@ -59,23 +27,26 @@ const NO_COSTS: readonly number[] = []
 const TRUSTED_MS = 10
 const MOST_IN_A_TRIP = 256
 const MOST_IDLE_GATES = 256
-/** So many trips that failed or came too late, one after the other, are an outage. */
-const MOST_LOST_TRIPS = 3
 
 export class Dispatcher<P, L, R extends TakeReply> {
   readonly #options: DispatcherOptions<P, L, R>
+  readonly #admitter: Admitter<P, L, R>
   readonly #gates = new Map<string, Gate>()
   #sweepAt = MOST_IDLE_GATES
   #dispatching = false
   #again = false
   #paceTimer: Timer | undefined
-  /** Trips under way. */
-  #trips = 0
-  #onIdle: (() => void) | undefined
   readonly #soon = gathering(() => this.dispatch())
 
   constructor(options: DispatcherOptions<P, L, R>) {
     this.#options = options
+    this.#admitter = new Admitter(options, {
+      blocked: (gate, reply, costs, who) => this.#block(gate, reply, costs, who),
+      again: () => {
+        this.#again = true
+      },
+      back: () => this.dispatch(),
+    })
   }
 
   /** Everything at once, if nothing stands in the way; nothing is taken if something does. */
@@ -89,21 +60,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
 
   /** The same where it is known that nothing stands in the way. */
   takeNow(lane: string, price: Price): Admission<P, L> | undefined {
-    const { slots, breaker, limits } = this.#options
-    let permit: L | undefined
-    if (limits !== undefined) {
-      const costs = this.#costs(price)
-      // Not remote: the answer is here.
-      const reply = limits.take(lane, [costs]) as R
-      if (reply.granted === 0) {
-        this.#block(this.#gate(lane), reply, costs, undefined)
-        return undefined
-      }
-      permit = limits.createPermit(lane, costs, reply)
-    }
-    slots.reserve(1)
-    slots.admit()
-    return { breaker: breaker?.enter(lane) as P | undefined, permit }
+    return this.#admitter.takeNow(this.#gate(lane), price)
   }
 
   /** Nobody waits, nothing is known to stand in the way, there is something free, and it is here. */
@@ -163,7 +120,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const gate = this.#gates.get(lane)
     if (gate === undefined || !gate.isBlocked(nowMs)) return 0
     const { room } = this.#options
-    const costs = price === undefined ? NO_COSTS : this.#costs(price)
+    const costs = price === undefined ? NO_COSTS : this.#admitter.costsOf(price)
     const holds =
       gate.paused ||
       room.lengthOf(lane) > 0 ||
@@ -180,7 +137,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     while (this.#again) {
       this.#again = false
       while (this.#serveNext());
-      for (const [gate, entries] of this.#choose()) this.#admit(gate, entries)
+      for (const [gate, entries] of this.#choose()) this.#admitter.admit(gate, entries)
     }
     this.#dispatching = false
     if (!this.#options.patient) this.#refuseWaiting()
@@ -223,10 +180,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   close(): Promise<void> {
     this.#paceTimer?.cancel()
     for (const { timer } of this.#gates.values()) timer?.cancel()
-    return new Promise((resolve) => {
-      if (this.#trips === 0) resolve()
-      else this.#onIdle = resolve
-    })
+    return this.#admitter.idle()
   }
 
   #gate(lane: string): Gate {
@@ -262,23 +216,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     const entry = room.take(lane, nowMs) as Entry<Wish<P, L>> | undefined
     if (entry === undefined) return false
-    const { guest } = entry
-    slots.reserve(1)
-    guest.reserved = true
-    let permit: L | undefined
-    if (limits !== undefined) {
-      const costs = this.#costs(guest)
-      const reply = limits.take(lane, [costs]) as R
-      if (reply.granted === 0) {
-        this.#release(entry, true)
-        this.#block(gate, reply, costs, entry)
-        return false
-      }
-      permit = limits.createPermit(lane, costs, reply)
-    }
-    guest.breaker = breaker?.enter(lane) as P | undefined
-    this.#start(entry, permit)
-    return true
+    return this.#admitter.serve(gate, entry)
   }
 
   /** Takes out of the room as many as there is something free for, the best first. */
@@ -312,175 +250,6 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return chosen
   }
 
-  #admit(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
-    const { slots, breaker } = this.#options
-    slots.reserve(entries.length)
-    for (const { guest } of entries) guest.reserved = true
-    if (breaker === undefined) return this.#askLimits(gate, entries)
-    const waiting: Promise<void>[] = []
-    for (const entry of entries) {
-      const answer = breaker.enter(gate.lane)
-      if (isThenable(answer)) waiting.push(answer.then((each) => this.#afterBreaker(entry, each)))
-      else this.#afterBreaker(entry, answer)
-    }
-    if (waiting.length === 0) return this.#askLimits(gate, entries)
-    this.#leave(gate, entries)
-    void Promise.all(waiting).then(() => {
-      this.#return(gate)
-      this.#askLimits(gate, entries)
-      this.dispatch()
-    })
-  }
-
-  #afterBreaker(entry: Entry<Wish<P, L>>, answer: P | SpillwayError): void {
-    const { breaker, room } = this.#options
-    if (breaker?.isPermit(answer) === true) {
-      entry.guest.breaker = answer
-      // Gone while the breaker was asked.
-      if (entry.state === 'gone') this.#release(entry, false)
-      return
-    }
-    this.#release(entry, false)
-    if (entry.state === 'gone') return
-    room.remove(entry)
-    entry.guest.refuse(answer)
-  }
-
-  #leave(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
-    this.#trips++
-    gate.underWay = true
-    gate.asking = entries as Entry<Wish>[]
-  }
-
-  #return(gate: Gate): void {
-    gate.underWay = false
-    gate.asking = []
-    if (--this.#trips === 0) this.#onIdle?.()
-  }
-
-  #askLimits(gate: Gate, all: readonly Entry<Wish<P, L>>[]): void {
-    const { limits, clock } = this.#options
-    const entries = all.filter(({ state }) => state === 'asking')
-    if (entries.length === 0) return
-    if (limits === undefined) {
-      for (const entry of entries) this.#start(entry, undefined)
-      return
-    }
-    const askedMs = clock.now()
-    let reply: MaybePromise<R>
-    try {
-      reply = limits.take(
-        gate.lane,
-        entries.map(({ guest }) => this.#costs(guest)),
-      )
-    } catch (error) {
-      return this.#lost(gate, entries, error)
-    }
-    if (!isThenable(reply)) return this.#answered(gate, entries, reply)
-    this.#leave(gate, entries)
-    reply.then(
-      (each) => {
-        this.#return(gate)
-        this.#back(gate, entries, each, askedMs)
-        this.dispatch()
-      },
-      (error) => {
-        this.#return(gate)
-        this.#lost(gate, entries, error)
-        this.dispatch()
-      },
-    )
-  }
-
-  #costs(wish: Price): readonly number[] {
-    const { limits } = this.#options
-    if (limits !== undefined && wish.of !== limits.limits) {
-      wish.costs = limits.costsOf(wish.cost)
-      wish.of = limits.limits
-    }
-    return wish.costs
-  }
-
-  #back(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R, askedMs: number): void {
-    const { limits, clock } = this.#options
-    const tookMs = clock.now() - askedMs
-    // A refusal does not go bad.
-    const inTime = reply.granted === 0 || tookMs <= (limits?.useWithinMs ?? 0)
-    if (inTime) return this.#answered(gate, entries, reply)
-    // Granted so long ago that using it now could exceed the vendor's window.
-    for (const { guest } of entries.slice(0, reply.granted)) {
-      limits?.refund(limits.createPermit(gate.lane, guest.costs, reply))
-    }
-    const took = `${Math.round(tookMs)} ms`
-    this.#lost(gate, entries, new Error(`the store took ${took} to answer`))
-  }
-
-  #answered(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R): void {
-    const { limits } = this.#options
-    gate.lostTrips = 0
-    const refused = entries.slice(reply.granted)
-    for (const entry of entries.slice(0, reply.granted)) {
-      const permit = limits?.createPermit(gate.lane, entry.guest.costs, reply)
-      if (entry.state === 'asking') this.#start(entry, permit)
-      else this.#passOn(entry, permit, refused)
-    }
-    for (const entry of refused) this.#release(entry, true)
-    const [blocker] = refused
-    if (blocker !== undefined) this.#block(gate, reply, blocker.guest.costs, blocker)
-  }
-
-  /** Its caller has left: the permit goes to the next who wants the same, else back. */
-  #passOn(
-    left: Entry<Wish<P, L>>,
-    permit: L | undefined,
-    others: readonly Entry<Wish<P, L>>[],
-  ): void {
-    const taker = others.find(
-      ({ state, guest }) =>
-        state === 'asking' && guest.costs.every((cost, index) => cost === left.guest.costs[index]),
-    )
-    this.#release(left, false)
-    if (taker !== undefined) return this.#start(taker, permit)
-    if (permit !== undefined) this.#options.limits?.refund(permit)
-  }
-
-  #start(entry: Entry<Wish<P, L>>, permit: L | undefined): void {
-    const { room, slots } = this.#options
-    room.remove(entry)
-    slots.admit()
-    const wish = entry.guest
-    const { breaker } = wish
-    wish.breaker = undefined
-    wish.reserved = false
-    wish.admit({ breaker, permit })
-  }
-
-  /** Gives back what was reserved for it, and its place in the room if it still wants one. */
-  #release(entry: Entry<Wish<P, L>>, comesBack: boolean): void {
-    const { breaker, slots, room } = this.#options
-    const wish = entry.guest
-    // Somebody else's permit was passed on to it, or it has left and everything is back.
-    if (!wish.reserved) return
-    wish.reserved = false
-    slots.giveUp()
-    if (wish.breaker !== undefined) breaker?.exit(wish.breaker, 'ignored')
-    wish.breaker = undefined
-    if (comesBack) room.putBack(entry)
-  }
-
-  /** Nobody knows whether the store granted anything; if so it is spent. Ask again, a few times. */
-  #lost(gate: Gate, entries: readonly Entry<Wish<P, L>>[], error: unknown): void {
-    const giveUp = ++gate.lostTrips >= MOST_LOST_TRIPS
-    if (giveUp) gate.lostTrips = 0
-    else this.#again = true
-    for (const entry of entries) {
-      this.#release(entry, !giveUp)
-      if (!giveUp || entry.state === 'gone') continue
-      this.#options.room.remove(entry)
-      entry.guest.refuse(this.#options.storeError(error))
-    }
-  }
-
   /** The store says how long the first has to wait that got nothing. */
   #block(
     gate: Gate,
@@ -512,7 +281,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
       !gate.paused && blocker !== undefined && (blocker.state === 'gone' || cannotWait(blocker))
     const retryAfterMs = gate.blockedUntilMs - clock.now()
     for (const entry of [...room.waiting(gate.lane)] as Entry<Wish<P, L>>[]) {
-      const stays = headLeaves && !wantsAsMuch(this.#costs(entry.guest), gate.blockedFor)
+      const stays = headLeaves && !wantsAsMuch(this.#admitter.costsOf(entry.guest), gate.blockedFor)
       if (stays || !cannotWait(entry)) continue
       room.remove(entry)
       entry.guest.refuse(this.#options.limitedError(gate.lane, retryAfterMs, gate.paused))

@@ -48,7 +48,8 @@ export function createFetch(
     const request = input instanceof Request ? input : undefined
     const method = (init.method ?? request?.method ?? 'GET').toUpperCase()
     const headers = new Headers(init.headers ?? request?.headers)
-    if (idempotencyHeader !== undefined && !hasKey(headers) && !IDEMPOTENT.has(method)) {
+    const keyed = hasKey(headers, idempotencyHeader)
+    if (idempotencyHeader !== undefined && !keyed && !IDEMPOTENT.has(method)) {
       headers.set(idempotencyHeader, randomUUID())
     }
     const url = request?.url ?? String(input)

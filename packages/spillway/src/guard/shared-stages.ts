@@ -10,7 +10,7 @@ import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { Subject } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserRequest } from '../shared/user-limits/user-charges.js'
 import type { LevelReply, MaybePromise } from '../store/port.js'
-import type { LimitGate } from './dispatcher.js'
+import type { LimitGate } from './admitter.js'
 import { storeError } from './refusals.js'
 
 /** Stage 5. */

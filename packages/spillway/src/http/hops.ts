@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../core/clock.js'
-import { currentHop, type HopHeaders, hopNames, runHop } from '../core/hops.js'
+import { type HopHeaders, hasRetried, hopNames, runHop } from '../core/hops.js'
 import { clockOption } from '../core/injected.js'
 import { object, validate } from '../core/options.js'
 
@@ -43,6 +43,6 @@ export function createHops({ headers, clock }: HopsOptions = {}): Hops {
           if (!response.headersSent) response.setHeader(names.retried, '1')
         },
       }),
-    answerHeaders: () => (currentHop()?.retried === true ? { [names.retried]: '1' } : {}),
+    answerHeaders: () => (hasRetried() ? { [names.retried]: '1' } : {}),
   }
 }

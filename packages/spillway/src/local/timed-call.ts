@@ -60,6 +60,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #end: CallEndListener<T> | undefined
   #over = false
   #streaming = false
+  /** How long it took until the answer began. */
+  #answerMs = 0
   /** Told when it is given up while its answer is still coming in. */
   onGiveUp: ((error: unknown) => void) | undefined
   #givenUp: { error: unknown } | undefined
@@ -135,12 +137,12 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     end.onValue(result)
   }
 
-  /** From now on silence counts, until something is heard. */
+  /** From now on silence counts, until something is heard; while nobody listened it did not. */
   expect(kind: 'firstByte' | 'idle'): void {
     const { firstByteMs, idleMs } = this.#limits
     this.#silenceTimer?.cancel()
     if (kind === 'idle' || firstByteMs === undefined) this.#expectLife('idle', idleMs)
-    else this.#expectLife('firstByte', firstByteMs - (this.#limits.clock.now() - this.#startMs))
+    else this.#expectLife('firstByte', Math.max(0, firstByteMs - this.#answerMs))
   }
 
   heard(): void {
@@ -173,6 +175,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #answered(goesOn: boolean): void {
     if (!goesOn) return this.end()
     this.#streaming = true
+    if (this.#limits.firstByteMs !== undefined) {
+      this.#answerMs = this.#limits.clock.now() - this.#startMs
+    }
     this.#timer?.cancel()
     this.#silenceTimer?.cancel()
     if (this.#leftMs < Number.POSITIVE_INFINITY) this.#arm('deadline', this.#leftMs)

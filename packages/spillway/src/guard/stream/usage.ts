@@ -17,17 +17,25 @@ const NAMES = {
 export class UsageReader {
   readonly #head: Uint8Array[] = []
   #headBytes = 0
-  #tail: Uint8Array[] = []
+  readonly #tail: Uint8Array[] = []
   #tailBytes = 0
+  /** Of chunks that are objects already, as an SDK's stream yields them. */
+  #told = ''
 
   push(chunk: unknown): void {
-    if (!(chunk instanceof Uint8Array)) return
+    if (chunk instanceof Uint8Array) this.#keep(chunk)
+    else if (typeof chunk === 'string') this.#keep(Buffer.from(chunk))
+    else if (typeof chunk === 'object' && chunk !== null) this.#told += usageIn(chunk)
+  }
+
+  #keep(chunk: Uint8Array): void {
     if (this.#headBytes < HEAD_BYTES) {
       this.#head.push(chunk.subarray(0, HEAD_BYTES - this.#headBytes))
       this.#headBytes += chunk.length
     }
-    this.#tail.push(chunk.length > TAIL_BYTES ? chunk.subarray(-TAIL_BYTES) : chunk)
-    this.#tailBytes += chunk.length
+    const end = chunk.length > TAIL_BYTES ? chunk.subarray(-TAIL_BYTES) : chunk
+    this.#tail.push(end)
+    this.#tailBytes += end.length
     while (this.#tailBytes - (this.#tail[0]?.length ?? 0) >= TAIL_BYTES && this.#tail.length > 1) {
       this.#tailBytes -= this.#tail.shift()?.length ?? 0
     }
@@ -35,7 +43,8 @@ export class UsageReader {
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
-    const [head, tail] = [textOf(this.#head), textOf(this.#tail)]
+    const head = textOf(this.#head)
+    const tail = textOf(this.#tail) + this.#told
     const input = lastOf(NAMES.inputTokens, tail) ?? lastOf(NAMES.inputTokens, head)
     const output = lastOf(NAMES.outputTokens, tail)
     if (input === undefined && output === undefined) return undefined
@@ -46,6 +55,12 @@ export class UsageReader {
       ...(output !== undefined && { outputTokens: output }),
     }
   }
+}
+
+function usageIn(chunk: object): string {
+  const { usage, message } = chunk as { usage?: unknown; message?: { usage?: unknown } }
+  const said = usage ?? message?.usage
+  return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
 }
 
 function textOf(chunks: readonly Uint8Array[]): string {

@@ -1,0 +1,298 @@
+/**
+ * Gets calls what they need: the breaker's word and the permits of the vendor's limits, for all of
+ * them in one trip. What this pod has to give is reserved meanwhile; who does not get everything
+ * gives everything back, and goes back to the room.
+ */
+import type { Clock } from '../core/clock.js'
+import type { SpillwayError } from '../core/errors.js'
+import type { Outcome } from '../core/outcome.js'
+import { isThenable } from '../core/thenable.js'
+import type { Cost } from '../shared/rate-limiter/permit.js'
+import type { MaybePromise, TakeReply } from '../store/port.js'
+import type { Gate } from './gate.js'
+import type { Entry, Room } from './room.js'
+import type { Slots } from './slots.js'
+import type { Admission, Price, Wish } from './wish.js'
+
+/** The breaker, as far as an admission needs it. `P` is its permit. */
+export interface BreakerGate<P> {
+  /** Nothing stands in the way, so entering cannot fail and needs no trip. */
+  isClear(lane: string): boolean
+  enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
+  exit(permit: P, outcome: Outcome): void
+  isPermit(entry: P | SpillwayError): entry is P
+}
+
+/** The vendor's limits, as far as an admission needs them. `L` is their permit. */
+export interface LimitGate<L, R extends TakeReply> {
+  /** Answers come later. */
+  readonly remote: boolean
+  /** A permit is worth nothing when its trip took longer than this. */
+  readonly useWithinMs: number
+  /** The limits in force; they may change while somebody waits, and the costs with them. */
+  readonly limits: unknown
+  costsOf(cost: Cost | undefined): readonly number[]
+  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<R>
+  createPermit(lane: string, costs: readonly number[], reply: R): L
+  refund(permit: L): void
+}
+
+export interface AdmitterOptions<P, L, R extends TakeReply> {
+  clock: Clock
+  room: Room
+  slots: Slots
+  breaker: BreakerGate<P> | undefined
+  limits: LimitGate<L, R> | undefined
+  storeError(cause: unknown): SpillwayError
+}
+
+export interface AdmitterHooks<P, L> {
+  /** The store says how long one who wants so much has to wait. */
+  blocked(
+    gate: Gate,
+    reply: TakeReply,
+    costs: readonly number[],
+    who: Entry<Wish<P, L>> | undefined,
+  ): void
+  /** It is worth asking again at once. */
+  again(): void
+  /** A trip has come back. */
+  back(): void
+}
+
+/** So many trips that failed or came too late, one after the other, are an outage. */
+const MOST_LOST_TRIPS = 3
+
+export class Admitter<P, L, R extends TakeReply> {
+  readonly #options: AdmitterOptions<P, L, R>
+  readonly #hooks: AdmitterHooks<P, L>
+  /** Trips under way. */
+  #trips = 0
+  #onIdle: (() => void) | undefined
+
+  constructor(options: AdmitterOptions<P, L, R>, hooks: AdmitterHooks<P, L>) {
+    this.#options = options
+    this.#hooks = hooks
+  }
+
+  /** Per limit; worked out anew when the limits have changed. */
+  costsOf(price: Price): readonly number[] {
+    const { limits } = this.#options
+    if (limits !== undefined && price.of !== limits.limits) {
+      price.costs = limits.costsOf(price.cost)
+      price.of = limits.limits
+    }
+    return price.costs
+  }
+
+  /** Everything at once, where nothing stands in the way and the store answers at once. */
+  takeNow(gate: Gate, price: Price): Admission<P, L> | undefined {
+    const { lane } = gate
+    const { slots, breaker, limits } = this.#options
+    let permit: L | undefined
+    if (limits !== undefined) {
+      const costs = this.costsOf(price)
+      // Not remote: the answer is here.
+      const reply = limits.take(lane, [costs]) as R
+      if (reply.granted === 0) {
+        this.#hooks.blocked(gate, reply, costs, undefined)
+        return undefined
+      }
+      permit = limits.createPermit(lane, costs, reply)
+    }
+    slots.reserve(1)
+    slots.admit()
+    return { breaker: breaker?.enter(lane) as P | undefined, permit }
+  }
+
+  /** The same for one who waits. Answers whether it went. */
+  serve(gate: Gate, entry: Entry<Wish<P, L>>): boolean {
+    const { slots, breaker, limits } = this.#options
+    const { lane } = gate
+    const { guest } = entry
+    slots.reserve(1)
+    guest.reserved = true
+    let permit: L | undefined
+    if (limits !== undefined) {
+      const costs = this.costsOf(guest)
+      const reply = limits.take(lane, [costs]) as R
+      if (reply.granted === 0) {
+        this.#release(entry, true)
+        this.#hooks.blocked(gate, reply, costs, entry)
+        return false
+      }
+      permit = limits.createPermit(lane, costs, reply)
+    }
+    guest.breaker = breaker?.enter(lane) as P | undefined
+    this.#start(entry, permit)
+    return true
+  }
+
+  /** Resolves when nobody is on a trip any more, and what it brought has been given back. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#trips === 0) resolve()
+      else this.#onIdle = resolve
+    })
+  }
+
+  admit(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
+    const { slots, breaker } = this.#options
+    slots.reserve(entries.length)
+    for (const { guest } of entries) guest.reserved = true
+    if (breaker === undefined) return this.#askLimits(gate, entries)
+    const waiting: Promise<void>[] = []
+    for (const entry of entries) {
+      const answer = breaker.enter(gate.lane)
+      if (isThenable(answer)) waiting.push(answer.then((each) => this.#afterBreaker(entry, each)))
+      else this.#afterBreaker(entry, answer)
+    }
+    if (waiting.length === 0) return this.#askLimits(gate, entries)
+    this.#leave(gate, entries)
+    void Promise.all(waiting).then(() => {
+      this.#return(gate)
+      this.#askLimits(gate, entries)
+      this.#hooks.back()
+    })
+  }
+
+  #afterBreaker(entry: Entry<Wish<P, L>>, answer: P | SpillwayError): void {
+    const { breaker, room } = this.#options
+    if (breaker?.isPermit(answer) === true) {
+      entry.guest.breaker = answer
+      // Gone while the breaker was asked.
+      if (entry.state === 'gone') this.#release(entry, false)
+      return
+    }
+    this.#release(entry, false)
+    if (entry.state === 'gone') return
+    room.remove(entry)
+    entry.guest.refuse(answer)
+  }
+
+  #leave(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
+    this.#trips++
+    gate.underWay = true
+    gate.asking = entries as Entry<Wish>[]
+  }
+
+  #return(gate: Gate): void {
+    gate.underWay = false
+    gate.asking = []
+    if (--this.#trips === 0) this.#onIdle?.()
+  }
+
+  #askLimits(gate: Gate, all: readonly Entry<Wish<P, L>>[]): void {
+    const { limits, clock } = this.#options
+    const entries = all.filter(({ state }) => state === 'asking')
+    if (entries.length === 0) return
+    if (limits === undefined) {
+      for (const entry of entries) this.#start(entry, undefined)
+      return
+    }
+    const askedMs = clock.now()
+    let reply: MaybePromise<R>
+    try {
+      reply = limits.take(
+        gate.lane,
+        entries.map(({ guest }) => this.costsOf(guest)),
+      )
+    } catch (error) {
+      return this.#lost(gate, entries, error)
+    }
+    if (!isThenable(reply)) return this.#answered(gate, entries, reply)
+    this.#leave(gate, entries)
+    reply.then(
+      (each) => {
+        this.#return(gate)
+        this.#back(gate, entries, each, askedMs)
+        this.#hooks.back()
+      },
+      (error) => {
+        this.#return(gate)
+        this.#lost(gate, entries, error)
+        this.#hooks.back()
+      },
+    )
+  }
+
+  #back(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R, askedMs: number): void {
+    const { limits, clock } = this.#options
+    const tookMs = clock.now() - askedMs
+    // A refusal does not go bad.
+    const inTime = reply.granted === 0 || tookMs <= (limits?.useWithinMs ?? 0)
+    if (inTime) return this.#answered(gate, entries, reply)
+    // Granted so long ago that using it now could exceed the vendor's window.
+    for (const { guest } of entries.slice(0, reply.granted)) {
+      limits?.refund(limits.createPermit(gate.lane, guest.costs, reply))
+    }
+    const took = `${Math.round(tookMs)} ms`
+    this.#lost(gate, entries, new Error(`the store took ${took} to answer`))
+  }
+
+  #answered(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R): void {
+    const { limits } = this.#options
+    gate.lostTrips = 0
+    const refused = entries.slice(reply.granted)
+    for (const entry of entries.slice(0, reply.granted)) {
+      const permit = limits?.createPermit(gate.lane, entry.guest.costs, reply)
+      if (entry.state === 'asking') this.#start(entry, permit)
+      else this.#passOn(entry, permit, refused)
+    }
+    for (const entry of refused) this.#release(entry, true)
+    const [blocker] = refused
+    if (blocker !== undefined) this.#hooks.blocked(gate, reply, blocker.guest.costs, blocker)
+  }
+
+  /** Its caller has left: the permit goes to the next who wants the same, else back. */
+  #passOn(
+    left: Entry<Wish<P, L>>,
+    permit: L | undefined,
+    others: readonly Entry<Wish<P, L>>[],
+  ): void {
+    const taker = others.find(
+      ({ state, guest }) =>
+        state === 'asking' && guest.costs.every((cost, index) => cost === left.guest.costs[index]),
+    )
+    this.#release(left, false)
+    if (taker !== undefined) return this.#start(taker, permit)
+    if (permit !== undefined) this.#options.limits?.refund(permit)
+  }
+
+  #start(entry: Entry<Wish<P, L>>, permit: L | undefined): void {
+    const { room, slots } = this.#options
+    room.remove(entry)
+    slots.admit()
+    const wish = entry.guest
+    const { breaker } = wish
+    wish.breaker = undefined
+    wish.reserved = false
+    wish.admit({ breaker, permit })
+  }
+
+  /** Gives back what was reserved for it, and its place in the room if it still wants one. */
+  #release(entry: Entry<Wish<P, L>>, comesBack: boolean): void {
+    const { breaker, slots, room } = this.#options
+    const wish = entry.guest
+    // Somebody else's permit was passed on to it, or it has left and everything is back.
+    if (!wish.reserved) return
+    wish.reserved = false
+    slots.giveUp()
+    if (wish.breaker !== undefined) breaker?.exit(wish.breaker, 'ignored')
+    wish.breaker = undefined
+    if (comesBack) room.putBack(entry)
+  }
+
+  /** Nobody knows whether the store granted anything; if so it is spent. Ask again, a few times. */
+  #lost(gate: Gate, entries: readonly Entry<Wish<P, L>>[], error: unknown): void {
+    const giveUp = ++gate.lostTrips >= MOST_LOST_TRIPS
+    if (giveUp) gate.lostTrips = 0
+    else this.#hooks.again()
+    for (const entry of entries) {
+      this.#release(entry, !giveUp)
+      if (!giveUp || entry.state === 'gone') continue
+      this.#options.room.remove(entry)
+      entry.guest.refuse(this.#options.storeError(error))
+    }
+  }
+}

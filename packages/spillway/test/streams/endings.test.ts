@@ -1,0 +1,436 @@
+/** How a streamed answer can end, judged from both sides: the reader's, and the vendor's. */
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { GuardOptions } from 'spillway'
+import type { MockKnobs, MockVendor } from 'spillway/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startVendor } from '../mock-vendor/mock-client.js'
+import {
+  codeOf,
+  endsOf,
+  errorOf,
+  outcomesOf,
+  pauseMs,
+  question,
+  readAll,
+  startGuard,
+  tokensOf,
+  until,
+} from './stream-kit.js'
+
+const BREAKER = { consecutiveFailures: 1, openMs: 60_000 }
+
+async function start(knobs: MockKnobs, options: GuardOptions = {}) {
+  const { vendor, url } = await startVendor({ knobs })
+  const guard = startGuard({ concurrency: { limit: 10 }, ...options })
+  const path = `${url}/v1/chat/completions`
+  const ask = (signal?: AbortSignal) => guard.fetch(path, question({}, signal))
+  return { vendor, guard, path, ask }
+}
+
+function bodyOf(response: Response): ReadableStream<Uint8Array> {
+  if (response.body === null) throw new Error('it has no body')
+  return response.body
+}
+
+/** Time from now until the vendor sees its first call cancelled. */
+async function cancelledWithin(vendor: MockVendor): Promise<number> {
+  const fromMs = performance.now()
+  await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
+  return (vendor.calls[0]?.endedAtMs ?? 0) - fromMs
+}
+
+describe('a stream that is cut', () => {
+  it('at 40 of 60 chunks ends with an error, never cleanly, and the breaker counts it', async () => {
+    const { vendor, guard, ask } = await start(
+      { tokens: 60, cutAfter: 40, tokenMs: 1 },
+      { breaker: BREAKER },
+    )
+    const { chunks, error } = await readAll(bodyOf(await ask()))
+    expect(error).toBeInstanceOf(Error)
+    const tokens = tokensOf(chunks).trim().split(' ')
+    expect(tokens.length).toBeGreaterThan(20)
+    expect(tokens.length).toBeLessThan(60)
+    expect(tokens).toEqual(tokens.map((_, at) => String(at)))
+    expect(vendor.calls[0]?.end).toBe('cut')
+    expect(endsOf(guard)).toEqual({ truncated: 1 })
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+    expect(codeOf(await errorOf(ask()))).toBe('CIRCUIT_OPEN')
+    expect(guard.snapshot().active).toBe(0)
+  })
+
+  it('breaks every way there is to read a response', async () => {
+    const { guard, ask } = await start({ tokens: 60, cutAfter: 40, tokenMs: 1 })
+    const readers = [
+      (response: Response) => response.text(),
+      (response: Response) => response.arrayBuffer(),
+      (response: Response) => response.blob(),
+      (response: Response) => response.clone().text(),
+      (response: Response) => bodyOf(response).pipeTo(new WritableStream()),
+      (response: Response) =>
+        readAll(bodyOf(response).pipeThrough(new TextDecoderStream())).then(({ error }) => {
+          if (error !== undefined) throw error
+        }),
+    ]
+    for (const read of readers) expect(await errorOf(read(await ask()))).toBeInstanceOf(Error)
+    await until('all have ended', () => guard.snapshot().active === 0)
+    expect(endsOf(guard)).toEqual({ truncated: readers.length })
+  })
+
+  it('is a failure when it breaks, not when its headers come', async () => {
+    const { vendor, guard, ask } = await start(
+      { tokens: 60, tokenMs: 1, stallAfter: 10 },
+      { breaker: BREAKER },
+    )
+    const reader = bodyOf(await ask()).getReader()
+    await reader.read()
+    expect(outcomesOf(guard)).toEqual({})
+    await vendor.close()
+    await errorOf((async () => {
+      while (!(await reader.read()).done);
+    })())
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+    expect(guard.snapshot().breakers[0]?.state).toBe('open')
+  })
+})
+
+describe('a stream that is complete', () => {
+  it('is a success when it ends, and holds its slot until then', async () => {
+    const { guard, ask } = await start({ tokens: 20, tokenMs: 2 }, { breaker: BREAKER })
+    const response = await ask()
+    expect(guard.snapshot().active).toBe(1)
+    const reader = bodyOf(response).getReader()
+    await reader.read()
+    expect(outcomesOf(guard)).toEqual({})
+    expect(guard.snapshot().active).toBe(1)
+    while (!(await reader.read()).done);
+    expect(guard.snapshot().active).toBe(0)
+    expect(outcomesOf(guard)).toEqual({ success: 1 })
+    expect(endsOf(guard)).toEqual({ complete: 1 })
+  })
+
+  it('lets the next one begin', async () => {
+    const { vendor, ask } = await start(
+      { tokens: 10, tokenMs: 2 },
+      { concurrency: { limit: 1 }, queue: { size: 10, timeoutMs: 15_000 } },
+    )
+    const answers = Array.from({ length: 5 }, async () => tokensOf((await readAll(bodyOf(await ask()))).chunks))
+    expect(new Set(await Promise.all(answers))).toEqual(new Set(['0 1 2 3 4 5 6 7 8 9']))
+    expect(vendor.mostAtOnce).toBe(1)
+  })
+
+  it('comes with everything a response has', async () => {
+    const { path, ask } = await start({ tokens: 3 })
+    const response = await ask()
+    const bare = await fetch(path, question())
+    for (const field of ['status', 'statusText', 'ok', 'url', 'redirected', 'type'] as const) {
+      expect([field, response[field]]).toEqual([field, bare[field]])
+    }
+    expect(response.headers.get('content-type')).toBe(bare.headers.get('content-type'))
+    expect(response).toBeInstanceOf(Response)
+    await Promise.all([response.text(), bare.text()])
+  })
+})
+
+describe('silence', () => {
+  it('before the first token: firstByteMs ends it, the vendor is told', async () => {
+    const { vendor, guard, ask } = await start(
+      { stallBefore: true },
+      { timeout: { firstByteMs: 100, idleMs: 10_000 }, breaker: BREAKER },
+    )
+    const { error } = await readAll(bodyOf(await ask()))
+    expect(error).toMatchObject({ code: 'CALL_TIMEOUT', details: { kind: 'firstByte' } })
+    await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
+    expect(endsOf(guard)).toEqual({ stalled: 1 })
+    expect(guard.snapshot().breakers[0]?.state).toBe('open')
+    expect(guard.snapshot().active).toBe(0)
+  })
+
+  it('after some tokens: idleMs ends it, what came before was read', async () => {
+    const { vendor, guard, ask } = await start(
+      { tokens: 60, stallAfter: 10, tokenMs: 1 },
+      { timeout: { firstByteMs: 10_000, idleMs: 100 }, breaker: BREAKER },
+    )
+    const { chunks, error } = await readAll(bodyOf(await ask()))
+    expect(tokensOf(chunks)).toBe('0 1 2 3 4 5 6 7 8 9')
+    expect(error).toMatchObject({ code: 'CALL_TIMEOUT', details: { kind: 'idle' } })
+    await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
+    expect(endsOf(guard)).toEqual({ stalled: 1 })
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+    expect(guard.snapshot().breakers[0]?.state).toBe('open')
+  })
+
+  it('does not count while nobody reads: a slow reader gets it all', async () => {
+    const { guard, ask } = await start(
+      { tokens: 8, tokenMs: 1 },
+      { timeout: { firstByteMs: 60, idleMs: 60 } },
+    )
+    const response = await ask()
+    // Longer than either before the first read, and between any two.
+    await pauseMs(120)
+    const reader = bodyOf(response).getReader()
+    const chunks: Uint8Array[] = []
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      chunks.push(next.value)
+      await pauseMs(90)
+    }
+    expect(tokensOf(chunks)).toBe('0 1 2 3 4 5 6 7')
+    expect(endsOf(guard)).toEqual({ complete: 1 })
+  })
+
+  it('callMs is over with the headers: a long stream is not cut', async () => {
+    const { guard, ask } = await start({ tokens: 30, tokenMs: 10 }, { timeout: { callMs: 150 } })
+    const { chunks, error } = await readAll(bodyOf(await ask()))
+    expect(error).toBeUndefined()
+    expect(tokensOf(chunks)).toMatch(/ 29$/)
+    expect(endsOf(guard)).toEqual({ complete: 1 })
+  })
+})
+
+describe('an answer nobody reads', () => {
+  it('is let go after unreadMs', async () => {
+    const { vendor, guard, ask } = await start(
+      { tokens: 10, stallAfter: 3 },
+      { timeout: { unreadMs: 80 }, breaker: BREAKER },
+    )
+    const response = await ask()
+    await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
+    expect(endsOf(guard)).toEqual({ abandoned: 1 })
+    expect(outcomesOf(guard)).toEqual({ ignored: 1 })
+    expect(guard.snapshot().active).toBe(0)
+    // Who comes too late is told why.
+    expect(await errorOf(response.text())).toMatchObject({
+      code: 'CALL_TIMEOUT',
+      details: { kind: 'unread' },
+    })
+  })
+
+  it('nor is one that was read a little and then left lying', async () => {
+    const { vendor, guard, ask } = await start(
+      { tokens: 10, stallAfter: 3 },
+      { timeout: { unreadMs: 80 } },
+    )
+    const reader = bodyOf(await ask()).getReader()
+    await reader.read()
+    await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
+    expect(endsOf(guard)).toEqual({ abandoned: 1 })
+  })
+})
+
+describe('a reader that has had enough', () => {
+  it.each([
+    ['cancels the body', async (body: ReadableStream) => body.cancel('enough')],
+    [
+      'cancels its reader after a chunk',
+      async (body: ReadableStream) => {
+        const reader = body.getReader()
+        await reader.read()
+        await reader.cancel()
+      },
+    ],
+    [
+      'breaks out of for await',
+      async (body: ReadableStream) => {
+        for await (const _ of body) break
+      },
+    ],
+    [
+      'throws out of for await',
+      async (body: ReadableStream) => {
+        try {
+          for await (const _ of body) throw new Error('no')
+        } catch {}
+      },
+    ],
+  ])('%s: the vendor sees it at once, and it counts for nothing', async (_, leave) => {
+    const { vendor, guard, ask } = await start(
+      { tokens: 1_000, tokenMs: 5 },
+      { breaker: BREAKER },
+    )
+    await leave(bodyOf(await ask()))
+    expect(guard.snapshot().active).toBe(0)
+    expect(await cancelledWithin(vendor)).toBeLessThan(500)
+    expect(endsOf(guard)).toEqual({ abandoned: 1 })
+    expect(outcomesOf(guard)).toEqual({ ignored: 1 })
+    expect(guard.snapshot().breakers[0]?.state).toBe('closed')
+  })
+})
+
+describe("the caller's abort", () => {
+  it.each(['reads', 'does not read'])('reaches the vendor at once while it %s', async (how) => {
+    const { vendor, guard, ask } = await start({ tokens: 10, stallAfter: 3 }, { breaker: BREAKER })
+    const leave = new AbortController()
+    const body = bodyOf(await ask(leave.signal))
+    const reading = how === 'reads' ? readAll(body) : undefined
+    await until('three tokens were sent', () => vendor.calls[0]?.tokensSent === 3)
+    await pauseMs(10)
+    const reason = new Error('enough')
+    leave.abort(reason)
+    expect(guard.snapshot().active).toBe(0)
+    expect(await cancelledWithin(vendor)).toBeLessThan(500)
+    const { error } = await (reading ?? readAll(body))
+    expect(error).toBe(reason)
+    expect(endsOf(guard)).toEqual({ aborted: 1 })
+    expect(outcomesOf(guard)).toEqual({ ignored: 1 })
+  })
+
+  it('reaches it after garbage collections, with connectMs too', async () => {
+    const { vendor, ask } = await start(
+      { tokens: 10, stallAfter: 3 },
+      { fetch: { connectMs: 5_000 } },
+    )
+    const leave = new AbortController()
+    const reading = readAll(bodyOf(await ask(leave.signal)))
+    await until('three tokens were sent', () => vendor.calls[0]?.tokensSent === 3)
+    const junk: unknown[] = []
+    for (let i = 0; i < 40; i++) {
+      junk.length = 0
+      for (let j = 0; j < 20_000; j++) junk.push({ j })
+      await pauseMs(1)
+    }
+    leave.abort()
+    await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
+    expect((await reading).error).toMatchObject({ name: 'AbortError' })
+  })
+})
+
+describe('a deadline', () => {
+  it('ends a stream with DEADLINE_EXCEEDED', async () => {
+    const { vendor, guard, path } = await start({ tokens: 1_000, tokenMs: 5 })
+    const fetchIn = guard.fetchFor({ timeoutMs: 200 })
+    const { chunks, error } = await readAll(bodyOf(await fetchIn(path, question())))
+    expect(codeOf(error)).toBe('DEADLINE_EXCEEDED')
+    expect(chunks.length).toBeGreaterThan(0)
+    await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
+    expect(endsOf(guard)).toEqual({ aborted: 1 })
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('closing', () => {
+  it('lets streams finish within the grace', async () => {
+    const { guard, ask } = await start({ tokens: 20, tokenMs: 5 })
+    const reading = readAll(bodyOf(await ask()))
+    const fromMs = performance.now()
+    await guard.close({ graceMs: 15_000 })
+    expect(performance.now() - fromMs).toBeLessThan(10_000)
+    expect((await reading).error).toBeUndefined()
+    expect(endsOf(guard)).toEqual({ complete: 1 })
+  })
+
+  it('then cuts them', async () => {
+    const { vendor, guard, ask } = await start({ tokens: 1_000, tokenMs: 5 })
+    const reading = readAll(bodyOf(await ask()))
+    const unread = await ask()
+    await guard.close({ graceMs: 80 })
+    expect(codeOf((await reading).error)).toBe('CLOSED')
+    expect(codeOf(await errorOf(unread.text()))).toBe('CLOSED')
+    await until('the vendor is idle', () => vendor.atOnce === 0)
+    expect(vendor.counts.cancelled).toBe(2)
+    expect(endsOf(guard)).toEqual({ aborted: 2 })
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('retrying', () => {
+  const RETRY: GuardOptions = {
+    retry: { attempts: 3, budget: 1, baseMs: 1 },
+    fetch: { idempotencyHeader: 'idempotency-key' },
+  }
+
+  it('is done before the first byte, and lets go of the answer it throws away', async () => {
+    const open = new Set<ServerResponse>()
+    let asked = 0
+    const server = createServer((_, response) => {
+      asked++
+      open.add(response)
+      response.on('close', () => open.delete(response))
+      if (asked === 3) return response.end('good')
+      // An error with a body that never ends.
+      response.writeHead(503).write('sorry')
+      return undefined
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const guard = startGuard({ ...RETRY, concurrency: { limit: 1 } })
+    const { port } = server.address() as AddressInfo
+    const answer = await guard.fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'x' })
+    expect(await answer.text()).toBe('good')
+    expect(asked).toBe(3)
+    await until('the bad ones are closed', () => open.size === 0)
+    expect(endsOf(guard)).toEqual({ abandoned: 2, complete: 1 })
+    expect(outcomesOf(guard)).toEqual({ failure: 2, success: 1 })
+    expect(guard.snapshot().active).toBe(0)
+  })
+
+  it('is not done after it', async () => {
+    const { vendor, ask } = await start({ tokens: 10, cutAfter: 4, tokenMs: 1 }, RETRY)
+    expect((await readAll(bodyOf(await ask()))).error).toBeInstanceOf(Error)
+    await pauseMs(50)
+    expect(vendor.counts.arrived).toBe(1)
+  })
+
+  it('a request whose body is a stream is sent once', async () => {
+    const { vendor, guard, path } = await start({ status: 503 }, RETRY)
+    const { body, headers } = question()
+    const init = { method: 'POST', headers: headers as HeadersInit, duplex: 'half' as const }
+    const stream = new Blob([body as string]).stream()
+    expect((await guard.fetch(path, { ...init, body: stream } as RequestInit)).status).toBe(503)
+    const request = new Request(path, { ...init, body: body as string } as RequestInit)
+    expect((await guard.fetch(request)).status).toBe(503)
+    expect(vendor.counts.arrived).toBe(2)
+  })
+})
+
+describe('backpressure', () => {
+  it('a reader that stops stops the vendor: nothing is buffered in between', async () => {
+    const chunk = Buffer.alloc(64 * 1_024)
+    const total = 200 * 1_024 * 1_024
+    let written = 0
+    const server = createServer((_, response) => {
+      const write = () => {
+        while (written < total && !response.destroyed) {
+          written += chunk.length
+          if (!response.write(chunk)) return response.once('drain', write)
+        }
+        return response.end()
+      }
+      write()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    const guard = startGuard()
+    const { port } = server.address() as AddressInfo
+    const body = bodyOf(await guard.fetch(`http://127.0.0.1:${port}/`))
+    await until('it stands still', standsStill(() => written))
+    const ahead = written
+    // Sockets and the parser have buffers of their own.
+    expect(ahead).toBeLessThan(20 * 1_024 * 1_024)
+    const reader = body.getReader()
+    let read = 0
+    while (read < 5 * 1_024 * 1_024) read += (await reader.read()).value?.length ?? 0
+    await until('it stands still', standsStill(() => written))
+    expect(written - read).toBeLessThan(ahead + 8 * 1_024 * 1_024)
+    await reader.cancel()
+    expect(endsOf(guard)).toEqual({ abandoned: 1 })
+  })
+})
+
+/** Whether a number has not changed for a while. */
+function standsStill(number: () => number): () => boolean {
+  let last = -1
+  let sinceMs = 0
+  return () => {
+    if (number() !== last) {
+      last = number()
+      sinceMs = performance.now()
+    }
+    return last > 0 && performance.now() - sinceMs > 150
+  }
+}

@@ -1,0 +1,352 @@
+/** Real SDKs through `guard.fetch` against the mock vendor, knob by knob, streamed and not. */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import type { Fetch } from '../../src/guard/fetch.js'
+import type { GuardOptions } from 'spillway'
+import type { MockKnobs, MockVendor } from 'spillway/testing'
+import { describe, expect, it } from 'vitest'
+import { startVendor } from '../mock-vendor/mock-client.js'
+import { codeOf, endsOf, errorOf, outcomesOf, QUESTION, startGuard, until } from './stream-kit.js'
+
+const TOKENS = 6
+const TEXT = '0 1 2 3 4 5'
+
+type ErrorName =
+  | 'APIConnectionError'
+  | 'APIConnectionTimeoutError'
+  | 'APIError'
+  | 'APIUserAbortError'
+  | 'AuthenticationError'
+  | 'BadRequestError'
+  | 'InternalServerError'
+  | 'RateLimitError'
+
+interface Client {
+  ask(options?: { signal?: AbortSignal }): Promise<string>
+  /** Told of each token as it comes. */
+  stream(options?: { signal?: AbortSignal; onToken?: (text: string) => void }): Promise<string>
+  errors: Record<ErrorName, new (...args: never[]) => Error>
+}
+
+interface Sdk {
+  name: string
+  create(url: string, fetch: Fetch): Client
+}
+
+const SDKS: Sdk[] = [
+  {
+    name: 'openai',
+    create(url, fetch) {
+      const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', maxRetries: 0, fetch })
+      const body = { model: 'gpt', messages: QUESTION }
+      return {
+        errors: OpenAI as never,
+        async ask(options) {
+          const answer = await client.chat.completions.create(body, options)
+          return answer.choices[0]?.message.content ?? ''
+        },
+        async stream({ onToken, ...options } = {}) {
+          const chunks = await client.chat.completions.create({ ...body, stream: true }, options)
+          let text = ''
+          for await (const chunk of chunks) {
+            const token = chunk.choices[0]?.delta.content ?? ''
+            text += token
+            if (token !== '') onToken?.(text)
+          }
+          return text
+        },
+      }
+    },
+  },
+  {
+    name: 'anthropic',
+    create(url, fetch) {
+      const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, fetch })
+      const body = { model: 'claude', max_tokens: 100, messages: QUESTION }
+      return {
+        errors: Anthropic as never,
+        async ask(options) {
+          const { content } = await client.messages.create(body, options)
+          return content[0]?.type === 'text' ? content[0].text : ''
+        },
+        async stream({ onToken, ...options } = {}) {
+          const events = await client.messages.create({ ...body, stream: true }, options)
+          let text = ''
+          for await (const event of events) {
+            if (event.type !== 'content_block_delta' || event.delta.type !== 'text_delta') continue
+            text += event.delta.text
+            onToken?.(text)
+          }
+          return text
+        },
+      }
+    },
+  },
+]
+
+/** What a knob comes to, streamed or not. */
+interface Case {
+  knob: string
+  knobs: MockKnobs
+  guard?: GuardOptions
+  result: Result
+}
+
+/** `code`: the body broke off; the SDKs pass on what it broke with. */
+type Result = { error: ErrorName; status?: number } | { code: string } | { text: string }
+
+const SHORT = { timeout: { callMs: 150 } }
+
+const CASES: Case[] = [
+  { knob: 'none', knobs: {}, result: { text: TEXT } },
+  { knob: 'latency', knobs: { latencyMs: 20, tokenMs: 2 }, result: { text: TEXT } },
+  { knob: 'latency beyond callMs', knobs: { latencyMs: 5_000 }, guard: SHORT, result: timedOut() },
+  {
+    knob: 'a slow start',
+    knobs: { slowStart: { extraMs: 5_000, overMs: 60_000 } },
+    guard: SHORT,
+    result: timedOut(),
+  },
+  { knob: 'no answer', knobs: { neverAnswer: true }, guard: SHORT, result: timedOut() },
+  { knob: '400', knobs: { status: 400 }, result: { error: 'BadRequestError', status: 400 } },
+  { knob: '401', knobs: { status: 401 }, result: { error: 'AuthenticationError', status: 401 } },
+  { knob: '429', knobs: { status: 429 }, result: { error: 'RateLimitError', status: 429 } },
+  {
+    knob: '429 with Retry-After',
+    knobs: { status: 429, retryAfterMs: 3_000 },
+    result: { error: 'RateLimitError', status: 429 },
+  },
+  { knob: '500', knobs: { status: 500 }, result: { error: 'InternalServerError', status: 500 } },
+  { knob: '503', knobs: { status: 503 }, result: { error: 'InternalServerError', status: 503 } },
+  { knob: '529', knobs: { status: 529 }, result: { error: 'InternalServerError', status: 529 } },
+  {
+    knob: 'silence before the first token',
+    knobs: { stallBefore: true },
+    guard: { timeout: { firstByteMs: 150 } },
+    result: { code: 'CALL_TIMEOUT' },
+  },
+  {
+    knob: 'silence in the middle',
+    knobs: { stallAfter: 3, tokenMs: 2 },
+    guard: { timeout: { idleMs: 150 } },
+    result: { code: 'CALL_TIMEOUT' },
+  },
+  {
+    knob: 'a silence that is short enough',
+    knobs: { stallAfter: 3, stallMs: 30 },
+    guard: { timeout: { idleMs: 5_000 } },
+    result: { text: TEXT },
+  },
+]
+
+function timedOut(): Result {
+  return { error: 'APIConnectionTimeoutError' }
+}
+
+function nameOf(result: Result): string {
+  if ('text' in result) return 'the answer'
+  return 'code' in result ? result.code : result.error
+}
+
+async function start(sdk: Sdk, knobs: MockKnobs, options: GuardOptions = {}) {
+  const { vendor, url } = await startVendor({ knobs: { tokens: TOKENS, ...knobs } })
+  const guard = startGuard({ concurrency: { limit: 10 }, ...options })
+  return { vendor, guard, client: sdk.create(url, guard.fetch) }
+}
+
+async function expectNothingLeft(vendor: MockVendor, guard: ReturnType<typeof startGuard>) {
+  await until('the vendor is idle', () => vendor.atOnce === 0)
+  await until('every slot is free', () => guard.snapshot().active === 0)
+}
+
+describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
+  for (const { knob, knobs, guard: options, result } of CASES) {
+    for (const way of ['in one piece', 'streamed']) {
+      it(`${knob}, ${way}: ${nameOf(result)}, and one attempt`, async () => {
+        const { vendor, guard, client } = await start(sdk, knobs, options)
+        const call = way === 'streamed' ? client.stream() : client.ask()
+        if ('text' in result) expect(await call).toBe(result.text)
+        else {
+          const error = await errorOf(call)
+          if ('code' in result) expect(codeOf(error)).toBe(result.code)
+          else {
+            expect(error).toBeInstanceOf(client.errors[result.error])
+            expect((error as { status?: number }).status).toBe(result.status)
+          }
+        }
+        expect(vendor.counts.arrived).toBe(1)
+        await expectNothingLeft(vendor, guard)
+      })
+    }
+  }
+
+  it.each([1, 3, 5])('a stream cut after %i events ends with an error', async (cutAfter) => {
+    const { vendor, guard, client } = await start(sdk, { cutAfter, tokenMs: 2 })
+    let seen = ''
+    const error = await errorOf(client.stream({ onToken: (text) => (seen = text) }))
+    expect(error).toBeInstanceOf(Error)
+    expect(TEXT.startsWith(seen) && seen !== TEXT).toBe(true)
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+    expect(endsOf(guard)).toEqual({ truncated: 1 })
+    await expectNothingLeft(vendor, guard)
+  })
+
+  it('an answer in one piece that is cut is an error, and a failure', async () => {
+    const { vendor, guard, client } = await start(sdk, { cutAfter: 1 })
+    expect(await errorOf(client.ask())).toBeInstanceOf(Error)
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+    expect(vendor.counts.arrived).toBe(1)
+  })
+
+  it('an error event in a stream comes out as the SDK reports it', async () => {
+    const { vendor, guard, client } = await start(sdk, { errorAfter: 3, tokenMs: 2 })
+    expect(await errorOf(client.stream())).toBeInstanceOf(client.errors.APIError)
+    await expectNothingLeft(vendor, guard)
+  })
+
+  it('garbage is passed on as it came: the SDK says what it makes of it', async () => {
+    const { vendor, guard, client } = await start(sdk, { garbage: 'json' })
+    expect(await errorOf(client.ask())).toBeInstanceOf(SyntaxError)
+    expect(await errorOf(client.stream())).toBeInstanceOf(SyntaxError)
+    await expectNothingLeft(vendor, guard)
+    expect(vendor.counts.arrived).toBe(2)
+  })
+
+  it('events run together give what they give without a guard', async () => {
+    const { vendor, url } = await startVendor({ knobs: { tokens: TOKENS, garbage: 'sse' } })
+    const guard = startGuard()
+    const outcome = (call: Promise<string>) =>
+      call.then(
+        (text) => text,
+        (error) => error.constructor.name,
+      )
+    const bare = await outcome(sdk.create(url, fetch).stream())
+    expect(await outcome(sdk.create(url, guard.fetch).stream())).toBe(bare)
+    await expectNothingLeft(vendor, guard)
+  })
+
+  it('without a key a POST is sent once, whatever `retry` says', async () => {
+    const retry = { attempts: 3, budget: 1, baseMs: 1 }
+    const { vendor, client } = await start(sdk, { status: 503 }, { retry })
+    expect(await errorOf(client.ask())).toBeInstanceOf(client.errors.InternalServerError)
+    expect(await errorOf(client.stream())).toBeInstanceOf(client.errors.InternalServerError)
+    expect(vendor.counts.arrived).toBe(2)
+  })
+
+  it('with a key of ours it is sent as often as allowed, with one key for all', async () => {
+    const { vendor, client } = await start(
+      sdk,
+      { status: 503 },
+      {
+        retry: { attempts: 3, budget: 1, baseMs: 1 },
+        fetch: { idempotencyHeader: 'idempotency-key' },
+      },
+    )
+    expect(await errorOf(client.stream())).toBeInstanceOf(client.errors.InternalServerError)
+    expect(vendor.counts.arrived).toBe(3)
+    const keys = new Set(vendor.calls.map(({ idempotencyKey }) => idempotencyKey))
+    expect(keys.size).toBe(1)
+    expect([...keys][0]).toMatch(/^[0-9a-f-]{36}$/)
+  })
+
+  it('a vendor that recovers is not noticed', async () => {
+    const { vendor, client, guard } = await start(
+      sdk,
+      { status: 503 },
+      {
+        concurrency: { limit: 1 },
+        retry: { attempts: 5, budget: 1, baseMs: 30, jitter: 'none' },
+        fetch: { idempotencyHeader: 'idempotency-key' },
+      },
+    )
+    const answer = client.stream()
+    await until('it was asked twice', () => vendor.counts.arrived >= 2)
+    vendor.set({ errorRate: 0 })
+    expect(await answer).toBe(TEXT)
+    await expectNothingLeft(vendor, guard)
+  })
+
+  it('a stream that broke off is not tried again', async () => {
+    const { vendor, client } = await start(
+      sdk,
+      { cutAfter: 3, tokenMs: 2 },
+      {
+        retry: { attempts: 3, budget: 1, baseMs: 1 },
+        fetch: { idempotencyHeader: 'idempotency-key' },
+      },
+    )
+    expect(await errorOf(client.stream())).toBeInstanceOf(Error)
+    expect(vendor.counts.arrived).toBe(1)
+  })
+
+  it("the caller's abort reaches the vendor", async () => {
+    const { vendor, guard, client } = await start(sdk, { stallAfter: 3, tokenMs: 2 })
+    const leave = new AbortController()
+    // Both SDKs end a stream quietly that its own caller has aborted.
+    const text = await client.stream({ signal: leave.signal, onToken: () => leave.abort() })
+    expect(TEXT.startsWith(text) && text !== TEXT).toBe(true)
+    await expectNothingLeft(vendor, guard)
+    expect(vendor.calls[0]?.end).toBe('cancelled')
+    expect(outcomesOf(guard)).toEqual({ ignored: 1 })
+  })
+
+  it('before the headers it is an APIUserAbortError', async () => {
+    const { vendor, guard, client } = await start(sdk, { neverAnswer: true })
+    const leave = new AbortController()
+    const call = client.ask({ signal: leave.signal })
+    await until('it arrived', () => vendor.counts.arrived === 1)
+    leave.abort()
+    expect(await errorOf(call)).toBeInstanceOf(client.errors.APIUserAbortError)
+    await expectNothingLeft(vendor, guard)
+    expect(outcomesOf(guard)).toEqual({ ignored: 1 })
+  })
+
+  it('an open circuit is an APIConnectionError with the reason as its cause', async () => {
+    const { vendor, client } = await start(
+      sdk,
+      { status: 500 },
+      { breaker: { consecutiveFailures: 1, openMs: 60_000 } },
+    )
+    await errorOf(client.ask())
+    const error = await errorOf(client.ask())
+    expect(error).toBeInstanceOf(client.errors.APIConnectionError)
+    expect(error).not.toBeInstanceOf(client.errors.APIConnectionTimeoutError)
+    expect(error).toMatchObject({ cause: { code: 'CIRCUIT_OPEN' } })
+    expect(vendor.counts.arrived).toBe(1)
+  })
+
+  it('`respond`: an open circuit is a 503', async () => {
+    const { vendor, client } = await start(
+      sdk,
+      { status: 500 },
+      { breaker: { consecutiveFailures: 1, openMs: 60_000 }, fetch: { respond: true } },
+    )
+    await errorOf(client.ask())
+    for (const ask of [client.ask, client.stream]) {
+      const error = (await errorOf(ask())) as Error & { status: number; error: unknown }
+      expect(error).toBeInstanceOf(client.errors.InternalServerError)
+      expect(error.status).toBe(503)
+      expect(JSON.stringify(error.error)).toContain('CIRCUIT_OPEN')
+    }
+    expect(vendor.counts.arrived).toBe(1)
+  })
+
+  it('`respond`: a limit is a 429 that says when to come back', async () => {
+    const { vendor, client } = await start(
+      sdk,
+      {},
+      { limits: [{ limit: 1, windowMs: 60_000 }], fetch: { respond: true } },
+    )
+    expect(await client.ask()).toBe(TEXT)
+    const error = (await errorOf(client.ask())) as Error & { headers: Headers }
+    expect(error).toBeInstanceOf(client.errors.RateLimitError)
+    expect(Number(error.headers.get('retry-after'))).toBeGreaterThan(30)
+    expect(Number(error.headers.get('retry-after'))).toBeLessThan(90)
+    expect(vendor.counts.arrived).toBe(1)
+  })
+
+  it('`respond`: what times out is a 504', async () => {
+    const { client } = await start(sdk, { neverAnswer: true }, { ...SHORT, fetch: { respond: true } })
+    expect(await errorOf(client.ask())).toMatchObject({ status: 504 })
+  })
+})

@@ -1,0 +1,81 @@
+/** A vendor, a guard around fetch, and the shortest ways to read what comes. */
+import { createSpillway, type Guard, type GuardOptions } from 'spillway'
+import { onTestFinished } from 'vitest'
+import { SpillwayError } from '../../src/core/errors.js'
+
+export const QUESTION = [{ role: 'user' as const, content: 'twelve chars' }]
+
+/** Closed when the test is over, at once. */
+export function startGuard(options: GuardOptions = {}): Guard {
+  const spillway = createSpillway()
+  onTestFinished(() => spillway.close({ graceMs: 0 }))
+  return spillway.guard('vendor', options)
+}
+
+/** A streamed question for OpenAI's endpoint. */
+export function question(body: object = {}, signal?: AbortSignal): RequestInit {
+  return {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'gpt', stream: true, messages: QUESTION, ...body }),
+    signal: signal ?? null,
+  }
+}
+
+/** What a call failed with. */
+export async function errorOf(call: PromiseLike<unknown>): Promise<unknown> {
+  try {
+    await call
+  } catch (error) {
+    return error
+  }
+  throw new Error('it did not fail')
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof SpillwayError ? error.code : String(error)
+}
+
+/** Everything that came until it ended or broke. */
+export async function readAll<C>(source: AsyncIterable<C>) {
+  const chunks: C[] = []
+  try {
+    for await (const chunk of source) chunks.push(chunk)
+    return { chunks, error: undefined }
+  } catch (error) {
+    return { chunks, error }
+  }
+}
+
+/** The tokens of OpenAI's events, as one text. */
+export function tokensOf(chunks: readonly Uint8Array[]): string {
+  const text = Buffer.concat(chunks).toString()
+  return [...text.matchAll(/"content":"([^"]*)"/g)].map(([, token]) => token).join('')
+}
+
+export function pauseMs(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+/** Waits until it is so; says what was not, if it takes too long. */
+export async function until(what: string, isSo: () => boolean, withinMs = 8_000): Promise<void> {
+  const endMs = performance.now() + withinMs
+  while (!isSo()) {
+    if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms: ${what}`)
+    await pauseMs(2)
+  }
+}
+
+/** How the bodies of a guard's calls ended, without those that nobody had. */
+export function endsOf(guard: Guard): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(guard.snapshot().bodies).filter(([, count]) => count > 0),
+  )
+}
+
+/** The same for outcomes. */
+export function outcomesOf(guard: Guard): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(guard.snapshot().outcomes).filter(([, count]) => count > 0),
+  )
+}
