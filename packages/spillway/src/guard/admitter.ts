@@ -85,17 +85,21 @@ export class Admitter<P, L, R extends TakeReply> {
     return price.costs
   }
 
-  /** Everything at once, where nothing stands in the way and the store answers at once. */
-  takeNow(gate: Gate, price: Price): Admission<P, L> | undefined {
+  /**
+   * Everything at once, where nothing stands in the way and the store answers at once. `who`: the one
+   * from the room it is for, who goes back there if there is nothing.
+   */
+  takeNow(gate: Gate, price: Price, who?: Entry<Wish<P, L>>): Admission<P, L> | undefined {
+    const { room, slots, breaker, limits } = this.#options
     const { lane } = gate
-    const { slots, breaker, limits } = this.#options
     let permit: L | undefined
     if (limits !== undefined) {
       const costs = this.costsOf(price)
       // Not remote: the answer is here.
       const reply = limits.take(lane, [costs]) as R
       if (reply.granted === 0) {
-        this.#hooks.blocked(gate, reply, costs, undefined)
+        if (who !== undefined) room.putBack(who)
+        this.#hooks.blocked(gate, reply, costs, who)
         return undefined
       }
       permit = limits.createPermit(lane, costs, reply)
@@ -107,24 +111,10 @@ export class Admitter<P, L, R extends TakeReply> {
 
   /** The same for one who waits. Answers whether it went. */
   serve(gate: Gate, entry: Entry<Wish<P, L>>): boolean {
-    const { slots, breaker, limits } = this.#options
-    const { lane } = gate
-    const { guest } = entry
-    slots.reserve(1)
-    guest.reserved = true
-    let permit: L | undefined
-    if (limits !== undefined) {
-      const costs = this.costsOf(guest)
-      const reply = limits.take(lane, [costs]) as R
-      if (reply.granted === 0) {
-        this.#release(entry, true)
-        this.#hooks.blocked(gate, reply, costs, entry)
-        return false
-      }
-      permit = limits.createPermit(lane, costs, reply)
-    }
-    guest.breaker = breaker?.enter(lane) as P | undefined
-    this.#start(entry, permit)
+    const admission = this.takeNow(gate, entry.guest, entry)
+    if (admission === undefined) return false
+    this.#options.room.remove(entry)
+    entry.guest.admit(admission)
     return true
   }
 
