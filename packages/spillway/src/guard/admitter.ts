@@ -32,7 +32,11 @@ export interface LimitGate<L, R extends TakeReply> {
   /** The limits in force; they may change while somebody waits, and the costs with them. */
   readonly limits: unknown
   costsOf(cost: Cost | undefined): readonly number[]
-  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<R>
+  take(
+    lane: string,
+    costs: readonly (readonly number[])[],
+    atMs: number | undefined,
+  ): MaybePromise<R>
   createPermit(lane: string, costs: readonly number[], reply: R): L
   refund(permit: L): void
 }
@@ -89,14 +93,19 @@ export class Admitter<P, L, R extends TakeReply> {
    * Everything at once, where nothing stands in the way and the store answers at once. `who`: the one
    * from the room it is for, who goes back there if there is nothing.
    */
-  takeNow(gate: Gate, price: Price, who?: Entry<Wish<P, L>>): Admission<P, L> | undefined {
+  takeNow(
+    gate: Gate,
+    price: Price,
+    atMs: number | undefined,
+    who?: Entry<Wish<P, L>>,
+  ): Admission<P, L> | undefined {
     const { room, slots, breaker, limits } = this.#options
     const { lane } = gate
     let permit: L | undefined
     if (limits !== undefined) {
       const costs = this.costsOf(price)
       // Not remote: the answer is here.
-      const reply = limits.take(lane, [costs]) as R
+      const reply = limits.take(lane, [costs], atMs) as R
       if (reply.granted === 0) {
         if (who !== undefined) room.putBack(who)
         this.#hooks.blocked(gate, reply, costs, who)
@@ -111,7 +120,7 @@ export class Admitter<P, L, R extends TakeReply> {
 
   /** The same for one who waits. Answers whether it went. */
   serve(gate: Gate, entry: Entry<Wish<P, L>>): boolean {
-    const admission = this.takeNow(gate, entry.guest, entry)
+    const admission = this.takeNow(gate, entry.guest, undefined, entry)
     if (admission === undefined) return false
     this.#options.room.remove(entry)
     entry.guest.admit(admission)
@@ -186,6 +195,7 @@ export class Admitter<P, L, R extends TakeReply> {
       reply = limits.take(
         gate.lane,
         entries.map(({ guest }) => this.costsOf(guest)),
+        undefined,
       )
     } catch (error) {
       return this.#lost(gate, entries, error)

@@ -52,9 +52,8 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     tally.attempts++
     running.push(timed as TimedCall<unknown>)
     const context = new AttemptContext(timed, attempt, this.#admission.permit)
-    const call = () => fn(context)
     const plain = this.#options.timeoutMs === undefined
-    timed.start(plain ? call : () => runWithDeadline(timed.deadline, call), this, isStreamed)
+    timed.start(plain ? fn : limited(fn), context, this, isStreamed)
   }
 
   onValue(value: T): void {
@@ -182,6 +181,11 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     timer.unref()
     work.then(letGo, letGo)
   }
+}
+
+/** Everything that is called inside heeds the deadline of this call. */
+function limited<T>(fn: CallFunction<T>): CallFunction<T> {
+  return (context) => runWithDeadline(context.deadline, () => fn(context))
 }
 
 const DEFAULT_UNREAD_MS = 60_000

@@ -76,7 +76,7 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   }
 
   start(): Promise<T> {
-    const { clock, users, name, tally } = this.#machinery
+    const { clock, users, name, tally, sameClock } = this.#machinery
     const { signal, priority, timeoutMs, needsMs } = this.#options
     tally.calls++
     if (signal?.aborted) return refuse(signal.reason)
@@ -99,7 +99,7 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
       const known = this.#knownRefusal()
       if (known !== undefined) return this.#refuse(known)
       if (users === undefined) return this.#attempts()
-      charge = users.charge(this.#options)
+      charge = users.charge(this.#options, sameClock ? this.arrivedMs : undefined)
     } catch (error) {
       return refuse(error)
     }
@@ -317,8 +317,9 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
 
   /** The way was free when the call came, and it has come this moment. */
   #takeNow(nowMs: number): CallAdmission | Refusal | undefined {
-    const { dispatcher } = this.#machinery
-    return dispatcher.takeNow(this.lane, this) ?? this.#tryNow(nowMs)
+    const { dispatcher, sameClock } = this.#machinery
+    const atMs = sameClock ? nowMs : undefined
+    return dispatcher.takeNow(this.lane, this, atMs) ?? this.#tryNow(nowMs)
   }
 
   #start(

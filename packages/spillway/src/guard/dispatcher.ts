@@ -55,12 +55,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
     if (room.lengthOf(lane) > 0 || limits?.remote === true) return undefined
     if (breaker !== undefined && !breaker.isClear(lane)) return undefined
     if (slots.free(nowMs) <= 0 || this.#shutMs(lane, price, nowMs) > 0) return undefined
-    return this.takeNow(lane, price)
+    return this.takeNow(lane, price, undefined)
   }
 
   /** The same where it is known that nothing stands in the way. */
-  takeNow(lane: string, price: Price): Admission<P, L> | undefined {
-    return this.#admitter.takeNow(this.#gate(lane), price)
+  takeNow(lane: string, price: Price, atMs: number | undefined): Admission<P, L> | undefined {
+    return this.#admitter.takeNow(this.#gate(lane), price, atMs)
   }
 
   /** Nobody waits, nothing is known to stand in the way, there is something free, and it is here. */

@@ -73,6 +73,8 @@ export interface Guard {
 
 export interface GuardSurroundings {
   store: Store
+  /** The store is in this process and goes by the same clock. */
+  sameClock: boolean
   /** This pod, and no other that ever was. */
   pod: string
   clock: Clock
@@ -139,6 +141,7 @@ export class SharedGuard implements Guard {
     this.#machinery = {
       name,
       store: around.store,
+      sameClock: around.sameClock,
       clock,
       options,
       room,

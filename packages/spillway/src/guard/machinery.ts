@@ -21,6 +21,8 @@ import type { Admission, Wish } from './wish.js'
 export interface Machinery {
   readonly name: string
   readonly store: Store
+  /** The store is in this process and goes by the same clock. */
+  readonly sameClock: boolean
   readonly clock: Clock
   readonly options: CheckedGuard
   readonly room: Room

@@ -42,8 +42,12 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     return this.#book.costsOf(cost)
   }
 
-  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<Trip> {
-    return this.#book.take(lane, costs)
+  take(
+    lane: string,
+    costs: readonly (readonly number[])[],
+    atMs: number | undefined,
+  ): MaybePromise<Trip> {
+    return this.#book.take(lane, costs, atMs)
   }
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
@@ -82,12 +86,15 @@ export class UserStage {
   }
 
   /** What was charged, or why not; nothing, if no level applies. */
-  charge(subject: Subject): MaybePromise<UserRequest | SpillwayError | undefined> {
+  charge(
+    subject: Subject,
+    atMs: number | undefined,
+  ): MaybePromise<UserRequest | SpillwayError | undefined> {
     const request = this.#charges.requestFor(subject, 1)
     if (request === undefined) return undefined
     let reply: MaybePromise<LevelReply>
     try {
-      reply = this.#charges.charge(request)
+      reply = this.#charges.charge(request, atMs)
     } catch (error) {
       if (error instanceof SpillwayError) return error
       throw error

@@ -90,7 +90,13 @@ class PodSpillway implements Spillway {
       throw new OptionsError([{ path: `guard(${name})`, message }])
     }
     const { clock, random } = this.#options
-    const around = { store: this.#store, pod: this.pod, clock, random }
+    const around = {
+      store: this.#store,
+      sameClock: this.#ownsStore,
+      pod: this.pod,
+      clock,
+      random,
+    }
     const guard = new SharedGuard(name, checkGuard(name, options), around)
     this.#guards.set(name, guard)
     return guard

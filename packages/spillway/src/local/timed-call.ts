@@ -106,7 +106,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   run(fn: (context: TimeoutContext) => T | PromiseLike<T>): Promise<T> {
     let early: { error: unknown } | undefined
     const promise = new Promise<T>((resolve, reject) => {
-      this.start(fn, {
+      this.start(fn, this, {
         onValue: resolve,
         onError: (error) => {
           // A promise born rejected costs four times as much.
@@ -119,15 +119,16 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   }
 
   /** `goesOn` says whether a value is only the beginning of an answer: then it is not over yet. */
-  start(
-    fn: (context: TimeoutContext) => T | PromiseLike<T>,
+  start<C>(
+    fn: (context: C) => T | PromiseLike<T>,
+    context: C,
     end: CallEndListener<T>,
     goesOn: (value: T) => boolean = never,
   ): void {
     this.#end = end
     let result: T | PromiseLike<T>
     try {
-      result = fn(this)
+      result = fn(context)
     } catch (error) {
       this.end()
       return end.onError(error)

@@ -21,6 +21,8 @@ export interface LaneRef {
 export interface TakeRequest extends LaneRef {
   /** The costs at the head of the line, each with one number per limit. At most 256. */
   costs: readonly (readonly number[])[]
+  /** What time it is on the asker's clock; of use to a store in the same process with the same one. */
+  atMs?: number | undefined
 }
 
 export interface TakeReply {
@@ -127,8 +129,8 @@ export interface LevelReply {
 }
 
 export interface LevelStore {
-  /** Requests are decided in order, each on all its levels or on none. */
-  check(requests: readonly LevelRequest[]): MaybePromise<LevelReply[]>
+  /** Requests are decided in order, each on all its levels or on none. `atMs`: as for `take`. */
+  check(requests: readonly LevelRequest[], atMs?: number): MaybePromise<LevelReply[]>
   /** Gives back what was charged: the request came to nothing. Not safe to send again. */
   refund(requests: readonly LevelRequest[]): MaybePromise<void>
 }

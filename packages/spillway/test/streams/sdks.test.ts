@@ -37,7 +37,7 @@ const SDKS: Sdk[] = [
   {
     name: 'openai',
     create(url, fetch) {
-      const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', maxRetries: 0, fetch })
+      const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', maxRetries: 0, logLevel: 'off', fetch })
       const body = { model: 'gpt', messages: QUESTION }
       return {
         errors: OpenAI as never,
@@ -61,7 +61,7 @@ const SDKS: Sdk[] = [
   {
     name: 'anthropic',
     create(url, fetch) {
-      const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, fetch })
+      const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, logLevel: 'off', fetch })
       const body = { model: 'claude', max_tokens: 100, messages: QUESTION }
       return {
         errors: Anthropic as never,

@@ -99,7 +99,7 @@ export class LimitBook {
     return costs
   }
 
-  take(lane: string, costs: readonly (readonly number[])[]): MaybePromise<Trip> {
+  take(lane: string, costs: readonly (readonly number[])[], atMs?: number): MaybePromise<Trip> {
     const limits = this.#limits
     // Written out: copying one object into another is what would cost most here.
     const { name: guard } = this
@@ -109,6 +109,7 @@ export class LimitBook {
       limits: this.#specs,
       version: this.#version,
       costs,
+      atMs,
     })
     return reply instanceof Promise
       ? reply.then((each) => this.#learn(each, limits))

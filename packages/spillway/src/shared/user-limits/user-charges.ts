@@ -43,9 +43,9 @@ export class UserCharges {
     return applying[number - 1]?.per
   }
 
-  charge(request: UserRequest): MaybePromise<LevelReply> {
+  charge(request: UserRequest, atMs?: number): MaybePromise<LevelReply> {
     if (this.#store.remote) return this.#batcher.ask(request).catch(complain)
-    const [reply] = this.#store.levels.check([request]) as LevelReply[]
+    const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
     return reply as LevelReply
   }
 

@@ -47,17 +47,20 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
 }
 
 /** The store's time: the time of day at the start, and from there on a clock that never goes back. */
-function createMicroseconds(clock: Clock): () => number {
+function createMicroseconds(clock: Clock): Microseconds {
   const startMs = clock.now()
   const startUs = Math.floor(clock.wallMs()) * 1_000
-  return () => startUs + Math.floor((clock.now() - startMs) * 1_000)
+  return (atMs = clock.now()) => startUs + Math.floor((atMs - startMs) * 1_000)
 }
 
-function createMemoryLevels(nowUs: () => number): LevelStore {
+/** `atMs`: a time just read from the same clock, so that it need not be read again. */
+type Microseconds = (atMs?: number) => number
+
+function createMemoryLevels(nowUs: Microseconds): LevelStore {
   const buckets = new MemoryBuckets()
   return {
-    check(requests) {
-      buckets.nowUs = nowUs()
+    check(requests, atMs) {
+      buckets.nowUs = nowUs(atMs)
       return checkLevels(buckets, requests, buckets.nowUs)
     },
     refund(requests) {
@@ -67,7 +70,7 @@ function createMemoryLevels(nowUs: () => number): LevelStore {
   }
 }
 
-function createMemoryLimits(nowUs: () => number): LimitStore {
+function createMemoryLimits(nowUs: Microseconds): LimitStore {
   const allLanes = new Map<string, ExpiringMap<LaneState>>()
   const guards = new ExpiringMap<GuardState>()
   const sequences = new ExpiringMap<number>()
@@ -95,7 +98,7 @@ function createMemoryLimits(nowUs: () => number): LimitStore {
 
   return {
     take(request) {
-      const now = nowUs()
+      const now = nowUs(request.atMs)
       const lane = allLanes.get(request.guard)?.get(request.lane, now)
       // What is booked later in a slice leaves with it, so this needs no new expiry.
       const usual =
