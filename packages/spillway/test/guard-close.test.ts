@@ -145,14 +145,15 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(breaker.snapshot()).toMatchObject({ calls: 3, failures: 2, consecutiveFailures: 2 })
   })
 
-  it('is closed once: whoever asks again waits for the same', async () => {
+  it('is closed once, and of two who close it the less patient one decides', async () => {
     const { clock, run, guard } = setup()
     run(() => new Promise(() => {}))
     await clock.advance(10)
-    const closings = [guard.close({ graceMs: 500 }), guard.close({ graceMs: 0 })]
-    expect(closings[0]).toBe(closings[1])
+    const closings = [guard.close({ graceMs: 500 }), guard.close({ graceMs: 100 })]
     await clock.until(Promise.all(closings))
-    expect(clock.now()).toBeGreaterThanOrEqual(510)
+    expect(clock.now()).toBeGreaterThanOrEqual(110)
+    expect(clock.now()).toBeLessThan(200)
+    await expect(guard.close({ graceMs: 'soon' as '1s' })).rejects.toThrow('graceMs')
   })
 
   it('leaves no timer behind', async () => {

@@ -58,14 +58,16 @@ export interface AdmitterHooks<P, L> {
     costs: readonly number[],
     who: Entry<Wish<P, L>> | undefined,
   ): void
-  /** It is worth asking again at once. */
-  again(): void
+  /** A trip came to nothing: the store is not asked again before then. */
+  lost(gate: Gate, untilMs: number): void
   /** A trip has come back. */
   back(): void
 }
 
 /** So many trips that failed or came too late, one after the other, are an outage. */
-const MOST_LOST_TRIPS = 3
+const MOST_LOST_TRIPS = 4
+/** Doubles each time: 25, 50, 100 and 200 ms are long enough for a new connection. */
+const FIRST_PAUSE_MS = 25
 
 export class Admitter<P, L, R extends TakeReply> {
   readonly #options: AdmitterOptions<P, L, R>
@@ -104,8 +106,8 @@ export class Admitter<P, L, R extends TakeReply> {
     let permit: L | undefined
     if (limits !== undefined) {
       const costs = this.costsOf(price)
-      // Not remote: the answer is here.
-      const reply = limits.take(lane, [costs], atMs) as R
+      const reply = this.#answerNow(gate, who, costs, atMs)
+      if (reply === undefined) return undefined
       if (reply.granted === 0) {
         if (who !== undefined) room.putBack(who)
         this.#hooks.blocked(gate, reply, costs, who)
@@ -116,6 +118,23 @@ export class Admitter<P, L, R extends TakeReply> {
     slots.reserve(1)
     slots.admit()
     return { breaker: breaker?.enter(lane) as P | undefined, permit }
+  }
+
+  /** Not remote: the answer is here, unless the store throws. */
+  #answerNow(
+    gate: Gate,
+    who: Entry<Wish<P, L>> | undefined,
+    costs: readonly number[],
+    atMs: number | undefined,
+  ): R | undefined {
+    try {
+      return this.#options.limits?.take(gate.lane, [costs], atMs) as R
+    } catch (error) {
+      if (who === undefined) throw this.#options.storeError(error)
+      this.#options.room.remove(who)
+      who.guest.refuse(this.#options.storeError(error))
+      return undefined
+    }
   }
 
   /** The same for one who waits. Answers whether it went. */
@@ -283,16 +302,23 @@ export class Admitter<P, L, R extends TakeReply> {
     if (comesBack) room.putBack(entry)
   }
 
-  /** Nobody knows whether the store granted anything; if so it is spent. Ask again, a few times. */
+  /**
+   * Nobody knows whether the store granted anything; if so it is spent. Asks again, a little later
+   * each time: a connection that is being made needs a moment, and the room is for waiting.
+   */
   #lost(gate: Gate, entries: readonly Entry<Wish<P, L>>[], error: unknown): void {
-    const giveUp = ++gate.lostTrips >= MOST_LOST_TRIPS
+    const pauseMs = FIRST_PAUSE_MS * 2 ** gate.lostTrips
+    const giveUp = ++gate.lostTrips > MOST_LOST_TRIPS
     if (giveUp) gate.lostTrips = 0
-    else this.#hooks.again()
+    const { room, clock, storeError } = this.#options
+    const untilMs = clock.now() + pauseMs
     for (const entry of entries) {
-      this.#release(entry, !giveUp)
-      if (!giveUp || entry.state === 'gone') continue
-      this.#options.room.remove(entry)
-      entry.guest.refuse(this.#options.storeError(error))
+      const comesBack = !giveUp && entry.untilMs > untilMs
+      this.#release(entry, comesBack)
+      if (comesBack || entry.state === 'gone') continue
+      room.remove(entry)
+      entry.guest.refuse(storeError(error))
     }
+    if (!giveUp) this.#hooks.lost(gate, untilMs)
   }
 }

@@ -164,21 +164,20 @@ export class GuardAttempt<T> implements CallEndListener<T> {
 
   /** A call that timed out keeps its slot while its work goes on: the socket is still open. */
   #freeSlot(work: Promise<unknown> | undefined): void {
-    const { slots, clock, options, closed } = this.#machinery
+    const { slots, clock, options, closed, overdue } = this.#machinery
     const free = () => {
       slots.end()
       this.#machinery.onFree()
     }
     if (work === undefined || closed) return free()
-    let held = true
     const letGo = () => {
-      if (!held) return
-      held = false
+      if (!overdue.delete(letGo)) return
       timer.cancel()
       free()
     }
     const timer = clock.schedule(options.concurrency?.graceMs ?? 0, letGo)
     timer.unref()
+    overdue.add(letGo)
     work.then(letGo, letGo)
   }
 }

@@ -7,7 +7,7 @@ import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/dea
 import { closedError, refuse, type SpillwayError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
 import { currentHop } from '../core/hops.js'
-import { duration, validate } from '../core/options.js'
+import { duration, text, validate } from '../core/options.js'
 import { isResponse } from '../core/outcome.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
@@ -83,6 +83,7 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     this.arrivedMs = clock.now()
     this.#deadline = currentDeadline()
     try {
+      if (typeof this.lane !== 'string' || this.lane === '') validate('lane', this.lane, text())
       if (priority !== undefined) this.priority = readImportance(priority)
       if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
     } catch (error) {
@@ -155,14 +156,14 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     const { name, room, slots, clock, options } = this.#machinery
     if (options.queue !== undefined) return fullError(name, room.length, options.queue.size)
     const stage = slots.paceWaitMs(clock.now()) > 0 ? 'pace' : 'concurrency'
-    return busyError(name, stage, slots.active, slots.limit)
+    return busyError(name, stage, slots, clock.now())
   }
 
   #shed(): SpillwayError | undefined {
-    const { name, room, options } = this.#machinery
+    const { name, room, dispatcher, options } = this.#machinery
     const { shed } = options
     if (shed === undefined || this.priority === 0) return undefined
-    const { length: waiting } = room
+    const waiting = room.length === 0 ? 0 : dispatcher.crowd(this.arrivedMs)
     const { maxQueue, when } = shed
     if (maxQueue !== undefined && waiting >= maxQueue) return shedError(name, waiting, maxQueue)
     if (when === undefined) return undefined
@@ -362,8 +363,8 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   }
 
   onLeave(why: Leaving, entry: Entry): void {
-    const { name, clock, dispatcher } = this.#machinery
-    this.refuse(leaveError(name, why, clock.now() - entry.enteredMs))
+    const { name, clock, dispatcher, room, slots } = this.#machinery
+    this.refuse(leaveError(name, why, clock.now() - entry.enteredMs, room.length, slots))
     dispatcher.left(entry)
   }
 

@@ -42,8 +42,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
     this.#options = options
     this.#admitter = new Admitter(options, {
       blocked: (gate, reply, costs, who) => this.#block(gate, reply, costs, who),
-      again: () => {
-        this.#again = true
+      lost: (gate, untilMs) => {
+        gate.blockedUntilMs = Math.max(gate.blockedUntilMs, untilMs)
       },
       back: () => this.dispatch(),
     })
@@ -52,7 +52,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** Everything at once, if nothing stands in the way; nothing is taken if something does. */
   tryNow(lane: string, price: Price, nowMs: number): Admission<P, L> | undefined {
     const { room, slots, breaker, limits } = this.#options
-    if (room.lengthOf(lane) > 0 || limits?.remote === true) return undefined
+    // Slots and pace belong to all lanes: whoever waits for them goes first.
+    if (room.length > 0 || limits?.remote === true) return undefined
     if (breaker !== undefined && !breaker.isClear(lane)) return undefined
     if (slots.free(nowMs) <= 0 || this.#shutMs(lane, price, nowMs) > 0) return undefined
     return this.takeNow(lane, price, undefined)
@@ -99,6 +100,16 @@ export class Dispatcher<P, L, R extends TakeReply> {
     if (gate?.blocker === entry) this.unblock(entry.lane)
   }
 
+  /** How many wait for what this pod has; those of a lane that waits for its vendor do not. */
+  crowd(nowMs: number): number {
+    const { room } = this.#options
+    let waiting = 0
+    for (const lane of room.lanes) {
+      if (this.#gates.get(lane)?.isBlocked(nowMs) !== true) waiting += room.lengthOf(lane)
+    }
+    return waiting
+  }
+
   /** Places for newcomers beyond those of the room: for so many there is something free now. */
   spare(lane: string, nowMs: number): number {
     const { slots } = this.#options
@@ -118,7 +129,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
    */
   #shutMs(lane: string, price: Price | undefined, nowMs: number): number {
     const gate = this.#gates.get(lane)
-    if (gate === undefined || !gate.isBlocked(nowMs)) return 0
+    // A store that did not answer says nothing about the limits.
+    if (gate === undefined || !gate.isBlocked(nowMs) || gate.lostTrips > 0) return 0
     const { room } = this.#options
     const costs = price === undefined ? NO_COSTS : this.#admitter.costsOf(price)
     const holds =
@@ -134,12 +146,15 @@ export class Dispatcher<P, L, R extends TakeReply> {
     this.#again = true
     if (this.#dispatching) return
     this.#dispatching = true
-    while (this.#again) {
-      this.#again = false
-      while (this.#serveNext());
-      for (const [gate, entries] of this.#choose()) this.#admitter.admit(gate, entries)
+    try {
+      while (this.#again) {
+        this.#again = false
+        while (this.#serveNext());
+        for (const [gate, entries] of this.#choose()) this.#admitter.admit(gate, entries)
+      }
+    } finally {
+      this.#dispatching = false
     }
-    this.#dispatching = false
     if (!this.#options.patient) this.#refuseWaiting()
     this.#sleep()
   }
@@ -162,7 +177,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     this.#sleep()
   }
 
-  /** Everybody in the lane leaves, also those for whom the store is being asked. */
+  /** Everybody in the lane leaves, also those for whom the store is being asked; unless there is no reason. */
   empty(lane: string | undefined, createError: (lane: string) => unknown): void {
     const { room } = this.#options
     const lanes = lane === undefined ? [...room.lanes, ...this.#gates.keys()] : [lane]
@@ -170,8 +185,10 @@ export class Dispatcher<P, L, R extends TakeReply> {
       const asking = this.#gates.get(each)?.asking ?? []
       for (const entry of [...room.waiting(each), ...asking]) {
         if (entry.state === 'gone') continue
+        const error = createError(each)
+        if (error === undefined) break
         room.remove(entry)
-        wishOf<P, L>(entry).refuse(createError(each))
+        wishOf<P, L>(entry).refuse(error)
       }
     }
   }
@@ -297,7 +314,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const { room, clock, limitedError, busyError, slots } = this.#options
     for (const lane of [...room.lanes]) {
       const gate = this.#gate(lane)
-      if (gate.underWay) continue
+      if (gate.underWay || gate.lostTrips > 0) continue
       const nowMs = clock.now()
       const blockedMs = gate.blockedUntilMs - nowMs
       for (const entry of room.waiting(lane)) {
@@ -317,7 +334,10 @@ export class Dispatcher<P, L, R extends TakeReply> {
       const gate = this.#gate(lane)
       if (gate.underWay || !gate.isBlocked(nowMs)) continue
       room.excuse(lane, gate.blockedUntilMs)
-      if (gate.timer !== undefined) continue
+      // One that fires earlier will do: it looks, and sleeps again.
+      if (gate.timer !== undefined && gate.timerDueMs <= gate.blockedUntilMs) continue
+      gate.timer?.cancel()
+      gate.timerDueMs = gate.blockedUntilMs
       gate.timer = clock.schedule(gate.blockedUntilMs - nowMs, () => {
         gate.timer = undefined
         this.dispatch()

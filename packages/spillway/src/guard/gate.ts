@@ -17,6 +17,8 @@ export class Gate {
   blocker: Entry<Wish> | undefined
   blockedFor: readonly number[] = []
   timer: Timer | undefined
+  /** When that timer fires. */
+  timerDueMs = 0
   lostTrips = 0
 
   constructor(lane: string) {

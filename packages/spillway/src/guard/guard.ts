@@ -10,7 +10,6 @@ import { LinkedList } from '../core/linked-list.js'
 import { type Duration, duration, validate } from '../core/options.js'
 import { isResponse, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
-import { sleep } from '../core/sleep.js'
 import type { Attempt } from '../local/attempts.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import type { RetryResult } from '../local/retry.js'
@@ -19,6 +18,7 @@ import type { RetryPolicy } from '../local/retry-call.js'
 import type { TimedCall } from '../local/timed-call.js'
 import { createDeadlineTimeout, createLocalTimeout, type LocalTimeout } from '../local/timeout.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
+import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
 import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
@@ -59,6 +59,8 @@ export interface Guard {
   run<T>(fn: CallFunction<T>, options?: RunOptions): Promise<T>
   /** The same without throwing, and with every attempt. */
   tryRun<T>(fn: CallFunction<T>, options?: RunOptions): Promise<RetryResult<T>>
+  /** For operating the breaker by hand, on all pods; nothing without one. */
+  readonly breaker: BreakerControls | undefined
   /** `fetch`, guarded: for any client that takes one. The call ends when its body does. */
   readonly fetch: Fetch
   /** The same for calls that have something in common: a lane, a user, a cost. */
@@ -89,6 +91,7 @@ export class SharedGuard implements Guard {
   readonly #machinery: Machinery
   readonly #closing: ClosingSign
   readonly #budget: RetryBudget | undefined
+  readonly breaker: BreakerControls | undefined
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
   #closed: Promise<void> | undefined
@@ -126,7 +129,7 @@ export class SharedGuard implements Guard {
       limits,
       patient: queue !== undefined,
       limitedError: (lane, retryAfterMs, paused) => limitedError(name, lane, retryAfterMs, paused),
-      busyError: (stage) => busyError(name, stage, slots.active, slots.limit),
+      busyError: (stage) => busyError(name, stage, slots, clock.now()),
       storeError: (cause) => storeError(name, cause),
     })
     this.#budget = this.#createBudget(options, clock)
@@ -156,18 +159,22 @@ export class SharedGuard implements Guard {
       judging,
       tally: new Tally(),
       running: new LinkedList<TimedCall<unknown>>(),
+      overdue: new Set(),
       closed: false,
       onFree: () => this.#onFree(),
     }
+    this.breaker = breaker && createControls(breaker, around.pod)
     const { hops, ...fetching } = options.fetch ?? {}
     this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
     breaker?.onChange(({ lane, to }) => {
+      const everywhere = options.breaker?.per === 'vendor'
       // An open breaker empties the room at once: those calls fail fast, they do not wait.
-      if (to !== 'open' && to !== 'isolated') return
-      const refusal = (each: string) => breaker.knownRefusal(each)
-      if (refusal(lane) === undefined) return
-      dispatcher.empty(lane === '' ? undefined : lane, refusal)
+      if (to === 'open' || to === 'isolated') {
+        dispatcher.empty(everywhere ? undefined : lane, (each) => breaker.knownRefusal(each))
+      }
+      // A few may be probes now; the others hear that they may not.
+      if (to === 'half-open') dispatcher.freed()
     })
   }
 
@@ -213,32 +220,43 @@ export class SharedGuard implements Guard {
     }
   }
 
-  close({ graceMs = DEFAULT_GRACE_MS }: { graceMs?: Duration } = {}): Promise<void> {
-    this.#closed ??= this.#drain(validate('graceMs', graceMs, duration({ min: 0 })))
-    return this.#closed
+  get closed(): boolean {
+    return this.#machinery.closed
   }
 
-  async #drain(graceMs: number): Promise<void> {
-    const { dispatcher, running, breaker, limits, clock } = this.#machinery
+  async close({ graceMs = DEFAULT_GRACE_MS }: { graceMs?: Duration } = {}): Promise<void> {
+    const ms = validate('graceMs', graceMs, duration({ min: 0 }))
+    this.#closed ??= this.#drain()
+    // Of two that close it, the less patient one decides.
+    const patience = this.#machinery.clock.schedule(ms, () => this.#giveUp())
+    try {
+      await this.#closed
+    } finally {
+      patience.cancel()
+    }
+  }
+
+  async #drain(): Promise<void> {
+    const { dispatcher, running, breaker, limits, room } = this.#machinery
     this.#machinery.closed = true
     this.#closing.close()
+    for (const letGo of this.#machinery.overdue) letGo()
     dispatcher.empty(undefined, () => closedError('room', this.name))
-    const back = dispatcher.close()
+    const tripsOver = dispatcher.close()
     if (running.length > 0) {
-      const idle = new Promise<void>((resolve) => {
+      await new Promise<void>((resolve) => {
         this.#onIdle = resolve
       })
-      const patience = new AbortController()
-      const over = sleep(clock, graceMs, patience.signal).catch(() => {})
-      await Promise.race([idle, over])
-      patience.abort()
     }
-    // Each takes itself off the list.
-    while (running.first !== undefined) running.first.giveUp(closedError('call', this.name))
-    // Their callers hear of it first, and their permits come back with it.
-    await Promise.resolve()
-    await back
+    await tripsOver
+    room.close()
     await Promise.all([breaker?.close(), limits?.close()])
+  }
+
+  /** Their callers hear of it, and what they held comes back. Each takes itself off the list. */
+  #giveUp(): void {
+    const { running } = this.#machinery
+    while (running.first !== undefined) running.first.giveUp(closedError('call', this.name))
   }
 
   #onFree(): void {

@@ -39,6 +39,8 @@ export interface Machinery {
   readonly tally: Tally
   /** Calls that run. */
   readonly running: LinkedList<TimedCall<unknown>>
+  /** Gives back, before its time, each slot whose work has outlived its call. */
+  readonly overdue: Set<() => void>
   closed: boolean
   /** Told when a slot has come free. */
   onFree(): void

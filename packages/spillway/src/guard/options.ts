@@ -19,7 +19,11 @@ import type { OutcomeOptions } from '../core/outcome.js'
 import { readAdaptive } from '../local/adaptive-limit.js'
 import { type BackoffOptions, backoffFields } from '../local/backoff.js'
 import type { TimeoutOptions } from '../local/timeout.js'
-import { type BreakerPolicy, readPolicy } from '../shared/circuit-breaker/options.js'
+import {
+  type BreakerPolicy,
+  policyFields,
+  readingPolicy,
+} from '../shared/circuit-breaker/options.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import type { Fetch, FetchOptions } from './fetch.js'
@@ -116,6 +120,10 @@ const readHops: Check<HopNames | undefined> = (value, path, problems) => {
   return undefined
 }
 
+/** How a call ended is judged once, for breaker and retry alike. */
+const { classify: _, ...breakerFields } = policyFields
+const readGuardPolicy = readingPolicy(object(breakerFields))
+
 const DEFAULT_QUEUE_MS = 5_000
 
 const readGuard = object({
@@ -134,7 +142,7 @@ const readGuard = object({
       agingMs: optional(duration({ min: 1 })),
     }),
   ),
-  breaker: optional(readPolicy),
+  breaker: optional(readGuardPolicy),
   limits: optional(readLimits),
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),

@@ -1,6 +1,7 @@
 /**
- * The stages of a call, in order, first is outermost. Guard, metrics, errors and docs read this
- * table; nobody infers the order from anything else.
+ * The stages of a call, in order, first is outermost. Written once, for whoever shows or counts them:
+ * docs print this table, errors and metrics use its names, and the tests walk through it, stage by
+ * stage and pair by pair, to see that the guard goes this way.
  */
 import type { ErrorCode, Scope, Stage } from '../core/errors.js'
 

@@ -1,6 +1,7 @@
 /** The errors of a guard's own stages, each with the numbers behind it. */
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
 import type { Leaving } from './room.js'
+import type { Slots } from './slots.js'
 
 export function shedError(name: string, waiting: number, maxQueue: number): SpillwayError {
   return new SpillwayError({
@@ -35,26 +36,46 @@ export function fullError(name: string, waiting: number, size: number): Spillway
 export function busyError(
   name: string,
   stage: 'pace' | 'concurrency',
-  active: number,
-  limit: number,
+  slots: Slots,
+  nowMs: number,
 ): SpillwayError {
+  const { active, limit } = slots
+  if (stage === 'concurrency') {
+    const details = { name, active, limit }
+    return new SpillwayError({
+      code: 'QUEUE_FULL',
+      stage,
+      scope: 'local',
+      details,
+      explain: explainBusy,
+    })
+  }
+  const retryAfterMs = slots.paceWaitMs(nowMs)
+  const details = { name, active, waitMs: retryAfterMs }
   return new SpillwayError({
     code: 'QUEUE_FULL',
     stage,
     scope: 'local',
-    details: { name, active, limit },
-    explain: stage === 'pace' ? explainPace : explainBusy,
+    retryAfterMs,
+    details,
+    explain: explainPace,
   })
 }
 
 /** Why somebody had to leave the room. */
-export function leaveError(name: string, why: Leaving, waitedMs: number): SpillwayError {
+export function leaveError(
+  name: string,
+  why: Leaving,
+  waitedMs: number,
+  waiting: number,
+  { active, limit }: Slots,
+): SpillwayError {
   const { code, explain } = LEAVING[why]
   return new SpillwayError({
     code,
     stage: 'room',
     scope: 'local',
-    details: { name, why, waitedMs },
+    details: { name, why, waitedMs, waiting, active, limit },
     explain,
   })
 }
@@ -119,8 +140,8 @@ const explainFull = ({ name, waiting, size }: Details) =>
   `${name}: ${waiting} of ${size} places in the waiting room are taken`
 const explainBusy = ({ name, active, limit }: Details) =>
   `${name}: ${active} of ${limit} slots are in use, and there is no waiting room`
-const explainPace = ({ name }: Details) =>
-  `${name}: this pod has kept up its pace already, and there is no waiting room`
+const explainPace = ({ name, waitMs }: Details) =>
+  `${name}: the next beat of this pod's pace comes in ${inMs(waitMs)}, and there is no waiting room`
 const explainLimited = ({ name, lane, waitMs }: Details) =>
   `${name}: the limits of lane ${lane} have nothing left for ${inMs(waitMs)}`
 const explainPaused = ({ name, lane, waitMs }: Details) =>

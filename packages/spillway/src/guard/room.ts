@@ -177,6 +177,11 @@ export class Room {
     entry.guest.onLeave(why, entry)
   }
 
+  /** Everybody has left, and nobody comes any more. */
+  close(): void {
+    this.#timers.close()
+  }
+
   lengthOf(lane: string): number {
     return this.#lanes.get(lane)?.length ?? 0
   }
@@ -217,13 +222,13 @@ export class Room {
     return best
   }
 
-  /** How long the one has waited that has waited longest. */
+  /** How long the one has waited that has waited longest, not counting what was known in advance. */
   oldestWaitMs(nowMs: number): number {
-    let oldestMs = nowMs
-    for (const { lists } of this.#lanes.values()) {
-      for (const { first } of lists) oldestMs = Math.min(oldestMs, first?.enteredMs ?? nowMs)
+    let longestMs = 0
+    for (const lane of this.#lanes.values()) {
+      longestMs = Math.max(longestMs, oldestWaitMs(lane, lane.excusedMs, nowMs) ?? 0)
     }
-    return nowMs - oldestMs
+    return longestMs
   }
 
   lengthsByPriority(): Record<Priority, number> {

@@ -80,7 +80,7 @@ class PodSpillway implements Spillway {
   guard(name: string, options?: GuardOptions): Guard {
     validate('guard name', name, text())
     if (this.#closed) throw closedError('room', name)
-    const known = this.#guards.get(name)
+    const known = this.#open(name)
     if (options === undefined) {
       if (known !== undefined) return known
       throw new OptionsError([{ path: `guard(${name})`, message: 'needs options the first time' }])
@@ -100,6 +100,14 @@ class PodSpillway implements Spillway {
     const guard = new SharedGuard(name, checkGuard(name, options), around)
     this.#guards.set(name, guard)
     return guard
+  }
+
+  /** A guard that was closed by itself makes room for another of its name. */
+  #open(name: string): SharedGuard | undefined {
+    const known = this.#guards.get(name)
+    if (known?.closed !== true) return known
+    this.#guards.delete(name)
+    return undefined
   }
 
   snapshot(): SpillwaySnapshot {

@@ -83,7 +83,8 @@ export const policyFields = {
 
 const readFields = object(policyFields)
 
-export type CheckedPolicy = ReturnType<typeof readFields>
+/** What a breaker goes by; who judges how a call ended is another matter. */
+export type CheckedPolicy = Omit<ReturnType<typeof readFields>, 'classify'>
 
 /** Reads a policy, alone or as part of more options, and sees whether its parts go together. */
 export function readingPolicy<T extends CheckedPolicy>(readAll: Check<T>): Check<T> {
@@ -93,8 +94,6 @@ export function readingPolicy<T extends CheckedPolicy>(readAll: Check<T>): Check
     return all
   }
 }
-
-export const readPolicy: Check<CheckedPolicy> = readingPolicy(readFields)
 
 function checkTogether(policy: CheckedPolicy, path: string, problems: OptionProblem[]): void {
   const { slowRate, slowMs, windowMs, windowCalls, minimumCalls, openMs, maxOpenMs } = policy
