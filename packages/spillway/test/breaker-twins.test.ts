@@ -245,10 +245,11 @@ async function replay(
     transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
     request: R,
   ): T {
-    const state = states.get(request.lane) as BreakerState
-    const before = structuredClone(state)
+    const before = states.get(request.lane) as BreakerState
+    const state = structuredClone(before)
     if (before.t - nowUs > 5_000_000) reached.setBack++
-    const { reply, published: view } = transition(state, request, nowUs)
+    const { reply, lifeUs, published: view } = transition(state, request, nowUs)
+    if (lifeUs !== undefined) states.set(request.lane, state)
     if (view !== undefined) expected.push({ guard: GUARD, lane: request.lane, view })
     note(before, state)
     return reply

@@ -32,7 +32,7 @@ import { Dispatcher } from './dispatcher.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
-import { busyError, limitedError, storeError } from './refusals.js'
+import { busyError, halfOpenError, limitedError, storeError } from './refusals.js'
 import { type Priority, Room } from './room.js'
 import type { RunOptions } from './run-options.js'
 import { LimitStage, UserStage } from './shared-stages.js'
@@ -173,8 +173,10 @@ export class SharedGuard implements Guard {
       if (to === 'open' || to === 'isolated') {
         dispatcher.empty(everywhere ? undefined : lane, (each) => breaker.knownRefusal(each))
       }
-      // A few may be probes now; the others hear that they may not.
-      if (to === 'half-open') dispatcher.freed()
+      // Whoever still waits did not hear that it was open. Those who come now may be probes.
+      if (to === 'half-open') {
+        dispatcher.empty(everywhere ? undefined : lane, (each) => halfOpenError(name, each))
+      }
     })
   }
 

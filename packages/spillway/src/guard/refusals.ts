@@ -96,6 +96,17 @@ export function limitedError(
   })
 }
 
+/** For those who waited while the circuit opened and its open time passed unheard. */
+export function halfOpenError(name: string, lane: string): SpillwayError {
+  return new SpillwayError({
+    code: 'CIRCUIT_OPEN',
+    stage: 'breaker',
+    scope: 'shared',
+    details: { name, lane, state: 'half-open' },
+    explain: explainHalfOpen,
+  })
+}
+
 export function storeError(
   name: string,
   cause: unknown,
@@ -133,6 +144,8 @@ const LEAVING = {
   },
 } as const satisfies Record<Leaving, { code: string; explain: (details: Details) => string }>
 
+const explainHalfOpen = ({ name, lane }: Details) =>
+  `${name}: the circuit of lane ${lane} has opened, and is being probed`
 const explainShed = ({ name, waiting, maxQueue }: Details) =>
   `${name}: ${waiting} calls wait already, and ${maxQueue} are enough`
 const explainHook = ({ name }: Details) => `${name}: shed, as the guard's own rule says`

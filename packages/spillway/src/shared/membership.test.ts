@@ -45,7 +45,7 @@ describe('membership', () => {
     await clock.advance(4_000)
     expect(await member.members()).toHaveLength(1)
     await clock.advance(1_100)
-    expect(near.pods.list({ group: 'fleet' })).toEqual([])
+    expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
   })
 
   it('comes back by itself after an outage', async () => {
@@ -67,9 +67,9 @@ describe('membership', () => {
     const member = join()
     await clock.advance(1_000)
     await clock.until(member.close())
-    expect(near.pods.list({ group: 'fleet' })).toEqual([])
+    expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
     await clock.advance(60_000)
-    expect(near.pods.list({ group: 'fleet' })).toEqual([])
+    expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
   })
 
   it('leaves no timer behind, and does not mind a store that is gone', async () => {
@@ -100,7 +100,7 @@ describe('membership', () => {
   it('shows the others although one of them says what nobody understands', async () => {
     const { clock, near, join } = setup()
     const member = join({ snapshot: () => 'fine' })
-    near.pods.beat({ group: 'fleet', pod: 'odd', lifeUs: 5_000_000, snapshot: '{not json' })
+    near.pods.beat({ group: 'pods:fleet', pod: 'odd', lifeUs: 5_000_000, snapshot: '{not json' })
     await clock.advance(100)
     const members = await member.members()
     expect(members).toContainEqual({ pod: 'odd', snapshot: undefined, ageMs: 100 })

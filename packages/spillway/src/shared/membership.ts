@@ -48,7 +48,8 @@ export interface Membership {
   close(): Promise<void>
 }
 
-const BEATS_IN_A_LIFE = 5
+/** A pod that has said nothing for so many beats is gone. */
+export const BEATS_IN_A_LIFE = 5
 
 const readOptions = object({
   store: readStore,
@@ -69,18 +70,21 @@ class StoreMembership implements Membership {
   readonly pod: string
   live = 1
   readonly #options: ReturnType<typeof readOptions>
+  readonly #group: string
   #timer: Timer | undefined
   #beating: Promise<void>
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
     this.#options = options
+    // A guard may have the same name, and its pods are a group as well.
+    this.#group = `pods:${options.name}`
     this.pod = createPodId(options.pod, options.random)
     this.#beating = this.#beat()
   }
 
   async members(): Promise<Member[]> {
-    const records = await this.#options.store.pods.list({ group: this.#options.name })
+    const records = await this.#options.store.pods.list({ group: this.#group })
     return records.map(({ pod, snapshot, ageUs }) => ({
       pod,
       snapshot: parsed(snapshot),
@@ -94,7 +98,7 @@ class StoreMembership implements Membership {
     // A beat that arrived after we left would bring us back.
     await this.#beating
     try {
-      await this.#options.store.pods.leave({ group: this.#options.name, pod: this.pod })
+      await this.#options.store.pods.leave({ group: this.#group, pod: this.pod })
     } catch {
       // Then its time runs out.
     }
@@ -104,8 +108,9 @@ class StoreMembership implements Membership {
     const { name, store, heartbeatMs, lifeMs = heartbeatMs * BEATS_IN_A_LIFE } = this.#options
     const snapshot = callSafely(name, 'snapshot', () => this.#describe(), '')
     const lifeUs = Math.ceil(lifeMs * 1_000)
+    const beat = { group: this.#group, pod: this.pod, lifeUs, snapshot }
     try {
-      this.live = await store.pods.beat({ group: name, pod: this.pod, lifeUs, snapshot })
+      this.live = await store.pods.beat(beat)
     } catch {
       // The next beat tells whether we are back.
     }

@@ -10,7 +10,8 @@ import type { Outcome } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
-import type { BreakerCommand, BreakerStore, Store } from '../../store/port.js'
+import type { BreakerCommand, BreakerStore, BreakerView, Store } from '../../store/port.js'
+import { BEATS_IN_A_LIFE } from '../membership.js'
 import type { BreakerChange, BreakerSnapshot, BreakerStateName } from './api.js'
 import {
   type Entry,
@@ -35,13 +36,17 @@ const DEFAULT_LANE = 'default'
 const ALL_LANES = ''
 /** A lost message is found out after this at the latest. */
 const SYNC_MS = 1_000
-/** A pod that has not said anything for so many rounds is gone. */
-const BEATS_IN_A_LIFE = 5
+/** A lane that nobody has used for so long, and that has nothing to remember, is dropped. */
+const REST_MS = 300_000
 
 /** The breaker of a lane, with the pod's own beside it where there is a quorum. */
 interface Lane {
   fleet: LaneBreaker
   quorum: QuorumLane | undefined
+  /** Since the last round. */
+  used: boolean
+  /** When it was last seen in use. */
+  usedMs: number
 }
 
 export class FleetBreaker {
@@ -52,13 +57,16 @@ export class FleetBreaker {
   readonly #store: Store
   readonly #pod: string
   readonly #lanes = new Map<string, Lane>()
-  readonly #listeners = new Set<(change: BreakerChange) => unknown>()
+  readonly #listeners = new Set<Listener>()
+  readonly #ownListeners = new Set<Listener>()
   readonly #unwatch: () => void
   #lastName: string | undefined
   #last: Lane | undefined
   /** Made when a quorum asks for it. */
   #privateStore: BreakerStore | undefined
   #syncing: Timer | undefined
+  /** Set while a beat is under way. */
+  #beating: Promise<void> | undefined
   #closed = false
 
   constructor({ name, store, pod, clock, policy }: FleetBreakerOptions) {
@@ -70,8 +78,7 @@ export class FleetBreaker {
     this.#pod = pod
     this.#unwatch = store.breakers.watch({
       onView: (guard, lane, view) => {
-        // A lane nobody has used here, too: listeners hear of every one.
-        if (guard === this.name) this.#lane(lane).fleet.hear(view)
+        if (guard === this.name) this.#hear(lane, view)
       },
       onGap: () => this.#sync(),
     })
@@ -106,14 +113,21 @@ export class FleetBreaker {
     ;(quorum ?? fleet).note(outcome)
   }
 
-  /** Why a call would be refused, as far as this pod knows; a half-open one has to be asked. */
+  /**
+   * Why a call would be refused, as far as this pod knows; a half-open one has to be asked. Only a
+   * look: nobody hears of it.
+   */
   knownRefusal(lane: string | undefined): SpillwayError | undefined {
-    const own = this.#lane(lane)
-    if (own.fleet.isClear) return undefined
-    const error = own.fleet.knownRefusal()
-    if (error === undefined) return undefined
-    const entry = this.#no(own, error)
-    return isPermit(entry) ? undefined : entry
+    const { fleet, quorum } = this.#lane(lane)
+    const breaker = quorum ?? fleet
+    return breaker.isClear || this.#policy.shadow ? undefined : breaker.knownRefusal()
+  }
+
+  /** The same for a call that is now refused, if there is a reason: that is told. */
+  refuse(lane: string | undefined): SpillwayError | undefined {
+    const error = this.knownRefusal(lane)
+    if (error !== undefined) this.#tellRefused(this.#lane(lane))
+    return error
   }
 
   state(lane: string | undefined): BreakerStateName {
@@ -121,20 +135,24 @@ export class FleetBreaker {
   }
 
   snapshot(lane: string | undefined): BreakerSnapshot {
-    const { fleet, quorum } = this.#lane(lane)
-    return { ...fleet.snapshot(), selfIsolated: quorum?.selfIsolated ?? false }
+    return snapshotOf(this.#lane(lane))
   }
 
-  /** Of all lanes that were used. */
+  /** Of all lanes that are in use. */
   snapshots(): BreakerSnapshot[] {
-    return Array.from(this.#lanes.keys(), (lane) => this.snapshot(lane))
+    return Array.from(this.#lanes.values(), snapshotOf)
   }
 
-  onChange(listener: (change: BreakerChange) => unknown): () => void {
-    this.#listeners.add(listener)
-    return () => {
-      this.#listeners.delete(listener)
-    }
+  onChange(listener: Listener): () => void {
+    return addTo(this.#listeners, listener)
+  }
+
+  /**
+   * Changes of this pod's own breakers, which there are with a quorum: `open` when it isolates itself.
+   * They decide only while the fleet's is closed.
+   */
+  onOwnChange(listener: Listener): () => void {
+    return addTo(this.#ownListeners, listener)
   }
 
   async command(lane: string | undefined, command: BreakerCommand['command']): Promise<void> {
@@ -174,16 +192,34 @@ export class FleetBreaker {
 
   #lane(name: string = DEFAULT_LANE): Lane {
     // Nearly always the same as last time.
-    if (name === this.#lastName) return this.#last as Lane
-    const lane = this.#policy.per === 'vendor' ? ALL_LANES : name
-    let own = this.#lanes.get(lane)
-    if (own === undefined) {
-      own = this.#createLane(lane)
-      this.#lanes.set(lane, own)
+    let own = this.#last
+    if (own === undefined || name !== this.#lastName) {
+      own = this.#find(this.#laneOf(name))
+      this.#lastName = name
+      this.#last = own
     }
-    this.#lastName = name
-    this.#last = own
+    own.used = true
     return own
+  }
+
+  #laneOf(name: string): string {
+    return this.#policy.per === 'vendor' ? ALL_LANES : name
+  }
+
+  #find(lane: string): Lane {
+    const known = this.#lanes.get(lane)
+    if (known !== undefined) return known
+    const own = this.#createLane(lane)
+    this.#lanes.set(lane, own)
+    return own
+  }
+
+  #hear(lane: string, view: BreakerView): void {
+    // Of a release that divides lanes in another way.
+    if (lane !== this.#laneOf(lane)) return
+    // Listeners hear of lanes that nobody uses here, too; but that one is closed is no change.
+    const isNews = view.kind !== 0 || view.isolatedUntilUs > 0
+    if (isNews || this.#lanes.has(lane)) this.#find(lane).fleet.hear(view)
   }
 
   #createLane(lane: string): Lane {
@@ -205,50 +241,52 @@ export class FleetBreaker {
     }
     let quorum: QuorumLane | undefined
     const fleet = new LaneBreaker(options)
-    if (this.#spec.quorum === 1) return { fleet, quorum }
+    const use = { used: true, usedMs: this.#clock.now() }
+    if (this.#spec.quorum === 1) return { fleet, quorum, ...use }
     this.#privateStore ??= memoryStore({ clock: this.#clock }).breakers
     const privately: LaneBreakerOptions = {
       ...options,
       store: this.#privateStore,
       scope: 'local',
       spec: { ...this.#spec, quorum: 1 },
-      onChange: (_, to) => this.#changedAlone(lane, to),
+      onChange: (from, to) => this.#changedAlone(lane, from, to),
     }
     quorum = new QuorumLane(fleet, privately)
-    return { fleet, quorum }
+    return { fleet, quorum, ...use }
   }
 
   /** In shadow mode a refusal is only told. */
   #no(lane: Lane, error: SpillwayError): Entry {
-    const { shadow } = this.#policy
-    if (listening()) {
-      const { fleet } = lane
-      emit({
-        type: 'breaker.refused',
-        name: this.name,
-        lane: fleet.lane,
-        state: fleet.state,
-        shadow,
-      })
-    }
-    return shadow ? fleetless(lane.fleet.lane) : error
+    this.#tellRefused(lane)
+    return this.#policy.shadow ? fleetless(lane.fleet.lane) : error
+  }
+
+  #tellRefused({ fleet }: Lane): void {
+    if (!listening()) return
+    const { lane, state } = fleet
+    emit({ type: 'breaker.refused', name: this.name, lane, state, shadow: this.#policy.shadow })
   }
 
   #changed(lane: string, from: BreakerStateName, to: BreakerStateName): void {
-    const change = { name: this.name, lane, from, to }
     if (listening()) emit({ type: EVENT[to], name: this.name, lane, from })
-    for (const listener of this.#listeners) {
-      callSafely(this.name, 'onChange', () => swallow(listener(change)), undefined)
-    }
+    this.#tell(this.#listeners, { name: this.name, lane, from, to })
   }
 
-  #changedAlone(lane: string, to: BreakerStateName): void {
+  #changedAlone(lane: string, from: BreakerStateName, to: BreakerStateName): void {
     if (to === 'open' && listening()) emit({ type: 'breaker.self-isolated', name: this.name, lane })
+    this.#tell(this.#ownListeners, { name: this.name, lane, from, to })
+  }
+
+  #tell(listeners: ReadonlySet<Listener>, change: BreakerChange): void {
+    for (const listener of listeners) {
+      callSafely(this.name, 'onChange', () => swallow(listener(change)), undefined)
+    }
   }
 
   #keepInStep(): void {
     const roundMs = Math.min(SYNC_MS, this.#policy.probeLeaseMs / 3)
     this.#syncing = this.#clock.schedule(roundMs, () => {
+      this.#sweep()
       this.#sync()
       this.#beat()
       this.#keepInStep()
@@ -256,27 +294,47 @@ export class FleetBreaker {
     this.#syncing.unref()
   }
 
+  /** Forgets lanes that were named once: the store knows what there is to know of them. */
+  #sweep(): void {
+    const nowMs = this.#clock.now()
+    for (const [name, lane] of this.#lanes) {
+      const { fleet, quorum, used } = lane
+      lane.used = false
+      if (used || !(quorum ?? fleet).isIdle) lane.usedMs = nowMs
+      else if (nowMs - lane.usedMs >= REST_MS) this.#lanes.delete(name)
+    }
+    this.#last = undefined
+  }
+
   /** Repairs what a lost message left behind, and renews the leases of our probes. */
   #sync(): void {
-    const lanes = [...this.#lanes.values()].map(({ fleet }) => fleet)
-    if (lanes.length === 0) return
-    attempt(async () => {
-      const views = await this.#store.breakers.sync(lanes.map((lane) => lane.syncRequest()))
-      for (const [index, view] of views.entries()) lanes[index]?.hear(view)
-    })
+    const lanes = [...this.#lanes.values()]
+    askAll(
+      this.#store.breakers,
+      lanes.map(({ fleet }) => fleet),
+    )
+    if (this.#privateStore === undefined) return
+    askAll(
+      this.#privateStore,
+      lanes.flatMap(({ quorum }) => quorum ?? []),
+    )
   }
 
   /** A quorum needs to know how many there are. */
   #beat(): void {
-    if (this.#spec.quorum === 1) return
+    if (this.#spec.quorum === 1 || this.#beating !== undefined) return
     const lifeUs = SYNC_MS * BEATS_IN_A_LIFE * 1_000
     const beat = { group: this.name, pod: this.#pod, lifeUs, snapshot: '' }
-    attempt(async () => {
+    this.#beating = attempt(async () => {
       await this.#store.pods.beat(beat)
+    }).then(() => {
+      this.#beating = undefined
     })
   }
 
   async #leave(): Promise<void> {
+    // A beat that arrived after we left would bring us back.
+    await this.#beating
     try {
       await this.#store.pods.leave({ group: this.name, pod: this.#pod })
     } catch {
@@ -285,9 +343,32 @@ export class FleetBreaker {
   }
 }
 
+type Listener = (change: BreakerChange) => unknown
+
+function addTo(listeners: Set<Listener>, listener: Listener): () => void {
+  listeners.add(listener)
+  return () => {
+    listeners.delete(listener)
+  }
+}
+
+function snapshotOf({ fleet, quorum }: Lane): BreakerSnapshot {
+  return { ...fleet.snapshot(), selfIsolated: quorum?.selfIsolated ?? false }
+}
+
+/** In one trip. */
+function askAll(store: BreakerStore, lanes: readonly Pick<LaneBreaker, 'ask'>[]): void {
+  if (lanes.length === 0) return
+  const asked = lanes.map((lane) => lane.ask())
+  void attempt(async () => {
+    const views = await store.sync(asked.map(({ request }) => request))
+    for (const [index, view] of views.entries()) asked[index]?.hear(view)
+  })
+}
+
 /** In the background: the next round tries again. */
-function attempt(work: () => Promise<void>): void {
-  work().catch(() => {})
+function attempt(work: () => Promise<void>): Promise<void> {
+  return work().catch(() => {})
 }
 
 /** Of a generation that never is: whatever the call's outcome, it changes nothing. */

@@ -62,6 +62,12 @@ const DOUBLINGS = 6
  */
 const FEW_CALLS = 100
 
+/**
+ * Reports of this process have numbers that grow, whichever lane they are about: a store that has heard
+ * of a lane would take the first report of one that was dropped and made anew for an old one.
+ */
+let reports = 0
+
 export class LaneBreaker {
   readonly lane: string
   readonly #options: LaneBreakerOptions
@@ -95,10 +101,14 @@ export class LaneBreaker {
       clock,
       flushMs: () => (this.#replica.view.calls < fewCalls ? 0 : flushMs),
       staleMs: spec.windowUs > 0 ? spec.windowUs / 1_000 : 60_000,
+      nextNumber: () => ++reports,
       send: (report) => {
         const { store, pod } = this.#options
+        const { news } = this.#replica
         const reply = store.report({ guard, lane, spec, pod, ...report })
-        return isThenable(reply) ? reply.then((view) => this.hear(view)) : this.hear(reply)
+        return isThenable(reply)
+          ? reply.then((view) => this.#hear(view, news))
+          : this.#hear(reply, news)
       },
     })
     this.#desk = new ProbeDesk({
@@ -113,6 +123,14 @@ export class LaneBreaker {
   /** Nothing stands in the way: entering cannot fail. */
   get isClear(): boolean {
     return this.#clear
+  }
+
+  /** Nothing is under way, and nothing known that the store would not say again. */
+  get isIdle(): boolean {
+    const nowMs = this.#options.clock.now()
+    const clear = this.#replica.stateAt(nowMs) === 'closed' && nowMs >= this.#rampEndsMs
+    if (!clear || this.#learning !== undefined || this.#running > 0) return false
+    return this.#desk.isIdle && this.#reporter.isIdle
   }
 
   /** Why a call would be refused now, if that needs no asking. Takes nothing. */
@@ -175,28 +193,24 @@ export class LaneBreaker {
     }
   }
 
-  /** What the store or another pod says. */
+  /** What the store says without having been asked. */
   hear(view: BreakerView): void {
-    if (!this.#replica.hear(view, this.#options.clock.now())) return
-    this.#learning = undefined
-    if (view.generation !== this.#permit.generation) {
-      const { generation } = view
-      this.#permit = { lane: this.lane, generation, probe: false, id: undefined }
-      this.#running = 0
-      this.#desk.reopen()
-      this.#reporter.begin(generation)
-    }
-    this.#settle()
+    this.#hear(view)
   }
 
-  /** What this lane wants to know and to renew, now and then. */
-  syncRequest(): SyncRequest {
-    return { ...this.#ref, renew: this.#desk.youngerThan(this.#options.maxProbeMs) }
+  /** What this lane wants to know and to renew, now and then; and who hears the answer. */
+  ask(): { request: SyncRequest; hear(view: BreakerView): void } {
+    const { news } = this.#replica
+    const renew = this.#desk.youngerThan(this.#options.maxProbeMs)
+    return { request: { ...this.#ref, renew }, hear: (view) => this.#hear(view, news) }
   }
 
   command(command: BreakerCommand['command']): MaybePromise<void> {
+    const { news } = this.#replica
     const reply = this.#options.store.command({ ...this.#ref, command })
-    return isThenable(reply) ? reply.then((view) => this.hear(view)) : this.hear(reply)
+    return isThenable(reply)
+      ? reply.then((view) => this.#hear(view, news))
+      : this.#hear(reply, news)
   }
 
   async flush(): Promise<void> {
@@ -211,15 +225,29 @@ export class LaneBreaker {
     await this.#reporter.close()
   }
 
+  #hear(view: BreakerView, asked?: number): void {
+    if (!this.#replica.hear(view, this.#options.clock.now(), asked)) return
+    this.#learning = undefined
+    if (view.generation !== this.#permit.generation) {
+      const { generation } = view
+      this.#permit = { lane: this.lane, generation, probe: false, id: undefined }
+      this.#running = 0
+      this.#desk.reopen()
+      this.#reporter.begin(generation)
+    }
+    this.#settle()
+  }
+
   #count(kind: number): void {
     if (kind === SUCCESS) this.#reporter.addSuccess()
     else if (kind !== NOTHING) this.#reporter.add(kind)
   }
 
   #takeProbes(probes: readonly string[]): MaybePromise<ProbeReply> {
+    const { news } = this.#replica
     const reply = this.#options.store.probe({ ...this.#ref, probes })
     const heard = (each: ProbeReply) => {
-      this.hear(each.view)
+      this.#hear(each.view, news)
       return each
     }
     return isThenable(reply) ? reply.then(heard) : heard(reply)
@@ -227,15 +255,16 @@ export class LaneBreaker {
 
   /** A store that answers at once is asked at once; nobody has to wait for a remote one twice. */
   #learn(): void {
+    const { request, hear } = this.ask()
     let views: BreakerView[] | Promise<BreakerView[]>
     try {
-      views = this.#options.store.sync([this.syncRequest()])
+      views = this.#options.store.sync([request])
     } catch {
       return this.#assumeClosed()
     }
-    if (!isThenable(views)) return this.hear(views[0] as BreakerView)
+    if (!isThenable(views)) return hear(views[0] as BreakerView)
     this.#learning = views.then(
-      ([view]) => this.hear(view as BreakerView),
+      ([view]) => hear(view as BreakerView),
       () => this.#assumeClosed(),
     )
   }
@@ -273,9 +302,11 @@ export class LaneBreaker {
     return this.#replica.closedAtMs + this.#options.rampMs
   }
 
-  #enterWarily(nowMs: number): Entry | Promise<Entry> {
+  #enterWarily(nowMs: number, mayAsk = true): Entry | Promise<Entry> {
     const state = this.#replica.stateAt(nowMs)
-    if (state === 'half-open') return this.#askForProbe()
+    if (state === 'half-open') {
+      return mayAsk ? this.#askForProbe() : this.#refusal(state, nowMs, explainUnknown)
+    }
     if (state !== 'closed') return this.#refusal(state, nowMs)
     this.#clear = nowMs >= this.#rampEndsMs
     if (!this.#clear && this.#running >= this.#mostAtOnce(nowMs)) {
@@ -297,11 +328,11 @@ export class LaneBreaker {
   }
 
   #onProbe(answer: ProbeAnswer): Entry | Promise<Entry> {
-    if (answer === 'full') return this.#refusal('half-open', this.#options.clock.now())
-    if (answer === 'unknown')
-      return this.#refusal('half-open', this.#options.clock.now(), explainUnknown)
-    // It closed or opened meanwhile.
-    if (answer === 'elsewhere') return this.enter()
+    const nowMs = this.#options.clock.now()
+    if (answer === 'full') return this.#refusal('half-open', nowMs)
+    if (answer === 'unknown') return this.#refusal('half-open', nowMs, explainUnknown)
+    // It closed or opened meanwhile; nobody asks twice for one call.
+    if (answer === 'elsewhere') return this.#enterWarily(nowMs, false)
     return { lane: this.lane, generation: answer.generation, probe: true, id: answer.name }
   }
 

@@ -60,10 +60,18 @@ export class ProbeDesk {
     this.#fullUntilMs = Number.NEGATIVE_INFINITY
   }
 
-  /** Those under way for less than so long. */
+  /** Nobody asks, and no probe is under way. */
+  get isIdle(): boolean {
+    return !this.#underWay && this.#probes.size === 0
+  }
+
+  /** Those under way for less than so long. The others count no more. */
   youngerThan(ageMs: number): string[] {
     const oldestMs = this.#options.clock.now() - ageMs
-    return [...this.#probes].flatMap(([name, sinceMs]) => (sinceMs > oldestMs ? [name] : []))
+    for (const [name, sinceMs] of this.#probes) {
+      if (sinceMs <= oldestMs) this.#probes.delete(name)
+    }
+    return [...this.#probes.keys()]
   }
 
   #go(): void {

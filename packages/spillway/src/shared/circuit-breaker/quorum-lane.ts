@@ -36,6 +36,14 @@ export class QuorumLane {
     return this.fleet.isClear && this.#own.isClear
   }
 
+  get isIdle(): boolean {
+    return this.fleet.isIdle && this.#own.isIdle
+  }
+
+  knownRefusal(): SpillwayError | undefined {
+    return (this.fleet.state === 'closed' ? this.#own : this.fleet).knownRefusal()
+  }
+
   enter(): Entry | Promise<Entry> {
     // While the fleet tries whether the downstream is back, a pod's own past means nothing.
     if (this.fleet.state !== 'closed') return this.fleet.enter()
@@ -58,6 +66,11 @@ export class QuorumLane {
   /** The fleet has decided something: what this pod thought before is of no use. */
   forget(): void {
     void this.#own.command({ kind: 'reset' })
+  }
+
+  /** What it wants to renew of its own; the fleet's is asked for with that of the other lanes. */
+  ask(): ReturnType<LaneBreaker['ask']> {
+    return this.#own.ask()
   }
 
   close(): Promise<void> {

@@ -1,6 +1,8 @@
 /**
  * What this pod knows of a breaker, in its own time. Told by the store with every reply and by push,
- * in any order: what is older than what it knows already changes nothing.
+ * in any order: what is older than what it knows already changes nothing. Except the answer to a
+ * question asked since: a store that took over from another may be less far on, and has lost what
+ * that one knew.
  */
 import type { BreakerView } from '../../store/port.js'
 import type { BreakerStateName } from './api.js'
@@ -27,18 +29,21 @@ const SET_BACK_US = 5_000_000
 
 export class Replica {
   view: BreakerView = NOTHING_KNOWN
+  /** How often it has heard something new; who asks takes it down. */
+  news = 0
   /** When the store last said something, by our clock. */
   heardMs = Number.NEGATIVE_INFINITY
   openUntilMs = 0
   isolatedUntilMs = 0
   closedAtMs = Number.NEGATIVE_INFINITY
 
-  /** Answers whether it was news. */
-  hear(view: BreakerView, nowMs: number): boolean {
+  /** Answers whether it was news. `asked`: if it is an answer, what `news` was at the question. */
+  hear(view: BreakerView, nowMs: number, asked?: number): boolean {
     const known = this.view
     const behindUs = known.nowUs - view.nowUs
     const older = behindUs > 0 || (behindUs === 0 && view.version < known.version)
-    if (older && behindUs <= SET_BACK_US) return false
+    if (older && asked !== this.news && behindUs <= SET_BACK_US) return false
+    this.news++
     this.view = view
     this.heardMs = nowMs
     const ours = (us: number) => nowMs + (us - view.nowUs) / 1_000

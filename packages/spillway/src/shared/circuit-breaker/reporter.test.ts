@@ -7,10 +7,12 @@ function setup() {
   const clock = createVirtualClock()
   const sent: Report[] = []
   const store = { down: false }
+  let numbers = 0
   const reporter = new Reporter({
     clock,
     flushMs: () => 100,
     staleMs: 1_000,
+    nextNumber: () => ++numbers,
     send(report) {
       sent.push(report)
       if (store.down) throw new Error('down')

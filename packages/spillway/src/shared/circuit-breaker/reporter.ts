@@ -17,6 +17,8 @@ export interface ReporterOptions {
   flushMs(): number
   /** After this, nobody wants to hear of it any more. */
   staleMs: number
+  /** A number for a report: greater than any before, of this reporter or of one that it replaces. */
+  nextNumber(): number
   send(report: Report): MaybePromise<void>
 }
 
@@ -31,7 +33,6 @@ export class Reporter {
   /** Successes since the last entry of the list: the usual case costs one addition. */
   #successes = 0
   #probes: [probe: string, kind: number][] = []
-  #sequence = 0
   #timer: Timer | undefined
   #underWay = false
   /** Set while a report that got no answer waits to be sent again. */
@@ -73,6 +74,11 @@ export class Reporter {
     this.#send()
   }
 
+  /** All is told, or given up. */
+  get isIdle(): boolean {
+    return !this.#underWay && this.#successes === 0 && this.#outcomes.length === 0
+  }
+
   /** Resolves when all is told, or given up. */
   flush(): Promise<void> {
     this.#send()
@@ -110,7 +116,7 @@ export class Reporter {
       this.#close()
       if (this.#outcomes.length === 0 && this.#probes.length === 0) return this.#rest()
       const report: Report = {
-        sequence: ++this.#sequence,
+        sequence: this.#options.nextNumber(),
         generation: this.#generation,
         outcomes: this.#outcomes,
         probes: this.#probes,

@@ -142,9 +142,10 @@ export function totals({ sums, runs }: Tally): Seen {
 
 type Seen = [calls: number, failures: number, slow: number, run: number]
 
-/** `live`: how many pods there are, as far as the store knows. */
+/** `live`: how many pods there are, as far as the store knows; 0 where none has said so yet. */
 export function isTripped(tally: Tally, spec: BreakerSpec, live: number): boolean {
-  const pods = Math.max(live, tally.sums.size)
+  // Not those that were counted, if there is a choice: some of them may be gone.
+  const pods = live > 0 ? live : tally.sums.size
   const quorum = Math.min(spec.quorum, pods)
   if (quorum <= 1) return holds(spec, totals(tally))
   return holdsWithoutWorst(tally, spec, quorum - 1) || halfAgree(tally, spec, quorum, pods)

@@ -26,7 +26,8 @@ import { count, isTripped } from './tally.js'
 /** A transition's answer, how long the state has to be kept, and whether others should hear of it. */
 export interface BreakerKept<T> {
   reply: T
-  lifeUs: number
+  /** Nothing, if there is nothing to keep: the state is as it was, and ends when it would have. */
+  lifeUs?: number
   /** The view to publish, if something changed that others should see. */
   published?: BreakerView
 }
@@ -102,19 +103,25 @@ export function takeProbes(
   return kept(state, spec, now, before, (view) => ({ granted, view }))
 }
 
-/** Renews the leases of probes that are still under way, and tells how things are. */
+/**
+ * Renews the leases of probes that are still under way, and tells how things are. A closed breaker has
+ * none, and is not kept alive by being looked at; one that is not closed is.
+ */
 export function syncBreaker(
   state: BreakerState,
   request: SyncRequest,
   serverUs: number,
 ): BreakerKept<BreakerView> {
   const { spec } = request
-  const before = state.v
+  const { v: before, t: lastUs } = state
   const now = present(state, spec, serverUs)
   for (const probes of [state.probes, state.late]) {
     for (const probe of request.renew) {
       if (probes.has(probe)) probes.set(probe, now + spec.probeLeaseUs)
     }
+  }
+  if (state.kind === CLOSED && state.v === before && now >= lastUs) {
+    return { reply: viewOf(state, now) }
   }
   return kept(state, spec, now, before, (view) => view)
 }

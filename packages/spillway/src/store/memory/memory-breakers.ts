@@ -22,6 +22,7 @@ export function createMemoryBreakers(
   const sequences = new ExpiringMap<number>()
   const watchers = new Set<BreakerWatcher>()
 
+  /** It may change a state in place that it does not keep: our time never goes back. */
   function change<R extends BreakerRef, T>(
     request: R,
     transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
@@ -31,7 +32,7 @@ export function createMemoryBreakers(
     const key = `${guard}\0${lane}`
     const state = states.get(key, now) ?? emptyBreaker()
     const { reply, lifeUs, published } = transition(state, request, now)
-    states.set(key, state, now, now + lifeUs)
+    if (lifeUs !== undefined) states.set(key, state, now, now + lifeUs)
     if (published !== undefined) for (const each of watchers) each.onView(guard, lane, published)
     return reply
   }

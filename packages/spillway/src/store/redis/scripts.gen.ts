@@ -728,7 +728,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: 'dc4dc5132ba6ef1d6bee525043fe828d4119d12a',
+    sha: '0a913b9a779578a38b6293559180f53cf51f9ad1',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -866,9 +866,10 @@ end
 return agree >= max(quorum, ceil(pods / 2))
 end
 local function is_tripped(tally, spec, live)
-local pods = 0
+local pods = live
+if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
-pods = max(live, pods)
+end
 local quorum = min(spec[QUORUM], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
@@ -993,6 +994,12 @@ redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
+end
+local function tell(key, name, state, spec, now, version_before, last)
+if state.kind == CLOSED and state.v == version_before and now >= last then
+return view_of(state, now)
+end
+return keep(key, name, state, spec, now, version_before)
 end
 local spec = input.spec
 local state = read_breaker(KEYS[1])
@@ -1378,7 +1385,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: 'd0562f3c77e718b1602b62a5df5299e5b287396d',
+    sha: '3a50832c52a081122941bd672f7a1c441350a0c8',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -1516,9 +1523,10 @@ end
 return agree >= max(quorum, ceil(pods / 2))
 end
 local function is_tripped(tally, spec, live)
-local pods = 0
+local pods = live
+if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
-pods = max(live, pods)
+end
 local quorum = min(spec[QUORUM], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
@@ -1644,9 +1652,15 @@ local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
+local function tell(key, name, state, spec, now, version_before, last)
+if state.kind == CLOSED and state.v == version_before and now >= last then
+return view_of(state, now)
+end
+return keep(key, name, state, spec, now, version_before)
+end
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before = state.v
+local before, last_us = state.v, state.t
 local now = present(state, spec)
 local function end_probe(probe, kind)
 state.late[probe] = nil
@@ -1658,7 +1672,9 @@ state.w = state.w + 1
 if state.w >= spec[SUCCESSES] then close(state, now) end
 end
 local last = redis.call('GET', KEYS[2])
-if not last or tonumber(last) < input.sequence then
+if last and tonumber(last) >= input.sequence then
+return tell(KEYS[1], input.name, state, spec, now, before, last_us)
+end
 redis.call('SET', KEYS[2], string.format('%.0f', input.sequence), 'PX', 300000)
 local live = 1
 if spec[QUORUM] > 1 then
@@ -1670,7 +1686,6 @@ for _, outcome in ipairs(input.outcomes) do
 if state.kind ~= CLOSED or state.g ~= input.generation then break end
 count(state.tally, spec, input.pod, outcome[1], outcome[2], now)
 if is_tripped(state.tally, spec, live) then open(state, spec, now) end
-end
 end
 return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
@@ -1996,7 +2011,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: '2e5878355767b1e32291fcbdac48ad023fd3b001',
+    sha: '6f8fdfba82b341edcb53c075ddaeab433011d478',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -2134,9 +2149,10 @@ end
 return agree >= max(quorum, ceil(pods / 2))
 end
 local function is_tripped(tally, spec, live)
-local pods = 0
+local pods = live
+if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
-pods = max(live, pods)
+end
 local quorum = min(spec[QUORUM], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
@@ -2262,17 +2278,23 @@ local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
+local function tell(key, name, state, spec, now, version_before, last)
+if state.kind == CLOSED and state.v == version_before and now >= last then
+return view_of(state, now)
+end
+return keep(key, name, state, spec, now, version_before)
+end
 local reply = {}
 for index = 1, #KEYS do
 local spec, name, renew = unpack(input.breakers[index])
 local state = read_breaker(KEYS[index])
-local before = state.v
+local before, last = state.v, state.t
 local now = present(state, spec)
 for _, probe in ipairs(renew) do
 if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end
 if state.late[probe] then state.late[probe] = now + spec[PROBE_LEASE] end
 end
-reply[index] = keep(KEYS[index], name, state, spec, now, before)
+reply[index] = tell(KEYS[index], name, state, spec, now, before, last)
 end
 return reply`,
   },
@@ -2650,7 +2672,7 @@ return reply`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: 'a3fba675237ca2e607ca0e24994960099eff4420',
+    sha: 'aef8a9bec839fcf70aa3203af3178f7578cc670d',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -2788,9 +2810,10 @@ end
 return agree >= max(quorum, ceil(pods / 2))
 end
 local function is_tripped(tally, spec, live)
-local pods = 0
+local pods = live
+if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
-pods = max(live, pods)
+end
 local quorum = min(spec[QUORUM], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
@@ -2915,6 +2938,12 @@ redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
+end
+local function tell(key, name, state, spec, now, version_before, last)
+if state.kind == CLOSED and state.v == version_before and now >= last then
+return view_of(state, now)
+end
+return keep(key, name, state, spec, now, version_before)
 end
 local spec = input.spec
 local state = read_breaker(KEYS[1])

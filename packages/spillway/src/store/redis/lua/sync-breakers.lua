@@ -9,12 +9,12 @@ local reply = {}
 for index = 1, #KEYS do
   local spec, name, renew = unpack(input.breakers[index])
   local state = read_breaker(KEYS[index])
-  local before = state.v
+  local before, last = state.v, state.t
   local now = present(state, spec)
   for _, probe in ipairs(renew) do
     if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end
     if state.late[probe] then state.late[probe] = now + spec[PROBE_LEASE] end
   end
-  reply[index] = keep(KEYS[index], name, state, spec, now, before)
+  reply[index] = tell(KEYS[index], name, state, spec, now, before, last)
 end
 return reply

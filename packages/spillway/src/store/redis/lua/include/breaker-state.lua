@@ -4,8 +4,9 @@
 --       channel to publish on, and for each breaker its spec and its name (guard and lane, escaped)
 -- view: now us, version, generation, kind, until us, closed at us, openings, probes, successes,
 --       isolated until us, calls, failures, slow, failures in a row
--- expiry: an open breaker as long as it is open plus what somebody needs to probe it; a closed one as
---         long as its window, or for five minutes if it has ever been open
+-- expiry: an open breaker as long as it is open plus what somebody needs to probe it, counted from when
+--         somebody last asked; a closed one as long as its window, or for five minutes if it has ever
+--         been open, counted from the last report or change
 local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
 local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
@@ -137,4 +138,13 @@ local function keep(key, name, state, spec, now, version_before)
   local view = view_of(state, now)
   if state.v ~= version_before then publish(name, view) end
   return view
+end
+
+-- For who only looks: a closed breaker that is as it was is not kept any longer because of that.
+-- last: its time when it was read, which is later than now if the clock was set back.
+local function tell(key, name, state, spec, now, version_before, last)
+  if state.kind == CLOSED and state.v == version_before and now >= last then
+    return view_of(state, now)
+  end
+  return keep(key, name, state, spec, now, version_before)
 end

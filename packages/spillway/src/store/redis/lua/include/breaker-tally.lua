@@ -159,9 +159,10 @@ local function half_agree(tally, spec, quorum, pods)
 end
 
 local function is_tripped(tally, spec, live)
-  local pods = 0
-  for _ in pairs(tally.sums) do pods = pods + 1 end
-  pods = max(live, pods)
+  local pods = live
+  if live == 0 then
+    for _ in pairs(tally.sums) do pods = pods + 1 end
+  end
   local quorum = min(spec[QUORUM], pods)
   if quorum <= 1 then return holds(spec, totals(tally)) end
   return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)

@@ -1,0 +1,182 @@
+/** Bugs that were here once, each with the claim it broke. */
+import { describe, expect, it } from 'vitest'
+import { createSpillway } from '../src/guard/spillway.js'
+import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
+import { memoryStore } from '../src/store/memory/memory-store.js'
+import { sleep } from '../src/testing/index.js'
+import { createVirtualClock } from '../src/testing/virtual-clock.js'
+import { createGuardPod } from './guard-pod.js'
+
+const BUCKET = { unit: 'tokens', limit: 100, windowMs: '50s', algorithm: 'token-bucket' } as const
+
+describe('a lane that waits for its limits', () => {
+  it('wakes earlier when something is given back', async () => {
+    const { clock, run } = createGuardPod({
+      queue: { size: 10, timeoutMs: '60s' },
+      limits: [BUCKET],
+    })
+    run(
+      async ({ settle }) => {
+        await sleep(clock, 1_000)
+        settle({ tokens: 70 })
+      },
+      { cost: { tokens: 100 } },
+    )
+    // At first 20 s; with the 30 that come back after one, about 5.
+    const waiting = run(() => clock.now(), { cost: { tokens: 40 } })
+    await clock.advance(6_000)
+    expect(waiting.value).toBeLessThan(5_500)
+  })
+
+  it('wakes earlier when the next in turn leaves, and the one behind it wants less', async () => {
+    const { clock, run } = createGuardPod({
+      queue: { size: 10, timeoutMs: '60s' },
+      limits: [BUCKET],
+    })
+    run(() => 'all of it', { cost: { tokens: 100 } })
+    const leaving = new AbortController()
+    run(() => 'much', { cost: { tokens: 100 }, signal: leaving.signal })
+    const small = run(() => clock.now(), { cost: { tokens: 1 } })
+    await clock.advance(10)
+    leaving.abort()
+    await clock.advance(2_000)
+    expect(small.value).toBeLessThan(1_500)
+  })
+})
+
+describe('slots and pace, which belong to all lanes', () => {
+  it('go to whoever waits, before a newcomer of another lane', async () => {
+    const { clock, run, quick } = createGuardPod({
+      queue: { size: 200, timeoutMs: '60s' },
+      pace: { limit: 10, windowMs: '1s', burst: 1 },
+    })
+    const order: string[] = []
+    for (let call = 0; call < 5; call++) {
+      run(() => order.push('waiting'), { lane: 'a', priority: 'critical' })
+    }
+    for (let step = 0; step < 40; step++) {
+      await clock.advance(10)
+      run(() => order.push('newcomer'), { lane: `b${step}`, priority: 'low' })
+    }
+    expect(order.slice(0, 5)).toEqual(Array(5).fill('waiting'))
+    quick()
+  })
+
+  it('are not counted as wanted by a lane that waits for its vendor', async () => {
+    const { clock, run, guard } = createGuardPod({
+      shed: { maxQueue: 3 },
+      queue: { size: 10, timeoutMs: '60s' },
+      retry: { attempts: 2, baseMs: 10, budget: 1 },
+    })
+    const throttled = Object.assign(new Error('429'), {
+      status: 429,
+      headers: { 'retry-after': '20' },
+    })
+    run(() => Promise.reject(throttled), { lane: 'a', idempotent: false })
+    await clock.advance(10)
+    for (let call = 0; call < 4; call++) run(() => 1, { lane: 'a' })
+    await clock.advance(5_000)
+    expect(guard.snapshot().room.waiting).toBeGreaterThanOrEqual(3)
+    let tries = 0
+    const other = run(
+      () => {
+        if (++tries === 1) throw Object.assign(new Error('503'), { status: 503 })
+        return 'served'
+      },
+      { lane: 'b' },
+    )
+    await clock.advance(100)
+    expect(other.value).toBe('served')
+  })
+})
+
+describe('the name of a lane', () => {
+  it('is a non-empty string', async () => {
+    const { guard } = createGuardPod({})
+    await expect(guard.run(() => 1, { lane: '' })).rejects.toThrow('lane: must be')
+    await expect(guard.run(() => 1, { lane: 42 as never })).rejects.toThrow('lane: must be')
+  })
+})
+
+describe('a store in this process that throws', () => {
+  it('fails the calls it was asked for, and nobody else', async () => {
+    const clock = createVirtualClock()
+    const store = memoryStore({ clock })
+    const { take } = store.limits
+    let broken = false
+    store.limits.take = (request) => {
+      if (broken) throw new Error('boom')
+      return take(request)
+    }
+    const guard = createSpillway({ clock, store }).guard('openai', {
+      queue: { size: 10, timeoutMs: '5s' },
+      concurrency: { limit: 1 },
+      limits: [{ limit: 100, windowMs: '1m' }],
+    })
+    const holding = guard.run(() => sleep(clock, 100).then(() => 'held'))
+    const waiting = guard.run(() => 'never').catch((error) => error.code)
+    broken = true
+    await clock.advance(150)
+    expect(await Promise.all([holding, waiting])).toEqual(['held', 'STORE_UNAVAILABLE'])
+    broken = false
+    expect(await guard.run(() => 'fine')).toBe('fine')
+  })
+})
+
+describe('a pod that missed the news', () => {
+  it('refuses whoever still waits when it hears that the circuit is half-open', async () => {
+    const clock = createVirtualClock()
+    const store = memoryStore({ clock })
+    let deaf = false
+    const { watch } = store.breakers
+    store.breakers.watch = (watcher) =>
+      watch({
+        onView: (...news) => {
+          if (!deaf) watcher.onView(...news)
+        },
+        onGap: () => watcher.onGap(),
+      })
+    const policy = { consecutiveFailures: 1, openMs: 500 }
+    const guard = createSpillway({ clock, store }).guard('openai', {
+      queue: { size: 5, timeoutMs: '20s' },
+      concurrency: { limit: 1 },
+      breaker: policy,
+    })
+    const other = createCircuitBreaker({ name: 'openai', store, clock, ...policy })
+    void guard.run(() => sleep(clock, 15_000)).catch(() => {})
+    await clock.advance(1_100)
+    const waiting = guard.run(() => 1).catch((error) => `${error.code} at ${clock.now()}`)
+    deaf = true
+    await other.trip()
+    await clock.advance(2_000)
+    expect(await waiting).toMatch(/^CIRCUIT_OPEN at [12]\d{3}$/)
+    await other.close()
+  })
+})
+
+describe('a guard that was closed by itself', () => {
+  it('makes room for another of its name', async () => {
+    const spillway = createSpillway()
+    await spillway.guard('openai', {}).close()
+    expect(await spillway.guard('openai', {}).run(() => 'again')).toBe('again')
+    await spillway.close()
+  })
+
+  it('leaves no timer, not even one that would not keep the process alive', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const guard = spillway.guard('openai', {
+      queue: { size: 5, timeoutMs: '20s' },
+      breaker: {},
+      concurrency: { limit: 1 },
+      timeout: { callMs: 10 },
+    })
+    void guard.run(() => new Promise(() => {})).catch(() => {})
+    void guard.run(() => 1).catch(() => {})
+    await clock.advance(50)
+    await clock.until(spillway.close({ graceMs: 0 }))
+    const { fired } = clock
+    await clock.advance(120_000)
+    expect(clock.fired - fired).toBe(0)
+  })
+})
