@@ -180,3 +180,24 @@ describe('a guard that was closed by itself', () => {
     expect(clock.fired - fired).toBe(0)
   })
 })
+
+describe('your own word on how an attempt ended', () => {
+  it('is asked for once', async () => {
+    let asked = 0
+    const classify = () => {
+      asked++
+      return undefined
+    }
+    const { clock, run } = createGuardPod({
+      retry: { attempts: 3, baseMs: 10 },
+      breaker: {},
+      classify,
+    })
+    run(() => Promise.reject(Object.assign(new Error('503'), { status: 503 })))
+    await clock.advance(1_000)
+    expect(asked).toBe(3)
+    run(() => 'fine')
+    await clock.advance(10)
+    expect(asked).toBe(4)
+  })
+})

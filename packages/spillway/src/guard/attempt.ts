@@ -15,6 +15,11 @@ import { StreamedProbe } from './stream/streamed-probe.js'
 import { UsageReader } from './stream/usage.js'
 import { isStreamed, watched } from './stream/watched-bodies.js'
 
+/** Told once how an attempt ended; first what that means. */
+export interface AttemptListener<T> extends CallEndListener<T> {
+  onVerdict(verdict: Verdict): void
+}
+
 export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
 
 export class GuardAttempt<T> implements CallEndListener<T> {
@@ -24,7 +29,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
   readonly #admission: CallAdmission
   readonly #startMs: number
   readonly #timed: TimedCall<T>
-  readonly #end: CallEndListener<T>
+  readonly #end: AttemptListener<T>
 
   /** It has its slot already; `end` hears how it went, when all is given back. */
   constructor(
@@ -34,7 +39,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     admission: CallAdmission,
     deadline: Deadline | undefined,
     startMs: number,
-    end: CallEndListener<T>,
+    end: AttemptListener<T>,
   ) {
     this.#machinery = machinery
     this.#options = options
@@ -73,6 +78,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     const admission = this.#admission
     const beginning: CallEnd = { value }
     const begun = this.#judge(beginning)
+    this.#end.onVerdict(begun)
     this.#heed(beginning, begun)
     // It has failed already, whatever else its body says; a retry must not stand in its own way.
     const failed = begun.retryable
@@ -106,6 +112,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
 
   #finish(end: CallEnd): void {
     const verdict = this.#judge(end)
+    this.#end.onVerdict(verdict)
     if (verdict !== SUCCESS) this.#heed(end, verdict)
     this.#leave(verdict.outcome, workBehind(end, this.#timed))
   }

@@ -8,15 +8,14 @@ import { closedError, refuse, type SpillwayError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
 import { currentHop } from '../core/hops.js'
 import { duration, text, validate } from '../core/options.js'
-import { isResponse } from '../core/outcome.js'
+import { isResponse, type Verdict } from '../core/outcome.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
-import { RetryCall, type RetryRunOptions } from '../local/retry-call.js'
-import type { CallEndListener } from '../local/timed-call.js'
+import { type JudgedRunOptions, RetryCall } from '../local/retry-call.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/user-charges.js'
-import { type CallFunction, GuardAttempt } from './attempt.js'
+import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt.js'
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
 import { readPriority } from './options.js'
 import {
@@ -36,7 +35,7 @@ const DEFAULT_LANE = 'default'
 const NORMAL = PRIORITIES.indexOf('normal')
 const readTimeout = duration({ min: 0 })
 
-export class GuardCall<T> implements CallEndListener<T>, CallWish {
+export class GuardCall<T> implements AttemptListener<T>, CallWish {
   readonly cost: Cost | undefined
   costs: readonly number[] = NO_COSTS
   of: unknown
@@ -52,6 +51,8 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   #charge: UserRequest | undefined
   /** Nothing stood in the way when it came. */
   #clear = false
+  /** What the end of the last attempt meant; nothing while it has not ended, or was refused. */
+  #verdict: Verdict | undefined
   /** When the last attempt began. */
   #startMs = 0
   breaker: BreakerPermit | undefined
@@ -246,6 +247,10 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     })
   }
 
+  onVerdict(verdict: Verdict): void {
+    this.#verdict = verdict
+  }
+
   onValue(value: T): void {
     const { retry, judging } = this.#machinery
     const plain =
@@ -265,10 +270,11 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     const { retry, once, breaker } = this.#machinery
     const policy = this.#mayRetry() ? (retry ?? once) : once
     const { signal, idempotent, idempotencyKey } = this.#options
-    const options: RetryRunOptions = {
+    const options: JudgedRunOptions = {
       ...(signal !== undefined && { signal }),
       ...(idempotent !== undefined && { idempotent }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
+      judged: () => this.#verdict,
       mayRetry: () => breaker === undefined || breaker.state(this.lane) === 'closed',
     }
     const again = ({ attempt }: { attempt: number }) => this.#attempt(attempt)
@@ -288,11 +294,13 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
   #attempt(attempt: number): Promise<T> {
     const { clock } = this.#machinery
     const nowMs = clock.now()
+    this.#verdict = undefined
     const admission = this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     const begin = (each: CallAdmission) =>
       new Promise<T>((onValue, onError) => {
-        this.#start(each, attempt, clock.now(), { onValue, onError })
+        const onVerdict = (verdict: Verdict) => this.onVerdict(verdict)
+        this.#start(each, attempt, clock.now(), { onValue, onError, onVerdict })
       })
     if (admission !== undefined) return begin(admission)
     return this.#wait(nowMs).then((each) => begin(this.#stillWanted(each)))
@@ -327,8 +335,9 @@ export class GuardCall<T> implements CallEndListener<T>, CallWish {
     admission: CallAdmission,
     attempt: number,
     startMs: number,
-    end: CallEndListener<T>,
+    end: AttemptListener<T>,
   ): void {
+    this.#verdict = undefined
     this.#startMs = startMs
     this.#charge = undefined
     new GuardAttempt(

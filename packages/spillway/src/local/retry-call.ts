@@ -38,6 +38,11 @@ export interface RetryRunOptions {
   mayRetry?: () => boolean
 }
 
+/** For whoever makes the attempts and has judged them already. */
+export interface JudgedRunOptions extends RetryRunOptions {
+  judged?: () => Verdict | undefined
+}
+
 /** What all calls of one retry have in common. */
 export interface RetryPolicy extends BackoffPolicy {
   name: string
@@ -66,7 +71,7 @@ type End<T> = { value: T } | { error: unknown }
 export class RetryCall<T> {
   readonly #policy: RetryPolicy
   readonly #fn: RetryFunction<T>
-  readonly #options: RetryRunOptions
+  readonly #options: JudgedRunOptions
   readonly #deadline: Deadline | undefined
   /** Told of every attempt, if anybody asked; without it only failures are worth a note. */
   readonly #report: Attempt[] | undefined
@@ -78,7 +83,7 @@ export class RetryCall<T> {
   constructor(
     policy: RetryPolicy,
     fn: RetryFunction<T>,
-    options: RetryRunOptions,
+    options: JudgedRunOptions,
     report: Attempt[] | undefined,
     deadline: Deadline | undefined = currentDeadline(),
   ) {
@@ -137,7 +142,7 @@ export class RetryCall<T> {
     const { signal } = this.#options
     for (let end = firstEnd; ; end = await this.#again()) {
       const durationMs = this.#policy.clock.now() - this.#startMs
-      const verdict = this.#judge({ ...end, durationMs, signal })
+      const verdict = this.#options.judged?.() ?? this.#judge({ ...end, durationMs, signal })
       attempts.push(this.#describe(end, durationMs, verdict))
       if ('value' in end && !verdict.retryable) {
         this.#learn(durationMs)

@@ -78,9 +78,10 @@ function watchNode(stream: Readable, watch: BodyWatch): Readable {
   /** Somebody asked, and got nothing yet. */
   let asked = false
   // A stream reads ahead by itself; that alone does not mean that anybody reads it.
+  const isRead = () =>
+    asked || stream.readableFlowing === true || stream.listenerCount('readable') > 0
   const look = () => {
-    const waiting = stream.readableLength === 0 && (asked || stream.readableFlowing === true)
-    if (waiting) watch.reading()
+    if (stream.readableLength === 0 && isRead()) watch.reading()
     else watch.resting()
   }
   stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
@@ -101,30 +102,33 @@ function watchNode(stream: Readable, watch: BodyWatch): Readable {
   }
   stream.on('pause', look)
   stream.once('end', () => watch.complete())
-  stream.once('error', (error) => watch.truncated(error))
+  stream.once('error', (error: NodeJS.ErrnoException) => {
+    // How `pipeline` puts it that whoever it wrote to has left.
+    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') watch.left()
+    else watch.truncated(error)
+  })
   stream.once('close', () => watch.left())
   watch.begin((error) => stream.destroy(error as Error))
   if (stream.readableFlowing === true) look()
   return stream
 }
 
-/** What an SDK's stream has beyond what can be iterated. */
+/** What an SDK's stream has beyond what can be iterated. Its methods call `iterator`. */
 interface SdkStream<C> {
-  controller?: unknown
+  controller?: AbortController
   iterator?: () => AsyncIterator<C>
 }
 
 /** The object itself, here too: an SDK's stream has methods, and its class has private members. */
 function watchIterable<C>(source: AsyncIterable<C>, watch: BodyWatch): AsyncIterable<C> {
-  const { controller } = source as SdkStream<C>
-  const abort = controller instanceof AbortController ? controller : undefined
-  const original = source[Symbol.asyncIterator]
-  const passed = new WatchedIterator(() => original.call(source), watch, abort)
+  const { controller: abort, iterator } = sdkStream(source)
+  const open = iterator ?? source[Symbol.asyncIterator]
+  const passed = new WatchedIterator(() => open.call(source), watch, abort)
   if (!Object.isExtensible(source)) return passed
   const own = (name: PropertyKey, value: unknown) =>
     Object.defineProperty(source, name, { value, configurable: true, writable: true })
   own(Symbol.asyncIterator, () => passed)
-  if (typeof (source as SdkStream<C>).iterator === 'function') own('iterator', () => passed)
+  if (iterator !== undefined) own('iterator', () => passed)
   if (isIterator(source)) {
     // A generator is its own iterator.
     const { next, return: leave } = source
@@ -137,6 +141,12 @@ function watchIterable<C>(source: AsyncIterable<C>, watch: BodyWatch): AsyncIter
     own('throw', (error: unknown) => passed.throw(error))
   }
   return source
+}
+
+function sdkStream<C>(source: SdkStream<C>): SdkStream<C> {
+  const { controller, iterator } = source
+  if (!(controller instanceof AbortController)) return {}
+  return typeof iterator === 'function' ? { controller, iterator } : { controller }
 }
 
 class WatchedIterator<C> implements AsyncIterableIterator<C> {
