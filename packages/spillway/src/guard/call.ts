@@ -231,20 +231,21 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = this.#clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
-    if (admission === undefined) {
-      return this.#wait(nowMs).then((each) =>
-        this.#firstAttempt(this.#stillWanted(each), clock.now()),
-      )
-    }
-    return this.#firstAttempt(admission, nowMs)
-  }
-
-  #firstAttempt(admission: CallAdmission, nowMs: number): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      this.#start(admission, 1, nowMs, this)
+      if (admission !== undefined) return this.#start(admission, 1, nowMs, this)
+      this.#wait(nowMs).then((each) => this.#firstAttempt(each), reject)
     })
+  }
+
+  /** In a continuation of the caller's, so that `fn` sees the caller's async context. */
+  #firstAttempt(admission: CallAdmission): void {
+    try {
+      this.#start(this.#stillWanted(admission), 1, this.#machinery.clock.now(), this)
+    } catch (error) {
+      this.#reject(error)
+    }
   }
 
   onVerdict(verdict: Verdict): void {
@@ -390,10 +391,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     return this.#options.signal
   }
 
-  /**
-   * Called in a continuation of the caller's, so that `fn` sees the caller's async context. Meanwhile
-   * it may have become too late: then what was granted goes back.
-   */
+  /** Meanwhile it may have become too late: then what was granted goes back. */
   #stillWanted(admission: CallAdmission): CallAdmission {
     const { breaker, limits, slots, name, closed } = this.#machinery
     const { signal } = this.#options
