@@ -257,7 +257,7 @@ describe('a spillway that is closed', () => {
     expect(await spillway.pods()).toHaveLength(1)
     await clock.until(spillway.close())
     expect([guard, other].map((each) => each.snapshot().closed)).toEqual([true, true])
-    expect(await store.pods.list({ group: 'fleet' })).toEqual([])
+    expect(await store.pods.list({ group: 'pods:fleet' })).toEqual([])
     expect(() => spillway.guard('third', {})).toThrow(SpillwayError)
     const late = quick()
     await clock.settle()

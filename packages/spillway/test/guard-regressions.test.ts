@@ -201,3 +201,41 @@ describe('your own word on how an attempt ended', () => {
     expect(asked).toBe(4)
   })
 })
+
+describe('a guard made again under its name', () => {
+  it('has its settlements heard', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const options = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1m' } as const] }
+    for (let round = 0; round < 3; round++) {
+      const guard = spillway.guard('openai', options)
+      await guard.run(({ settle }) => settle({ tokens: 2 }), { cost: { tokens: 400 } })
+      await clock.until(guard.close())
+    }
+    const last = spillway.guard('openai', options)
+    expect(await last.run(() => 'fits', { cost: { tokens: 900 } })).toBe('fits')
+    await clock.until(spillway.close())
+  })
+})
+
+describe('a pod that isolates itself', () => {
+  it('empties its room at once, and charges nobody it then refuses', async () => {
+    const { clock, run, quick, guard } = createGuardPod({
+      queue: { size: 10, timeoutMs: '20s' },
+      concurrency: { limit: 1 },
+      userLimits: [{ per: 'user', limit: 5, windowMs: '1h' }],
+      breaker: { consecutiveFailures: 2, quorum: 2, openMs: 30_000 },
+    })
+    const fail = () => sleep(clock, 10).then(() => Promise.reject(new Error('broken network')))
+    const calls = [run(fail), run(fail), quick(), quick()]
+    await clock.advance(25)
+    expect(calls.slice(2).map(({ error }) => (error as { code: string }).code)).toEqual([
+      'CIRCUIT_OPEN',
+      'CIRCUIT_OPEN',
+    ])
+    for (let call = 0; call < 10; call++) quick({ user: 'ann' })
+    await clock.advance(10)
+    const refused = guard.snapshot().refused.map(({ code }) => code)
+    expect(refused).toEqual(['CIRCUIT_OPEN'])
+  })
+})

@@ -130,7 +130,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
   #shedOrOpen(): SpillwayError | undefined {
     const { name, closed, breaker } = this.#machinery
     if (closed) return closedError('room', name)
-    return this.#shed() ?? breaker?.knownRefusal(this.lane)
+    return this.#shed() ?? breaker?.refuse(this.lane)
   }
 
   /** What this pod knows without asking anybody, and before anybody is charged. */

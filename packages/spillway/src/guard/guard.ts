@@ -17,7 +17,7 @@ import { createRetryBudget, type RetryBudget } from '../local/retry-budget.js'
 import type { RetryPolicy } from '../local/retry-call.js'
 import type { TimedCall } from '../local/timed-call.js'
 import { createDeadlineTimeout, createLocalTimeout, type LocalTimeout } from '../local/timeout.js'
-import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
+import type { BreakerChange, BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
 import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
@@ -167,17 +167,23 @@ export class SharedGuard implements Guard {
     const { hops, ...fetching } = options.fetch ?? {}
     this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
-    breaker?.onChange(({ lane, to }) => {
-      const everywhere = options.breaker?.per === 'vendor'
+    if (breaker !== undefined) this.#heedBreaker(breaker, options.breaker?.per === 'vendor')
+  }
+
+  /** The fleet's, and this pod's own where there is a quorum. */
+  #heedBreaker(breaker: FleetBreaker, everywhere: boolean): void {
+    const { dispatcher } = this.#machinery
+    const heed = ({ lane, to }: BreakerChange) => {
+      const where = everywhere ? undefined : lane
       // An open breaker empties the room at once: those calls fail fast, they do not wait.
       if (to === 'open' || to === 'isolated') {
-        dispatcher.empty(everywhere ? undefined : lane, (each) => breaker.knownRefusal(each))
+        dispatcher.empty(where, (each) => breaker.refuse(each))
       }
       // Whoever still waits did not hear that it was open. Those who come now may be probes.
-      if (to === 'half-open') {
-        dispatcher.empty(everywhere ? undefined : lane, (each) => halfOpenError(name, each))
-      }
-    })
+      if (to === 'half-open') dispatcher.empty(where, (each) => halfOpenError(this.name, each))
+    }
+    breaker.onChange(heed)
+    breaker.onOwnChange(heed)
   }
 
   run<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<T> {

@@ -25,7 +25,7 @@ describe('a fleet', () => {
     expect(fleet.pods.map(({ name }) => name)).toEqual(['pod-1', 'pod-2', 'pod-3'])
     expect(fleet.pods.map(({ value }) => value.live)).toEqual([3, 3, 3])
     expect(fleet.pods.every(({ store }) => store.counts.answered > 1)).toBe(true)
-    expect(await fleet.store.pods.list({ group: 'fleet' })).toHaveLength(3)
+    expect(await fleet.store.pods.list({ group: 'pods:fleet' })).toHaveLength(3)
   })
 
   it('cuts off one pod, and no other', async () => {
@@ -49,7 +49,7 @@ describe('a fleet', () => {
     }
     tick()
     await fleet.run(250)
-    const beat = { group: 'fleet', pod: 'a', lifeUs: 1e9, snapshot: '' }
+    const beat = { group: 'pods:fleet', pod: 'a', lifeUs: 1e9, snapshot: '' }
     let heard = false
     void Promise.resolve(dying?.store.pods.beat(beat)).finally(() => {
       heard = true
@@ -59,7 +59,7 @@ describe('a fleet', () => {
     await fleet.run(1_000)
     expect(ticks).toEqual([0, 100, 200])
     expect(heard).toBe(false)
-    expect(await fleet.store.pods.list({ group: 'fleet' })).toHaveLength(1)
+    expect(await fleet.store.pods.list({ group: 'pods:fleet' })).toHaveLength(1)
     expect(fleet.pods.map(({ alive }) => alive)).toEqual([false, true, true])
     expect(dying?.signal.aborted).toBe(true)
     expect(() => fleet.pods[0]?.value).toThrow('pod-1 was killed')
@@ -87,9 +87,9 @@ describe('a fleet', () => {
     fleet.pods[0]?.store.goDown()
     fleet.restartStore()
     expect(fleet.store).not.toBe(before)
-    expect(await fleet.store.pods.list({ group: 'fleet' })).toEqual([])
+    expect(await fleet.store.pods.list({ group: 'pods:fleet' })).toEqual([])
     await fleet.run(1_000)
-    expect(await fleet.store.pods.list({ group: 'fleet' })).toHaveLength(2)
+    expect(await fleet.store.pods.list({ group: 'pods:fleet' })).toHaveLength(2)
     fleet.pods[0]?.store.comeBack()
     await fleet.run(2_000)
     expect(fleet.pods.map(({ value }) => value.live)).toEqual([3, 3, 3])

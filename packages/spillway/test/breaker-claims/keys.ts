@@ -1,7 +1,7 @@
 /** What is left on the server when all of this is over: nothing, before long. */
 import { describe, expect, it } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
-import { createDownstream, report } from './fleet.js'
+import { createDownstream, report, untilKnown } from './fleet.js'
 
 const LONGEST_MS = 300_000
 /** Everything lives a second longer than it means something. */
@@ -45,6 +45,19 @@ export function claimKeys(fleet: Fleet): void {
       const longest = Math.max(...keys.map(([, leftMs]) => leftMs))
       expect(longest).toBeGreaterThan(HOUR_MS - 60_000)
       expect(longest).toBeLessThanOrEqual(2 * HOUR_MS + MARGIN_MS)
+    })
+
+    it('are not written by pods that only look', async () => {
+      const pod = createDownstream(fleet, {})
+      const pods = [pod(), pod()]
+      await untilKnown(fleet, pods)
+      await fleet.sleep(1_200)
+      expect(await keysOf(pods[0]!.name)).toEqual([])
+      await report(fleet, pods[0]!, 'success')
+      const lives = async () => (await keysOf(pods[0]!.name)).map(([, leftMs]) => leftMs)
+      const before = Math.min(...(await lives()))
+      await fleet.sleep(1_200)
+      expect(Math.min(...(await lives()))).toBeLessThanOrEqual(before - 1_200)
     })
 
     it('of a breaker that is isolated last until it is released', async () => {

@@ -237,6 +237,19 @@ export function claimLooking(fleet: Fleet): void {
       })
     })
 
+    it('of pods that divide them in another way are not taken for the vendor’s', async () => {
+      const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: LONG_MS })
+      const [old, next] = [pod(), pod({ per: 'vendor' })]
+      await untilKnown(fleet, [next])
+      const changes: BreakerChange[] = []
+      next.onChange((change) => changes.push(change))
+      await report(fleet, old, 'failure', 1, { lane: 'large' })
+      await fleet.sleep(100)
+      expect(old.state({ lane: 'large' })).toBe('open')
+      expect(await next.run(() => 'called', { lane: 'large' })).toBe('called')
+      expect(changes).toEqual([])
+    })
+
     it('of two downstreams never meet', async () => {
       const options = { consecutiveFailures: 1, openMs: LONG_MS }
       const names = ['a', 'a:b', '{a}', 'a}b', 'ü', 'a b', '']

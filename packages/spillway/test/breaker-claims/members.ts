@@ -1,5 +1,10 @@
 /** Who is there. */
-import { createMembership, type Membership, type MembershipOptions } from 'spillway/shared'
+import {
+  createCircuitBreaker,
+  createMembership,
+  type Membership,
+  type MembershipOptions,
+} from 'spillway/shared'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { eventually } from './fleet.js'
@@ -67,6 +72,20 @@ export function claimMembers(fleet: Fleet): void {
       expect(before.pod).not.toBe(after.pod)
       await eventually(fleet, () => before.live + after.live >= 3)
       expect(await podsOf(after)).toHaveLength(2)
+    })
+
+    it('are not mixed up with the pods of a breaker of the same name', async () => {
+      const name = 'group-and-breaker'
+      const { clock } = fleet
+      const member = createGroup({ name, snapshot: () => 'here' })()
+      const breaker = createCircuitBreaker({ name, clock, store: fleet.store(), quorum: 2 })
+      await fleet.sleep(100)
+      await fleet.until(breaker.close())
+      expect(await member.members()).toMatchObject([{ pod: member.pod, snapshot: 'here' }])
+      const other = createCircuitBreaker({ name, clock, store: fleet.store(), quorum: 2 })
+      onTestFinished(() => other.close())
+      await fleet.sleep(100)
+      expect(await podsOf(member)).toEqual([member.pod])
     })
 
     it('of another group are not among them', async () => {

@@ -86,9 +86,11 @@ describe('a stream that is cut', () => {
     await reader.read()
     expect(outcomesOf(guard)).toEqual({})
     await vendor.close()
-    await errorOf((async () => {
-      while (!(await reader.read()).done);
-    })())
+    await errorOf(
+      (async () => {
+        while (!(await reader.read()).done);
+      })(),
+    )
     expect(outcomesOf(guard)).toEqual({ failure: 1 })
     expect(guard.snapshot().breakers[0]?.state).toBe('open')
   })
@@ -114,7 +116,9 @@ describe('a stream that is complete', () => {
       { tokens: 10, tokenMs: 2 },
       { concurrency: { limit: 1 }, queue: { size: 10, timeoutMs: 15_000 } },
     )
-    const answers = Array.from({ length: 5 }, async () => tokensOf((await readAll(bodyOf(await ask()))).chunks))
+    const answers = Array.from({ length: 5 }, async () =>
+      tokensOf((await readAll(bodyOf(await ask()))).chunks),
+    )
     expect(new Set(await Promise.all(answers))).toEqual(new Set(['0 1 2 3 4 5 6 7 8 9']))
     expect(vendor.mostAtOnce).toBe(1)
   })
@@ -243,10 +247,7 @@ describe('a reader that has had enough', () => {
       },
     ],
   ])('%s: the vendor sees it at once, and it counts for nothing', async (_, leave) => {
-    const { vendor, guard, ask } = await start(
-      { tokens: 1_000, tokenMs: 5 },
-      { breaker: BREAKER },
-    )
+    const { vendor, guard, ask } = await start({ tokens: 1_000, tokenMs: 5 }, { breaker: BREAKER })
     await leave(bodyOf(await ask()))
     expect(guard.snapshot().active).toBe(0)
     expect(await cancelledWithin(vendor)).toBeLessThan(500)
@@ -376,7 +377,11 @@ describe('retrying', () => {
   it('a request whose body is a stream is sent once', async () => {
     const { vendor, guard, path } = await start({ status: 503 }, RETRY)
     const { body, headers } = question()
-    const init = { method: 'POST', headers: headers as HeadersInit, duplex: 'half' as const }
+    const init = {
+      method: 'POST',
+      headers: headers as Record<string, string>,
+      duplex: 'half' as const,
+    }
     const stream = new Blob([body as string]).stream()
     expect((await guard.fetch(path, { ...init, body: stream } as RequestInit)).status).toBe(503)
     const request = new Request(path, { ...init, body: body as string } as RequestInit)
@@ -408,14 +413,20 @@ describe('backpressure', () => {
     const guard = startGuard()
     const { port } = server.address() as AddressInfo
     const body = bodyOf(await guard.fetch(`http://127.0.0.1:${port}/`))
-    await until('it stands still', standsStill(() => written))
+    await until(
+      'it stands still',
+      standsStill(() => written),
+    )
     const ahead = written
     // Sockets and the parser have buffers of their own.
     expect(ahead).toBeLessThan(20 * 1_024 * 1_024)
     const reader = body.getReader()
     let read = 0
     while (read < 5 * 1_024 * 1_024) read += (await reader.read()).value?.length ?? 0
-    await until('it stands still', standsStill(() => written))
+    await until(
+      'it stands still',
+      standsStill(() => written),
+    )
     expect(written - read).toBeLessThan(ahead + 8 * 1_024 * 1_024)
     await reader.cancel()
     expect(endsOf(guard)).toEqual({ abandoned: 1 })

@@ -1,10 +1,10 @@
 /** Real SDKs through `guard.fetch` against the mock vendor, knob by knob, streamed and not. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import type { Fetch } from '../../src/guard/fetch.js'
 import type { GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
+import type { Fetch } from '../../src/guard/fetch.js'
 import { startVendor } from '../mock-vendor/mock-client.js'
 import { codeOf, endsOf, errorOf, outcomesOf, QUESTION, startGuard, until } from './stream-kit.js'
 
@@ -37,7 +37,13 @@ const SDKS: Sdk[] = [
   {
     name: 'openai',
     create(url, fetch) {
-      const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', maxRetries: 0, logLevel: 'off', fetch })
+      const client = new OpenAI({
+        baseURL: `${url}/v1`,
+        apiKey: 'key',
+        maxRetries: 0,
+        logLevel: 'off',
+        fetch,
+      })
       const body = { model: 'gpt', messages: QUESTION }
       return {
         errors: OpenAI as never,
@@ -61,7 +67,13 @@ const SDKS: Sdk[] = [
   {
     name: 'anthropic',
     create(url, fetch) {
-      const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, logLevel: 'off', fetch })
+      const client = new Anthropic({
+        baseURL: url,
+        apiKey: 'key',
+        maxRetries: 0,
+        logLevel: 'off',
+        fetch,
+      })
       const body = { model: 'claude', max_tokens: 100, messages: QUESTION }
       return {
         errors: Anthropic as never,
@@ -346,7 +358,11 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
   })
 
   it('`respond`: what times out is a 504', async () => {
-    const { client } = await start(sdk, { neverAnswer: true }, { ...SHORT, fetch: { respond: true } })
+    const { client } = await start(
+      sdk,
+      { neverAnswer: true },
+      { ...SHORT, fetch: { respond: true } },
+    )
     expect(await errorOf(client.ask())).toMatchObject({ status: 504 })
   })
 })

@@ -78,10 +78,9 @@ function watchNode(stream: Readable, watch: BodyWatch): Readable {
   /** Somebody asked, and got nothing yet. */
   let asked = false
   // A stream reads ahead by itself; that alone does not mean that anybody reads it.
-  const isRead = () =>
-    asked || stream.readableFlowing === true || stream.listenerCount('readable') > 0
   const look = () => {
-    if (stream.readableLength === 0 && isRead()) watch.reading()
+    const waiting = stream.readableLength === 0 && (asked || stream.readableFlowing === true)
+    if (waiting) watch.reading()
     else watch.resting()
   }
   stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
@@ -102,15 +101,21 @@ function watchNode(stream: Readable, watch: BodyWatch): Readable {
   }
   stream.on('pause', look)
   stream.once('end', () => watch.complete())
-  stream.once('error', (error: NodeJS.ErrnoException) => {
-    // How `pipeline` puts it that whoever it wrote to has left.
-    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') watch.left()
+  stream.once('error', (error) => {
+    if (isReaderLeaving(stream, error)) watch.left()
     else watch.truncated(error)
   })
   stream.once('close', () => watch.left())
   watch.begin((error) => stream.destroy(error as Error))
   if (stream.readableFlowing === true) look()
   return stream
+}
+
+/** How Node's `pipeline` and `for await` put it that nobody wants the rest. */
+function isReaderLeaving(stream: Readable, { name, code }: NodeJS.ErrnoException): boolean {
+  // Of an answer over node:http they abort the request.
+  const { req } = stream as { req?: { aborted?: unknown } }
+  return name === 'AbortError' || code === 'ERR_STREAM_PREMATURE_CLOSE' || req?.aborted === true
 }
 
 /** What an SDK's stream has beyond what can be iterated. Its methods call `iterator`. */
@@ -121,7 +126,7 @@ interface SdkStream<C> {
 
 /** The object itself, here too: an SDK's stream has methods, and its class has private members. */
 function watchIterable<C>(source: AsyncIterable<C>, watch: BodyWatch): AsyncIterable<C> {
-  const { controller: abort, iterator } = sdkStream(source)
+  const { controller: abort, iterator } = sdkStream(source as SdkStream<C>)
   const open = iterator ?? source[Symbol.asyncIterator]
   const passed = new WatchedIterator(() => open.call(source), watch, abort)
   if (!Object.isExtensible(source)) return passed

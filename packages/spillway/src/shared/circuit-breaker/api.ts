@@ -55,7 +55,7 @@ export interface BreakerSnapshot {
   /** While it is half-open. */
   probes: number
   successes: number
-  /** This pod refuses on its own: it alone saw failures. */
+  /** With a quorum: this pod refuses on its own, because it alone saw failures. `state` is the fleet's. */
   selfIsolated: boolean
   /** Milliseconds since the store last said how things are. */
   ageMs: number
@@ -77,7 +77,10 @@ export interface CircuitBreaker {
   /** Looking takes nothing, and asks nobody. */
   state(options?: LaneOption): BreakerStateName
   snapshot(options?: LaneOption): BreakerSnapshot
-  /** Hears of every change, on whatever pod; returns what stops it. */
+  /**
+   * Hears of every change of every lane, on whatever pod it was caused; returns what stops it. Not of a
+   * pod that isolates itself: that changes nothing for the fleet.
+   */
   onChange(listener: (change: BreakerChange) => unknown): () => void
   /**
    * Refuses everything on all pods, until everybody who isolated it has released it, or their time
@@ -86,7 +89,7 @@ export interface CircuitBreaker {
   isolate(forMs: Duration, options?: LaneOption & { holder?: string }): Promise<void>
   /** Ends one holder's isolation. */
   release(options?: LaneOption & { holder?: string }): Promise<void>
-  /** Opens it now, on all pods. */
+  /** Opens it now, on all pods, for as long as failures would. */
   trip(options?: LaneOption): Promise<void>
   /** Closes it now, on all pods, and forgets what was counted. Isolations stay. */
   reset(options?: LaneOption): Promise<void>

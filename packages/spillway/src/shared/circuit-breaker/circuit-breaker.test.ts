@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'
 import { sleep } from '../../core/sleep.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
+import type { PodStore } from '../../store/port.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import type { CircuitBreaker, CircuitBreakerOptions } from './api.js'
 import { createCircuitBreaker } from './circuit-breaker.js'
@@ -162,6 +163,21 @@ describe('while half-open', () => {
     expect(pod.state()).toBe('half-open')
     const answer = await clock.until(pod.allow())
     expect(answer).toMatchObject({ allowed: true, permit: { probe: false } })
+    expect(pod.state()).toBe('closed')
+  })
+
+  it('asks once, though the store has lost all and its clock is behind', async () => {
+    const { clock, distant, pod } = await halfOpen()
+    const behind = createVirtualClock()
+    await behind.advance(clock.wallMs() - behind.wallMs() - 3_000)
+    const successor = memoryStore({ clock: behind }).breakers
+    let trips = 0
+    distant.store.breakers.probe = async (request) => {
+      if (++trips > 1_000) throw new Error('it does not stop asking')
+      return successor.probe(request)
+    }
+    expect(await clock.until(pod.allow())).toMatchObject({ allowed: true })
+    expect(trips).toBe(1)
     expect(pod.state()).toBe('closed')
   })
 
@@ -408,6 +424,40 @@ describe('a quorum', () => {
     await clock.advance(10_000)
     await clock.until(sick!.run(() => 'fine'))
     expect(sick!.snapshot()).toMatchObject({ selfIsolated: false })
+  })
+
+  it('lets it come back although its calls take longer than a lease', async () => {
+    const { clock, join } = setup({
+      quorum: 2,
+      consecutiveFailures: 5,
+      openMs: '10s',
+      probeLeaseMs: '1s',
+      successes: 2,
+    })
+    const [sick] = [await join(), await join(), await join()]
+    for (let call = 0; call < 5; call++) await sick!.run(fail).catch(() => {})
+    await clock.until(sick!.flush())
+    await clock.advance(10_000)
+    for (let call = 0; call < 2; call++) {
+      expect(sick!.snapshot()).toMatchObject({ selfIsolated: true })
+      await clock.until(sick!.run(() => sleep(clock, 5_000)))
+    }
+    expect(sick!.snapshot()).toMatchObject({ selfIsolated: false })
+  })
+
+  it('is left by a pod whose beat is under way when it closes', async () => {
+    const { clock, near, distant, create } = setup({ quorum: 2 })
+    const pods: PodStore = {
+      ...near.pods,
+      async beat(request) {
+        await sleep(clock, 50)
+        return near.pods.beat(request)
+      },
+    }
+    const pod = create({ store: { ...distant.store, pods } })
+    await clock.until(pod.close())
+    await clock.advance(1_000)
+    expect(near.pods.list({ group: 'openai' })).toEqual([])
   })
 
   it('is as large as the fleet at most: of one pod, one', async () => {

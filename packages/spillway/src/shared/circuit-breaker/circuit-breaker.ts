@@ -6,7 +6,7 @@
 import type { Clock } from '../../core/clock.js'
 import { closedError, refuse } from '../../core/errors.js'
 import { clockOption, randomOption } from '../../core/injected.js'
-import { type Duration, duration, object, optional, text, validate } from '../../core/options.js'
+import { object, optional, text, validate } from '../../core/options.js'
 import { type CallEnd, judge, type Outcome } from '../../core/outcome.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
@@ -14,14 +14,12 @@ import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
 import type {
   BreakerAnswer,
-  BreakerChange,
   BreakerPermit,
-  BreakerSnapshot,
-  BreakerStateName,
   CircuitBreaker,
   CircuitBreakerOptions,
   LaneOption,
 } from './api.js'
+import { createControls } from './controls.js'
 import { FleetBreaker } from './fleet-breaker.js'
 import type { Entry, LanePermit } from './lane-breaker.js'
 import { policyFields, readingPolicy } from './options.js'
@@ -43,10 +41,16 @@ export function createCircuitBreaker(options: CircuitBreakerOptions): CircuitBre
 }
 
 class SharedCircuitBreaker implements CircuitBreaker {
+  readonly state: CircuitBreaker['state']
+  readonly snapshot: CircuitBreaker['snapshot']
+  readonly onChange: CircuitBreaker['onChange']
+  readonly isolate: CircuitBreaker['isolate']
+  readonly release: CircuitBreaker['release']
+  readonly trip: CircuitBreaker['trip']
+  readonly reset: CircuitBreaker['reset']
   readonly name: string
   readonly #fleet: FleetBreaker
   readonly #clock: Clock
-  readonly #pod: string
   readonly #slowMs: number | undefined
   readonly #judging: Parameters<typeof judge>[1]
 
@@ -54,8 +58,16 @@ class SharedCircuitBreaker implements CircuitBreaker {
     const { name, clock, slowMs, classify, store = memoryStore({ clock }) } = options
     this.name = name
     this.#clock = clock
-    this.#pod = createPodId(options.pod, options.random)
-    this.#fleet = new FleetBreaker({ name, store, pod: this.#pod, clock, policy: options })
+    const pod = createPodId(options.pod, options.random)
+    this.#fleet = new FleetBreaker({ name, store, pod, clock, policy: options })
+    const controls = createControls(this.#fleet, pod)
+    this.state = controls.state
+    this.snapshot = controls.snapshot
+    this.onChange = controls.onChange
+    this.isolate = controls.isolate
+    this.release = controls.release
+    this.trip = controls.trip
+    this.reset = controls.reset
     this.#slowMs = slowMs
     this.#judging = {
       name,
@@ -85,41 +97,6 @@ class SharedCircuitBreaker implements CircuitBreaker {
     const entry = this.#fleet.enter(options?.lane)
     if (isThenable(entry)) return toPromise(entry).then((each) => this.#call(each, fn, signal))
     return this.#call(entry, fn, signal)
-  }
-
-  state({ lane }: LaneOption = {}): BreakerStateName {
-    return this.#fleet.state(lane)
-  }
-
-  snapshot({ lane }: LaneOption = {}): BreakerSnapshot {
-    return this.#fleet.snapshot(lane)
-  }
-
-  onChange(listener: (change: BreakerChange) => unknown): () => void {
-    return this.#fleet.onChange(listener)
-  }
-
-  async isolate(
-    forMs: Duration,
-    { lane, holder = this.#pod }: LaneOption & { holder?: string } = {},
-  ): Promise<void> {
-    const forUs = Math.ceil(validate('forMs', forMs, duration({ min: 1 })) * 1_000)
-    await this.#fleet.command(lane, { kind: 'isolate', holder, forUs })
-  }
-
-  async release({
-    lane,
-    holder = this.#pod,
-  }: LaneOption & { holder?: string } = {}): Promise<void> {
-    await this.#fleet.command(lane, { kind: 'release', holder })
-  }
-
-  async trip({ lane }: LaneOption = {}): Promise<void> {
-    await this.#fleet.command(lane, { kind: 'trip' })
-  }
-
-  async reset({ lane }: LaneOption = {}): Promise<void> {
-    await this.#fleet.command(lane, { kind: 'reset' })
   }
 
   flush(): Promise<void> {

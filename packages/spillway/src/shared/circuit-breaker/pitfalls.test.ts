@@ -78,6 +78,21 @@ describe('a probe that hangs', () => {
     await expect(enter(other)).resolves.toMatchObject({ probe: true })
   })
 
+  it('counts nothing from then on, though its place is not given away yet', async () => {
+    const { clock, pod, enter, record, toHalfOpen } = setup({
+      probes: 1,
+      successes: 1,
+      probeLeaseMs: '5s',
+      maxProbeMs: '60s',
+    })
+    await toHalfOpen()
+    const hung = await enter()
+    await clock.advance(62_000)
+    expect(pod.snapshot()).toMatchObject({ probes: 1 })
+    await record('success', hung)
+    expect(pod.state()).toBe('half-open')
+  })
+
   it('changes nothing when it ends at last, long after', async () => {
     const { clock, create, enter, record, toHalfOpen } = setup({ probes: 1, successes: 1 })
     const other = create()

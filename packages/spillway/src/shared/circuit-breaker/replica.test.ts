@@ -65,6 +65,28 @@ describe('a replica', () => {
     expect(replica.stateAt(5_001)).toBe('closed')
   })
 
+  describe('that has asked', () => {
+    const lost = view({ nowUs: open.nowUs - 3 * SECOND_US, version: 0, generation: 0 })
+
+    it('believes a store that has lost its state and is a little less far on', () => {
+      const replica = new Replica()
+      replica.hear(open, 5_000)
+      const asked = replica.news
+      // Not what it is told without having asked: that may have been overtaken.
+      expect(replica.hear(lost, 5_001)).toBe(false)
+      expect(replica.hear(lost, 5_002, asked)).toBe(true)
+      expect(replica.stateAt(5_002)).toBe('closed')
+    })
+
+    it('does not go back to an answer that something newer has overtaken', () => {
+      const replica = new Replica()
+      const asked = replica.news
+      replica.hear(open, 5_000)
+      expect(replica.hear(lost, 5_001, asked)).toBe(false)
+      expect(replica.stateAt(5_001)).toBe('open')
+    })
+  })
+
   it('takes isolation for more than anything else, until that is over', () => {
     const replica = new Replica()
     replica.hear({ ...open, isolatedUntilUs: 105 * SECOND_US }, 5_000)

@@ -17,12 +17,14 @@ const MOST_SETTLEMENTS = 256
 const MOST_TRIES = 5
 const RETRY_MS = 100
 
+/** Of this process: a limiter that is made again under the same name goes on counting. */
+let lastSequence = 0
+
 export class Settler {
   readonly #send: (sending: Sending) => MaybePromise<void>
   readonly #onGivenBack: (lane: string) => void
   readonly #clock: Clock
   readonly #waiting = new Map<string, Correction[]>()
-  #sequence = 0
   #busy = false
   #idle: (() => void)[] = []
 
@@ -58,7 +60,7 @@ export class Settler {
     for (const [lane, all] of this.#waiting) {
       const corrections = all.splice(0, MOST_SETTLEMENTS)
       if (all.length === 0) this.#waiting.delete(lane)
-      await this.#deliver({ lane, sequence: ++this.#sequence, corrections })
+      await this.#deliver({ lane, sequence: ++lastSequence, corrections })
     }
     if (this.#waiting.size > 0) return this.#flush()
     this.#busy = false

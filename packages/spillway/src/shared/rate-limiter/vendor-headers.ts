@@ -10,13 +10,29 @@ export interface VendorWord {
   left: { unit: string; remaining: number; resetMs: number }[]
 }
 
-/** Our units, and what they are called in header names. */
-const UNITS = [
-  ['requests', 'requests'],
-  ['tokens', 'tokens'],
-  ['inputTokens', 'input-tokens'],
-  ['outputTokens', 'output-tokens'],
-] as const
+/** Our units, and the headers that tell of them: what is left, and when it is whole again. */
+const DIALECTS = (
+  [
+    ['requests', 'requests'],
+    ['tokens', 'tokens'],
+    ['inputTokens', 'input-tokens'],
+    ['outputTokens', 'output-tokens'],
+  ] as const
+).flatMap(([unit, word]) => [
+  {
+    unit,
+    remaining: `x-ratelimit-remaining-${word}`,
+    reset: `x-ratelimit-reset-${word}`,
+  },
+  {
+    unit,
+    remaining: `anthropic-ratelimit-${word}-remaining`,
+    reset: `anthropic-ratelimit-${word}-reset`,
+  },
+])
+
+/** Where a vendor asks to wait. */
+const ASKING = ['retry-after', 'retry-after-ms'] as const
 
 /** Dates are by the vendor's clock, and it says what that shows; ours may be an hour off. */
 function vendorTimeMs(headers: unknown, wallMs: number): number {
@@ -26,38 +42,44 @@ function vendorTimeMs(headers: unknown, wallMs: number): number {
 }
 
 export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWord {
-  const wallMs = vendorTimeMs(headers, ownWallMs)
   const left: VendorWord['left'] = []
-  const add = (unit: string, remaining: unknown, reset: unknown) => {
+  let wallMs: number | undefined
+  // Nearly always there is nothing to read, so everything else is looked up only if there is.
+  const vendorMs = () => {
+    wallMs ??= vendorTimeMs(headers, ownWallMs)
+    return wallMs
+  }
+  const add = (unit: string, remaining: unknown, reset: () => unknown) => {
     const units = Number(remaining)
     if (typeof remaining !== 'string' || remaining === '' || !(units >= 0)) return
-    left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset, wallMs) })
+    left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset(), vendorMs()) })
   }
-  for (const [unit, word] of UNITS) {
-    const openai = (what: string) => headerOf(headers, `x-ratelimit-${what}-${word}`)
-    const anthropic = (what: string) => headerOf(headers, `anthropic-ratelimit-${word}-${what}`)
-    add(unit, openai('remaining'), openai('reset'))
-    add(unit, anthropic('remaining'), anthropic('reset'))
+  for (const { unit, remaining, reset } of DIALECTS) {
+    add(unit, headerOf(headers, remaining), () => headerOf(headers, reset))
   }
   addIetf(headers, add)
-  return { retryAfterMs: retryAfterFromHeaders(headers, wallMs), left }
+  const asks = ASKING.some((name) => headerOf(headers, name) !== undefined)
+  return { retryAfterMs: asks ? retryAfterFromHeaders(headers, vendorMs()) : undefined, left }
 }
 
 function addIetf(
   headers: unknown,
-  add: (unit: string, remaining: unknown, reset: unknown) => void,
+  add: (unit: string, remaining: unknown, reset: () => unknown) => void,
 ): void {
   const combined = headerOf(headers, 'ratelimit')
   if (typeof combined === 'string') {
     const [, remaining] = /(?:^|[;,\s])(?:r|remaining)=(\d+)/.exec(combined) ?? []
     const [, reset] = /(?:^|[;,\s])(?:t|reset)=(\d+)/.exec(combined) ?? []
-    add('requests', remaining, reset)
+    add('requests', remaining, () => reset)
     return
   }
   const remaining =
     headerOf(headers, 'ratelimit-remaining') ?? headerOf(headers, 'x-ratelimit-remaining')
-  const reset = headerOf(headers, 'ratelimit-reset') ?? headerOf(headers, 'x-ratelimit-reset')
-  add('requests', remaining, reset)
+  add(
+    'requests',
+    remaining,
+    () => headerOf(headers, 'ratelimit-reset') ?? headerOf(headers, 'x-ratelimit-reset'),
+  )
 }
 
 const PART_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const

@@ -202,6 +202,17 @@ describe('a quorum', () => {
     expect(trips(0)).toBe(true)
   })
 
+  it('does not count pods that are gone among those that there are', () => {
+    const { see, trips } = counting({ ...spec, quorum: 3 })
+    for (const pod of ['restarted 1', 'restarted 2', 'restarted 3']) see(SUCCESS, 100, pod)
+    see(FAILURE, 30, 'one')
+    expect(trips(0)).toBe(false)
+    see(FAILURE, 30, 'other')
+    see(SUCCESS, 30, 'well')
+    expect(trips(3)).toBe(false)
+    expect(trips(2)).toBe(true)
+  })
+
   it('takes no name of a pod for something else', () => {
     const { see, trips, tally } = counting(spec)
     for (const pod of ['constructor', '__proto__', '1']) see(FAILURE, 10, pod)

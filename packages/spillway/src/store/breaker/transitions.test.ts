@@ -37,7 +37,7 @@ function setup(own: Partial<BreakerSpec> = {}) {
   const ref = { guard: 'g', lane: 'l', spec }
   let state = emptyBreaker()
   let nowUs = START_US
-  let life = 0
+  let life: number | undefined
   let told = 0
 
   function run<R, T>(
@@ -362,6 +362,47 @@ describe('by hand', () => {
     const breaker = setup()
     breaker.command({ kind: 'isolate', holder: 'a', forUs: 3_600 * SECOND })
     expect(breaker.lifeUs).toBeGreaterThan(3_600 * SECOND)
+  })
+})
+
+describe('a look', () => {
+  it('keeps no closed breaker: neither one that nobody knows, nor one that closed', () => {
+    const breaker = setup({ successes: 1 })
+    breaker.sync()
+    expect(breaker.lifeUs).toBeUndefined()
+    breaker.breakDown()
+    breaker.probe('a')
+    breaker.endProbe('a', SUCCESS)
+    breaker.pass(SECOND)
+    expect(breaker.sync()).toMatchObject({ kind: CLOSED })
+    expect(breaker.lifeUs).toBeUndefined()
+  })
+
+  it('keeps an open one, and a half-open one that waits for somebody who probes', () => {
+    const breaker = setup()
+    breaker.fail(2)
+    breaker.sync()
+    expect(breaker.lifeUs).toBeGreaterThan(60 * SECOND)
+    breaker.breakDown()
+    for (let minute = 0; minute < 10; minute++) {
+      breaker.pass(60 * SECOND)
+      expect(breaker.sync()).toMatchObject({ kind: HALF_OPEN })
+      expect(breaker.lifeUs).toBeGreaterThan(60 * SECOND)
+    }
+  })
+
+  it('keeps what it changes: an isolation that ends, and ends that are others by a clock set back', () => {
+    const breaker = setup()
+    breaker.command({ kind: 'isolate', holder: 'a', forUs: 60 * SECOND })
+    breaker.pass(SECOND)
+    breaker.sync()
+    expect(breaker.lifeUs).toBeUndefined()
+    breaker.pass(-10 * SECOND)
+    breaker.sync()
+    expect(breaker.lifeUs).toBeGreaterThan(59 * SECOND)
+    breaker.pass(60 * SECOND)
+    expect(breaker.sync()).toMatchObject({ isolatedUntilUs: 0 })
+    expect(breaker.lifeUs).toBeGreaterThan(0)
   })
 })
 

@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { createDeadline, currentDeadline } from './deadline.js'
+import { currentHop, hasRetried, hopHeadersFor, hopNames, noteRetried, runHop } from './hops.js'
+
+const NAMES = hopNames()
+
+describe('what a request says about itself', () => {
+  it('is read from plain headers and from Headers alike', () => {
+    const clock = createVirtualClock()
+    const plain = { 'spillway-attempt': '2', 'spillway-deadline-ms': '750' }
+    for (const headers of [plain, new Headers(plain)]) {
+      const seen = runHop(
+        headers,
+        NAMES,
+        () => [currentHop()?.attempt, currentDeadline()?.remainingMs()],
+        { clock },
+      )
+      expect(seen).toEqual([2, 750])
+    }
+    expect(currentHop()).toBeUndefined()
+  })
+
+  it('one that says nothing comes from outside', () => {
+    expect(runHop({}, NAMES, () => currentHop())).toBeUndefined()
+    expect(runHop({}, NAMES, () => currentDeadline())).toBeUndefined()
+  })
+
+  it.each(['', ' ', 'abc', '1e400', 'Infinity', 'NaN', '0x10', '1, 2', '9'.repeat(400)])(
+    'nonsense is no word at all: %j',
+    (value) => {
+      const headers = { 'spillway-attempt': value, 'spillway-deadline-ms': value }
+      const seen = runHop(headers, NAMES, () => [currentHop(), currentDeadline()])
+      expect(seen).toEqual([undefined, undefined])
+    },
+  )
+
+  it('time that ran out on the way has run out', () => {
+    const headers = { 'spillway-deadline-ms': '-5' }
+    expect(runHop(headers, NAMES, () => currentDeadline()?.expired)).toBe(true)
+  })
+
+  it('never moves a deadline that is there already further away', () => {
+    const clock = createVirtualClock()
+    const within = (ms: string, fn: () => unknown) =>
+      runHop({ 'spillway-deadline-ms': ms }, NAMES, fn, { clock })
+    expect(within('100', () => within('900', () => currentDeadline()?.remainingMs()))).toBe(100)
+  })
+})
+
+describe('what is sent on', () => {
+  it('is the time left, in whole milliseconds, and the attempt', () => {
+    const clock = createVirtualClock()
+    const deadline = createDeadline(1_500.7, clock)
+    expect(hopHeadersFor(NAMES, 1, deadline)).toEqual({
+      'spillway-attempt': '1',
+      'spillway-deadline-ms': '1500',
+    })
+    expect(hopHeadersFor(NAMES, 3, undefined)).toEqual({ 'spillway-attempt': '3' })
+  })
+
+  it('the first attempt within a retry is one', () => {
+    const sent = runHop({ 'spillway-attempt': '2' }, NAMES, () => hopHeadersFor(NAMES, 1))
+    expect(sent['spillway-attempt']).toBe('2')
+  })
+
+  it('goes by any name, in whichever case', () => {
+    const names = hopNames({ attempt: 'X-Attempt' })
+    expect(hopHeadersFor(names, 2)).toEqual({ 'x-attempt': '2' })
+    expect(runHop({ 'x-attempt': '2' }, names, () => currentHop()?.attempt)).toBe(2)
+  })
+})
+
+describe('what is sent back', () => {
+  it('once: that somebody has tried again', () => {
+    let told = 0
+    const onRetried = () => void told++
+    const seen = runHop(
+      {},
+      NAMES,
+      () => {
+        const before = hasRetried()
+        noteRetried()
+        noteRetried()
+        return [before, hasRetried()]
+      },
+      { onRetried },
+    )
+    expect(seen).toEqual([false, true])
+    expect(told).toBe(1)
+    expect(() => noteRetried()).not.toThrow()
+    expect(hasRetried()).toBe(false)
+  })
+})

@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { UsageReader } from './usage.js'
+
+function read(...chunks: unknown[]) {
+  const reader = new UsageReader()
+  for (const chunk of chunks) reader.push(chunk)
+  return reader.read()
+}
+
+const bytes = (text: string) => new TextEncoder().encode(text)
+const OPENAI = '"usage":{"prompt_tokens":3,"completion_tokens":40,"total_tokens":43}'
+
+describe('the usage in an answer', () => {
+  it('is nothing if the answer does not say', () => {
+    expect(read()).toBeUndefined()
+    expect(read(bytes('{"choices":[]}'))).toBeUndefined()
+  })
+
+  it('may be in pieces, and after a large one', () => {
+    const costs = { tokens: 43, inputTokens: 3, outputTokens: 40 }
+    expect(
+      read(bytes('x'.repeat(70_000)), bytes(OPENAI.slice(0, 30)), bytes(OPENAI.slice(30))),
+    ).toEqual(costs)
+    expect(read(...[...OPENAI].map(bytes))).toEqual(costs)
+    expect(read(OPENAI)).toEqual(costs)
+  })
+
+  it('begins at one end and ends at the other, with a long answer between', () => {
+    const start = bytes('{"usage":{"input_tokens":25,"output_tokens":1}}')
+    const end = bytes('{"usage":{"output_tokens":90}}')
+    const between = Array.from({ length: 50 }, () => bytes('text '.repeat(400)))
+    expect(read(start, ...between, end)).toEqual({ tokens: 115, inputTokens: 25, outputTokens: 90 })
+  })
+
+  it('is not what the model wrote about tokens', () => {
+    const said = JSON.stringify({ content: '"total_tokens": 5, "prompt_tokens": 5' })
+    expect(read(bytes(said))).toBeUndefined()
+  })
+
+  it('is read from objects, as an SDK yields them', () => {
+    expect(
+      read(
+        { type: 'message_start', message: { usage: { input_tokens: 25, output_tokens: 1 } } },
+        { type: 'ping' },
+        { type: 'message_delta', usage: { output_tokens: 90 } },
+      ),
+    ).toEqual({ tokens: 115, inputTokens: 25, outputTokens: 90 })
+    expect(read({ usage: null }, null, 5)).toBeUndefined()
+  })
+})

@@ -1,0 +1,215 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { distantBreakers } from '../../../test/distant-breakers.js'
+import { onEvent } from '../../core/events.js'
+import { object, validate } from '../../core/options.js'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import type { BreakerChange } from './api.js'
+import { FleetBreaker } from './fleet-breaker.js'
+import { type BreakerPolicy, policyFields } from './options.js'
+import { isPermit } from './quorum-lane.js'
+
+const MINUTE_MS = 60_000
+
+function setup(policy: BreakerPolicy = {}) {
+  const clock = createVirtualClock()
+  const distant = distantBreakers(clock)
+  let pods = 0
+  const create = () =>
+    new FleetBreaker({
+      name: 'openai',
+      store: distant.store,
+      pod: `pod-${++pods}`,
+      clock,
+      policy: validate('policy', policy, object(policyFields)),
+    })
+  const note = async (pod: FleetBreaker, lane: string, ...outcomes: ('success' | 'failure')[]) => {
+    for (const outcome of outcomes) pod.note(lane, outcome)
+    await clock.until(pod.flush())
+  }
+  const enter = async (pod: FleetBreaker, lane: string) =>
+    clock.until(Promise.resolve(pod.enter(lane)))
+  return { clock, distant, create, note, enter }
+}
+
+function heard(): string[] {
+  const events: string[] = []
+  onTestFinished(onEvent(({ type }) => events.push(type)))
+  return events
+}
+
+describe('a pod that isolates itself', () => {
+  const isolated = async (policy: BreakerPolicy = {}) => {
+    const all = setup({ quorum: 2, consecutiveFailures: 2, openMs: '10s', ...policy })
+    const [sick, well] = [all.create(), all.create()]
+    const changes: BreakerChange[] = []
+    sick.onOwnChange((change) => changes.push(change))
+    const fleetChanges: BreakerChange[] = []
+    sick.onChange((change) => fleetChanges.push(change))
+    await all.note(well, 'a', 'success')
+    await all.note(sick, 'a', 'failure', 'failure')
+    expect(sick.snapshot('a')).toMatchObject({ state: 'closed', selfIsolated: true })
+    return { ...all, sick, well, changes, fleetChanges }
+  }
+
+  it('knows that it refuses, without asking', async () => {
+    const { clock, sick, well } = await isolated()
+    expect(sick.knownRefusal('a')).toMatchObject({ code: 'CIRCUIT_OPEN', scope: 'local' })
+    expect(sick.knownRefusal('b')).toBeUndefined()
+    expect(well.knownRefusal('a')).toBeUndefined()
+    await clock.advance(10_000)
+    // It may probe.
+    expect(sick.knownRefusal('a')).toBeUndefined()
+  })
+
+  it('goes by the fleet as soon as that has decided something', async () => {
+    const { clock, sick, well } = await isolated()
+    await clock.until(well.command('a', { kind: 'isolate', holder: 'me', forUs: 1_000_000 }))
+    await clock.advance(10)
+    expect(sick.knownRefusal('a')).toMatchObject({
+      scope: 'shared',
+      details: { state: 'isolated' },
+    })
+  })
+
+  it('tells those who listen to this pod’s own breaker, not those who listen to the fleet’s', async () => {
+    const { clock, sick, changes, fleetChanges } = await isolated()
+    const of = { name: 'openai', lane: 'a' }
+    expect(changes).toEqual([{ ...of, from: 'closed', to: 'open' }])
+    await clock.advance(10_000)
+    expect(changes).toHaveLength(2)
+    expect(changes[1]).toEqual({ ...of, from: 'open', to: 'half-open' })
+    expect(fleetChanges).toEqual([])
+    const stop = sick.onOwnChange(() => expect.unreachable())
+    stop()
+    await clock.until(sick.command('a', { kind: 'trip' }))
+    expect(changes[2]).toEqual({ ...of, from: 'half-open', to: 'closed' })
+    expect(fleetChanges).toHaveLength(1)
+  })
+})
+
+describe('a refusal', () => {
+  const open = async (policy: BreakerPolicy = {}) => {
+    const all = setup({ openMs: '10s', ...policy })
+    const pod = all.create()
+    await all.clock.until(pod.command('a', { kind: 'trip' }))
+    return { ...all, pod, events: heard() }
+  }
+
+  it('that somebody only looks for is told to nobody', async () => {
+    const { pod, events } = await open()
+    expect(pod.knownRefusal('a')).toMatchObject({ code: 'CIRCUIT_OPEN' })
+    expect(events).toEqual([])
+  })
+
+  it('is told once, whether the call asked or was known to be refused', async () => {
+    const { pod, events, enter } = await open()
+    expect(pod.refuse('a')).toMatchObject({ code: 'CIRCUIT_OPEN' })
+    expect(events).toEqual(['breaker.refused'])
+    expect(isPermit(await enter(pod, 'a'))).toBe(false)
+    expect(events).toHaveLength(2)
+    expect(pod.refuse('b')).toBeUndefined()
+    expect(events).toHaveLength(2)
+  })
+
+  it('in shadow mode is told once, by who enters', async () => {
+    const { pod, events, enter } = await open({ shadow: true })
+    expect(pod.knownRefusal('a')).toBeUndefined()
+    expect(pod.refuse('a')).toBeUndefined()
+    expect(isPermit(await enter(pod, 'a'))).toBe(true)
+    expect(events).toEqual(['breaker.refused'])
+  })
+})
+
+describe('a lane that nobody uses', () => {
+  const lanesOf = (pod: FleetBreaker) => pod.snapshots().map(({ lane }) => lane)
+
+  it.each([1, 2])('is dropped after five minutes, with a quorum of %i', async (quorum) => {
+    const { clock, create, note, enter } = setup({ quorum })
+    const pod = create()
+    for (let lane = 0; lane < 100; lane++) await note(pod, `lane ${lane}`, 'success', 'failure')
+    for (let minute = 0; minute < 6; minute++) {
+      expect(lanesOf(pod)).toContain('lane 99')
+      await enter(pod, 'used')
+      await clock.advance(MINUTE_MS)
+    }
+    expect(lanesOf(pod)).toEqual(['used'])
+  })
+
+  it('stays as long as a call or a probe of it runs', async () => {
+    const { clock, create, enter } = setup({ openMs: '10s', maxProbeMs: '1h', successes: 1 })
+    const pod = create()
+    const call = await enter(pod, 'call')
+    await clock.until(pod.command('probe', { kind: 'trip' }))
+    await clock.advance(10_000)
+    const probe = await enter(pod, 'probe')
+    await clock.advance(20 * MINUTE_MS)
+    expect(lanesOf(pod)).toEqual(['call', 'probe'])
+    if (isPermit(call)) pod.exit(call, 'failure')
+    if (isPermit(probe)) pod.exit(probe, 'success')
+    await clock.until(pod.flush())
+    expect(pod.snapshot('call')).toMatchObject({ failures: 1 })
+    expect(pod.state('probe')).toBe('closed')
+    await clock.advance(6 * MINUTE_MS)
+    expect(lanesOf(pod)).toEqual([])
+  })
+
+  it('stays while it is not closed, and while what it saw is not told', async () => {
+    const { clock, distant, create, note } = setup({ openMs: '1h', windowMs: '5m' })
+    const pod = create()
+    await clock.until(pod.command('open', { kind: 'trip' }))
+    await note(pod, 'untold', 'success')
+    distant.down = true
+    await clock.advance(4 * MINUTE_MS)
+    pod.note('untold', 'failure')
+    await clock.advance(4 * MINUTE_MS)
+    distant.down = false
+    await clock.advance(MINUTE_MS)
+    expect(lanesOf(pod)).toEqual(['open', 'untold'])
+    expect(pod.snapshot('untold')).toMatchObject({ failures: 1 })
+  })
+
+  it('is counted on when it is used again, also where the store remembers its last report', async () => {
+    const { clock, distant, create, note } = setup({ windowMs: '5m' })
+    const pod = create()
+    await note(pod, 'a', 'failure')
+    await clock.advance(100)
+    for (let time = 0; time < 3; time++) await note(pod, 'a', 'failure')
+    await clock.advance(6 * MINUTE_MS)
+    expect(lanesOf(pod)).toEqual([])
+    await note(pod, 'a', 'failure')
+    expect(pod.snapshot('a')).toMatchObject({ failures: 1 })
+    // The numbers of its reports go on, whatever a store has forgotten.
+    const numbers = distant.reports.map(({ sequence }) => sequence)
+    expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other))
+  })
+
+  it('goes on being counted when a guard is closed and made anew in the same pod', async () => {
+    const { distant, clock, create, note } = setup()
+    const before = create()
+    await note(before, 'a', 'failure', 'failure')
+    await clock.until(before.close())
+    const { name } = before
+    const policy = validate('policy', {}, object(policyFields))
+    const after = new FleetBreaker({ name, store: distant.store, pod: 'pod-1', clock, policy })
+    await note(after, 'a', 'failure')
+    expect(after.snapshot('a')).toMatchObject({ failures: 3 })
+  })
+
+  it('is none because another pod closes it; but if it opens, listeners hear of it', async () => {
+    const { clock, create } = setup({ openMs: '10s' })
+    const [one, other] = [create(), create()]
+    const changes: string[] = []
+    other.onChange(({ to }) => changes.push(to))
+    await clock.until(one.command('a', { kind: 'reset' }))
+    await clock.advance(10)
+    expect(lanesOf(other)).toEqual([])
+    await clock.until(one.command('a', { kind: 'trip' }))
+    await clock.advance(10)
+    await clock.until(one.command('a', { kind: 'reset' }))
+    await clock.advance(10)
+    expect(changes).toEqual(['open', 'closed'])
+    await clock.until(one.command('b', { kind: 'isolate', holder: 'me', forUs: 1_000 }))
+    await clock.advance(10)
+    expect(changes.slice(2)).toEqual(['isolated', 'closed'])
+  })
+})

@@ -1,0 +1,96 @@
+/** `connectMs`: a limit on getting a connection, and on nothing else. */
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startVendor } from '../mock-vendor/mock-client.js'
+import { endsOf, errorOf, outcomesOf, pauseMs, question, startGuard, until } from './stream-kit.js'
+
+/** A port on which connecting takes for ever: nobody accepts, and the backlog is full. */
+async function startBlackHole(): Promise<{ url: string; isBlack: boolean }> {
+  // Accepting is done by the loop that listens: one that is blocked accepts nobody.
+  const worker = new Worker(
+    `const { createServer } = require('node:net')
+     const { parentPort } = require('node:worker_threads')
+     const server = createServer()
+     server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+       parentPort.postMessage(server.address().port)
+       setTimeout(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0), 20)
+     })`,
+    { eval: true },
+  )
+  const port = await new Promise<number>((resolve) => worker.once('message', resolve))
+  await pauseMs(200)
+  const sockets: Socket[] = []
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy()
+    await worker.terminate()
+  })
+  let isBlack = false
+  for (let each = 0; each < 20 && !isBlack; each++) {
+    const socket = connect(port, '127.0.0.1')
+    socket.on('error', () => {})
+    sockets.push(socket)
+    const connected = new Promise((resolve) => socket.once('connect', () => resolve(true)))
+    isBlack = (await Promise.race([connected, pauseMs(300)])) !== true
+  }
+  return { url: `http://127.0.0.1:${port}/`, isBlack }
+}
+
+describe('connectMs', () => {
+  it('ends a call that gets no connection, with CALL_TIMEOUT', async () => {
+    const { url, isBlack } = await startBlackHole()
+    expect(isBlack).toBe(true)
+    const guard = startGuard({
+      fetch: { connectMs: 150 },
+      timeout: { callMs: 15_000 },
+      concurrency: { limit: 1 },
+    })
+    const fromMs = performance.now()
+    const error = await errorOf(guard.fetch(url))
+    expect(error).toMatchObject({ code: 'CALL_TIMEOUT', details: { kind: 'connect' } })
+    expect(String(error)).toMatch(/timed out/)
+    expect(performance.now() - fromMs).toBeLessThan(5_000)
+    expect(outcomesOf(guard)).toEqual({ failure: 1 })
+    await until('its slot is free', () => guard.snapshot().active === 0)
+  })
+
+  it('does not count once there is a connection, new or kept', async () => {
+    const { vendor, url } = await startVendor({
+      knobs: { latencyMs: 700, tokens: 2, tokenMs: 200 },
+    })
+    const guard = startGuard({ fetch: { connectMs: 500 } })
+    for (let each = 0; each < 2; each++) {
+      const response = await guard.fetch(`${url}/v1/chat/completions`, question())
+      expect(await response.text()).toContain('[DONE]')
+      await pauseMs(50)
+    }
+    expect(vendor.sockets.opened).toBe(1)
+    expect(endsOf(guard)).toEqual({ complete: 2 })
+  })
+
+  it("leaves the caller's abort and the call's own time as they are", async () => {
+    const { vendor, url } = await startVendor({ knobs: { neverAnswer: true } })
+    const guard = startGuard({ fetch: { connectMs: 5_000 }, timeout: { callMs: 150 } })
+    const path = `${url}/v1/chat/completions`
+    expect(await errorOf(guard.fetch(path, question()))).toMatchObject({
+      code: 'CALL_TIMEOUT',
+      details: { kind: 'call' },
+    })
+    const reason = new Error('enough')
+    expect(await errorOf(guard.fetch(path, question({}, AbortSignal.abort(reason))))).toBe(reason)
+    await vendor.waitForIdle()
+    expect(vendor.counts.cancelled).toBe(1)
+  })
+
+  it('a connection that is refused is what fetch says it is', async () => {
+    const server: Server = createServer()
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    await new Promise((resolve) => server.close(resolve))
+    const guard = startGuard({ fetch: { connectMs: 5_000 } })
+    expect(await errorOf(guard.fetch(`http://127.0.0.1:${port}/`))).toMatchObject({
+      message: 'fetch failed',
+      cause: { code: 'ECONNREFUSED' },
+    })
+  })
+})

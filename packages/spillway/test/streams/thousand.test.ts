@@ -1,0 +1,102 @@
+/** A thousand streams at once, a third of which their callers abort: nothing may be left behind. */
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { expect, it } from 'vitest'
+import { createRandom } from '../../src/core/random.js'
+import { startVendor } from '../mock-vendor/mock-client.js'
+import { question, startGuard, until } from './stream-kit.js'
+
+const STREAMS = 1_000
+
+it('of 1,000 concurrent streams a third is aborted at random points, and nothing is left', {
+  timeout: 90_000,
+}, async () => {
+  const { vendor, url } = await startVendor({ knobs: { tokens: 10, tokenMs: [100, 300] } })
+  const guard = startGuard({ concurrency: { limit: STREAMS } })
+  const random = createRandom(1)
+  const delays: number[] = []
+  const abortedAtMs = new Map<unknown, number>()
+  const heaps: number[] = []
+
+  async function stream(number: number, aborting: boolean): Promise<string> {
+    const leave = new AbortController()
+    let abortedMs = 0
+    /** After so many chunks, and in the middle of waiting for the next. */
+    let patience = aborting ? Math.floor(random() * 9) : Number.POSITIVE_INFINITY
+    try {
+      const response = await guard.fetch(`${url}/v1/chat/completions`, {
+        ...question({}, leave.signal),
+        headers: { 'x-number': String(number) },
+      })
+      const reader = response.body?.getReader()
+      do {
+        if (patience-- === 0) {
+          setTimeout(() => {
+            abortedMs = performance.now()
+            leave.abort()
+          }, random() * 100)
+        }
+      } while (!(await reader?.read())?.done)
+      return 'complete'
+    } catch (error) {
+      if (abortedMs === 0) throw error
+      abortedAtMs.set(String(number), abortedMs)
+      return 'aborted'
+    }
+  }
+
+  let calls = 0
+  for (let round = 0; round < 4; round++) {
+    vendor.clear()
+    const results = await Promise.all(
+      Array.from({ length: STREAMS }, (_, each) => stream(each, each % 3 === 0)),
+    )
+    calls += STREAMS
+    await vendor.waitForIdle()
+    for (const { headers, end, endedAtMs = Number.NaN } of vendor.calls) {
+      const atMs = abortedAtMs.get(headers['x-number'])
+      if (atMs !== undefined && end === 'cancelled') delays.push(endedAtMs - atMs)
+    }
+    abortedAtMs.clear()
+    const { bodies, outcomes, active, attempts } = guard.snapshot()
+    expect(active).toBe(0)
+    expect(attempts).toBe(calls)
+    const { complete, truncated, stalled, abandoned, aborted } = bodies
+    expect([truncated, stalled, abandoned]).toEqual([0, 0, 0])
+    expect(complete + aborted).toBe(calls)
+    expect(outcomes).toMatchObject({ failure: 0, slow: 0, throttled: 0 })
+    expect(outcomes.success).toBe(complete)
+    expect(outcomes.success + outcomes.ignored).toBe(calls)
+    expect(results.filter((each) => each === 'complete').length).toBeGreaterThan(STREAMS / 2)
+    expect(results.filter((each) => each === 'aborted').length).toBeGreaterThan(STREAMS / 6)
+    expect(vendor.counts.cancelled).toBeGreaterThan(STREAMS / 6)
+    heaps.push(usedHeap())
+  }
+  expect(vendor.mostAtOnce).toBeGreaterThan(STREAMS / 2)
+  delays.sort((a, b) => a - b)
+  const median = delays[delays.length >> 1] ?? Number.NaN
+  expect(delays.length).toBeGreaterThan(STREAMS / 2)
+  expect(median).toBeLessThan(50)
+  // Two warm it up; from then on it stays.
+  const grownMb = ((heaps[3] ?? 0) - (heaps[1] ?? 0)) / 1_048_576
+  if (process.env.SPILLWAY_SHOW !== undefined) {
+    console.log({ median, slowest: delays.at(-1), heapsMb: heaps.map((each) => each / 1_048_576) })
+  }
+  expect(grownMb).toBeLessThan(8)
+  // What is left are connections kept for the next call: nothing is under way on any of them.
+  await agent().close()
+  await until('all connections are closed', () => vendor.sockets.open === 0)
+})
+
+function usedHeap(): number {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  collect()
+  return process.memoryUsage().heapUsed
+}
+
+/** What Node's fetch keeps its connections in. */
+function agent(): { close(): Promise<void> } {
+  return Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'))
+}

@@ -1,0 +1,139 @@
+/** What a call really cost is in its answer: `usage`, wherever the vendor puts it. */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { createSpillway, type GuardOptions } from 'spillway'
+import { createRateLimiter } from 'spillway/shared'
+import type { MockKnobs } from 'spillway/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { memoryStore } from '../../src/store/memory/memory-store.js'
+import { startVendor } from '../mock-vendor/mock-client.js'
+import { QUESTION, question, readAll, until } from './stream-kit.js'
+
+const LIMITS = [{ unit: 'tokens', limit: 10_000, windowMs: 60_000 }]
+/** The question is three tokens long. */
+const TOKENS = 40
+const REAL = 3 + TOKENS
+const BOOKED = 900
+
+async function start(knobs: MockKnobs = {}, options: GuardOptions = {}) {
+  const { vendor, url } = await startVendor({ knobs: { tokens: TOKENS, ...knobs } })
+  const store = memoryStore()
+  const spillway = createSpillway({ store })
+  onTestFinished(() => spillway.close({ graceMs: 0 }))
+  const guard = spillway.guard('vendor', { limits: LIMITS, ...options })
+  const books = createRateLimiter({ name: 'vendor', store, limits: LIMITS })
+  onTestFinished(() => books.close())
+  const fetch = guard.fetchFor({ cost: { tokens: BOOKED } })
+  /** Tokens in the shared books. */
+  const used = async () => {
+    const [limit] = (await books.figures({ lane: 'default' })).limits
+    return limit?.used
+  }
+  const expectUsed = async (tokens: number) => {
+    let last: number | undefined
+    const endMs = performance.now() + 5_000
+    do {
+      last = await used()
+    } while (last !== tokens && performance.now() < endMs)
+    expect(last).toBe(tokens)
+  }
+  return { vendor, url, guard, fetch, used, expectUsed }
+}
+
+describe('a call is settled from its answer', () => {
+  it('OpenAI, in one piece', async () => {
+    const { url, fetch, expectUsed } = await start()
+    const response = await fetch(`${url}/v1/chat/completions`, question({ stream: false }))
+    await expectUsed(BOOKED)
+    expect(await response.json()).toMatchObject({ usage: { total_tokens: REAL } })
+    await expectUsed(REAL)
+  })
+
+  it('OpenAI, in the last chunk of a stream', async () => {
+    const { url, fetch, expectUsed } = await start({ tokenMs: 1 })
+    const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', maxRetries: 0, fetch })
+    const stream = await client.chat.completions.create({
+      model: 'gpt',
+      messages: QUESTION,
+      stream: true,
+      stream_options: { include_usage: true },
+    })
+    await expectUsed(BOOKED)
+    expect((await readAll(stream)).error).toBeUndefined()
+    await expectUsed(REAL)
+  })
+
+  it('a stream that does not say keeps what was booked', async () => {
+    const { url, fetch, expectUsed } = await start()
+    await (await fetch(`${url}/v1/chat/completions`, question())).text()
+    await expectUsed(BOOKED)
+  })
+
+  it.each([true, false])('Anthropic, streamed: %s', async (streamed) => {
+    const { url, fetch, expectUsed } = await start({ tokenMs: 1 })
+    const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, fetch })
+    const body = { model: 'claude', max_tokens: 1_000, messages: QUESTION }
+    if (streamed) await readAll(await client.messages.create({ ...body, stream: true }))
+    else await client.messages.create(body)
+    await expectUsed(REAL)
+  })
+
+  it('one that breaks off keeps what was booked, although its beginning names a number', async () => {
+    const { url, fetch, expectUsed } = await start({ cutAfter: 20, tokenMs: 1 })
+    const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, fetch })
+    const body = { model: 'claude', max_tokens: 1_000, messages: QUESTION, stream: true as const }
+    expect((await readAll(await client.messages.create(body))).error).toBeInstanceOf(Error)
+    await expectUsed(BOOKED)
+  })
+
+  it.each(['openai', 'anthropic'])(
+    'the stream of an SDK that has a fetch of its own: %s',
+    async (api) => {
+      const { url, guard, expectUsed } = await start({ tokenMs: 1 })
+      const cost = { tokens: BOOKED }
+      const stream = await guard.run(
+        (): Promise<AsyncIterable<unknown>> => {
+          if (api === 'openai') {
+            const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', maxRetries: 0 })
+            return client.chat.completions.create({
+              model: 'gpt',
+              messages: QUESTION,
+              stream: true,
+              stream_options: { include_usage: true },
+            })
+          }
+          const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0 })
+          return client.messages.create({
+            model: 'claude',
+            max_tokens: 1_000,
+            messages: QUESTION,
+            stream: true,
+          })
+        },
+        { cost },
+      )
+      await readAll(stream)
+      await expectUsed(REAL)
+    },
+  )
+
+  it('more than was booked is owed', async () => {
+    const { url, guard, expectUsed } = await start()
+    const fetch = guard.fetchFor({ cost: { tokens: 5 } })
+    await (await fetch(`${url}/v1/chat/completions`, question({ stream: false }))).text()
+    await expectUsed(REAL)
+  })
+
+  it('makes room for the next', async () => {
+    const { vendor, url, guard } = await start(
+      {},
+      { limits: [{ unit: 'tokens', limit: 1_000, windowMs: 60_000 }] },
+    )
+    const fetch = guard.fetchFor({ cost: { tokens: BOOKED } })
+    for (let each = 0; each < 2; each++) {
+      await (await fetch(`${url}/v1/chat/completions`, question({ stream: false }))).text()
+      await until('it is settled', () => guard.snapshot().active === 0)
+    }
+    expect(vendor.counts.succeeded).toBe(2)
+  })
+})
