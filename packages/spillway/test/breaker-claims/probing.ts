@@ -191,7 +191,7 @@ export function claimProbing(fleet: Fleet): void {
       const [a] = await closed(1_000)
       let most = (await enterTogether([a!], 1_000)).length
       await eventually(fleet, () => a!.snapshot().ageMs < Number.POSITIVE_INFINITY)
-      await fleet.sleep(500)
+      await fleet.sleep(600)
       most += (await enterTogether([a!], 1_000)).length
       expect(most).toBeGreaterThanOrEqual(2 * 2 ** 3)
     })
