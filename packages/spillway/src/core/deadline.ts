@@ -73,6 +73,6 @@ export function deadlineError(stage: Stage, name: string): SpillwayError {
     stage,
     scope: 'local',
     details: { name },
-    explain: (details) => `${details.name}: the deadline of this request has passed`,
+    explain: (details) => `${details.name}: timed out, the deadline of this request has passed`,
   })
 }

@@ -90,7 +90,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     } catch (error) {
       return refuse(error)
     }
-    if ((this.#deadline?.remainingMs() ?? 1) <= (needsMs ?? 0)) {
+    if ((this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY) <= (needsMs ?? 0)) {
       return this.#refuse(deadlineError('room', name))
     }
     const early = this.#shedOrOpen()

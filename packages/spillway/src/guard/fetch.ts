@@ -48,9 +48,12 @@ export function createFetch(
     const request = input instanceof Request ? input : undefined
     const method = (init.method ?? request?.method ?? 'GET').toUpperCase()
     const headers = new Headers(init.headers ?? request?.headers)
+    // Making them anew costs more than sending them: only where something is added.
+    let added = false
     const keyed = hasKey(headers, idempotencyHeader)
     if (idempotencyHeader !== undefined && !keyed && !IDEMPOTENT.has(method)) {
       headers.set(idempotencyHeader, randomUUID())
+      added = true
     }
     const url = request?.url ?? String(input)
     const signal = init.signal ?? request?.signal
@@ -68,7 +71,8 @@ export function createFetch(
         const all = hopHeadersFor(hops, context.attempt, context.deadline)
         for (const [name, value] of Object.entries(all)) sent.set(name, value)
       }
-      const call = (abort: AbortSignal) => send(input, { ...init, headers: sent, signal: abort })
+      const call = (signal: AbortSignal) =>
+        send(input, added || hops ? { ...init, headers: sent, signal } : { ...init, signal })
       if (connectMs === undefined) return call(context.signal)
       return withinConnectTime(connectMs, clock, context.signal, call)
     }, runOptions)

@@ -174,7 +174,7 @@ export class RetryCall<T> {
   }
 
   #conclude(end: End<T>, attempts: readonly Attempt[]): T {
-    noteRetried()
+    if (this.#policy.attempts > 1) noteRetried()
     noteConclusion('value' in end ? end.value : end.error, this.#policy.clock.now())
     if ('value' in end) return end.value
     carryAttempts(end.error, attempts)

@@ -5,6 +5,7 @@ import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
 import { emit, listening, type TimeoutKind } from '../core/events.js'
+import { LazyAlarm } from '../core/lazy-alarm.js'
 import type { Linked } from '../core/linked-list.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { TimerList } from '../core/timer-list.js'
@@ -56,6 +57,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #timer: Pick<Timer, 'cancel'> | undefined
   /** For the next sign of life. */
   #silenceTimer: Pick<Timer, 'cancel'> | undefined
+  /** The same while its answer comes in, chunk by chunk. */
+  #silence: LazyAlarm | undefined
   #work: Promise<T> | undefined
   #end: CallEndListener<T> | undefined
   #over = false
@@ -140,14 +143,18 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
 
   /** From now on silence counts, until something is heard; while nobody listened it did not. */
   expect(kind: 'firstByte' | 'idle'): void {
-    const { firstByteMs, idleMs } = this.#limits
-    this.#silenceTimer?.cancel()
-    if (kind === 'idle' || firstByteMs === undefined) this.#expectLife('idle', idleMs)
-    else this.#expectLife('firstByte', Math.max(0, firstByteMs - this.#answerMs))
+    const { firstByteMs, idleMs, clock } = this.#limits
+    this.#silence ??= new LazyAlarm(clock)
+    if (kind === 'firstByte' && firstByteMs !== undefined) {
+      const leftMs = Math.max(0, firstByteMs - this.#answerMs)
+      this.#silence.set(leftMs, () => this.#timeUp('firstByte', firstByteMs))
+    } else if (idleMs !== undefined) {
+      this.#silence.set(idleMs, () => this.#timeUp('idle', idleMs))
+    }
   }
 
   heard(): void {
-    this.#silenceTimer?.cancel()
+    this.#silence?.clear()
   }
 
   #watch(work: Promise<T>, goesOn: (value: T) => boolean): void {
@@ -191,6 +198,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
 
   end(): void {
     this.#over = true
+    this.#silence?.close()
     this.#timer?.cancel()
     this.#silenceTimer?.cancel()
     this.#forgetSignal?.()
@@ -246,7 +254,7 @@ const EXPLAIN: Record<TimeoutKind, (details: Details) => string> = {
   firstByte: ({ name, limitMs }) => `${name}: timed out, no first byte within ${inMs(limitMs)}`,
   idle: ({ name, limitMs }) => `${name}: timed out, nothing more for ${inMs(limitMs)}`,
   deadline: ({ name, limitMs }) =>
-    `${name}: no answer in the ${inMs(limitMs)} that were left of the deadline`,
+    `${name}: timed out, no answer in the ${inMs(limitMs)} that were left of the deadline`,
 }
 
 function timeoutError(details: Details & { kind: TimeoutKind }): SpillwayError {

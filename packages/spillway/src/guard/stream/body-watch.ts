@@ -3,8 +3,9 @@
  * is: complete, cut, stalled, left by its reader, or aborted. Nothing is buffered; silence counts only
  * while somebody reads, and a body nobody reads is let go.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+import type { Clock } from '../../core/clock.js'
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import { LazyAlarm } from '../../core/lazy-alarm.js'
 import type { TimedCall } from '../../local/timed-call.js'
 
 /** How a body ended. */
@@ -33,7 +34,7 @@ export interface BodyWatchOptions {
 
 export class BodyWatch {
   readonly #options: BodyWatchOptions
-  #unread: Timer | undefined
+  readonly #unread: LazyAlarm
   #over = false
   #begun = false
   /** Breaks the reader's side off, and the downstream's. */
@@ -41,6 +42,7 @@ export class BodyWatch {
 
   constructor(options: BodyWatchOptions) {
     this.#options = options
+    this.#unread = new LazyAlarm(options.clock)
   }
 
   /** From now on it is watched. */
@@ -53,7 +55,7 @@ export class BodyWatch {
   /** Somebody waits for the next chunk. */
   reading(): void {
     if (this.#over) return
-    this.#unread?.cancel()
+    this.#unread.clear()
     this.#options.timed.expect(this.#begun ? 'idle' : 'firstByte')
   }
 
@@ -89,12 +91,8 @@ export class BodyWatch {
   }
 
   #waitForReader(): void {
-    const { clock, unreadMs, name } = this.#options
-    this.#unread?.cancel()
-    this.#unread = clock.schedule(unreadMs, () => {
-      this.#options.timed.giveUp(unreadError(name, unreadMs))
-    })
-    this.#unread.unref()
+    const { unreadMs, name, timed } = this.#options
+    this.#unread.set(unreadMs, () => timed.giveUp(unreadError(name, unreadMs)))
   }
 
   /** A timeout, no reader, the caller, or the end of the guard. */
@@ -106,7 +104,7 @@ export class BodyWatch {
   #end(how: BodyEnd, error: unknown): void {
     if (this.#over) return
     this.#over = true
-    this.#unread?.cancel()
+    this.#unread.close()
     this.#options.timed.end()
     this.#options.onEnd(how, error)
   }

@@ -43,6 +43,7 @@ export class UsageReader {
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
+    if (this.#told === '' && !mentions(this.#head) && !mentions(this.#tail)) return undefined
     const head = textOf(this.#head)
     const tail = textOf(this.#tail) + this.#told
     const input = lastOf(NAMES.inputTokens, tail) ?? lastOf(NAMES.inputTokens, head)
@@ -61,6 +62,17 @@ function usageIn(chunk: object): string {
   const { usage, message } = chunk as { usage?: unknown; message?: { usage?: unknown } }
   const said = usage ?? message?.usage
   return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
+}
+
+/** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
+function mentions(chunks: readonly Uint8Array[]): boolean {
+  const [only] = chunks
+  const bytes = chunks.length === 1 ? asBuffer(only as Uint8Array) : Buffer.concat(chunks)
+  return bytes.includes('_tokens"')
+}
+
+function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, length)
 }
 
 function textOf(chunks: readonly Uint8Array[]): string {

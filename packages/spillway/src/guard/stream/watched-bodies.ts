@@ -8,10 +8,15 @@ import type { BodyWatch } from './body-watch.js'
 /** Whether a value goes on after the function has returned it. */
 export function isStreamed(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
-  if (isResponse(value)) return isWebStream(value.body) && !value.body.locked
+  if (isResponse(value)) return isWebStream(value.body) && !value.body.locked && !isEmpty(value)
   if (isWebStream(value)) return !value.locked
   if (isNodeStream(value)) return !value.destroyed && !value.readableEnded
   return isIterable(value) && !isPage(value)
+}
+
+/** Nobody reads a body that says it has nothing in it. */
+function isEmpty({ headers }: Response): boolean {
+  return headers.get('content-length') === '0'
 }
 
 /** The same value, watched. */
