@@ -4,7 +4,7 @@
  */
 import { type Deadline, runWithDeadline } from '../core/deadline.js'
 import { emit, listening } from '../core/events.js'
-import { type CallEnd, isResponse, judge, type Outcome, type Verdict } from '../core/outcome.js'
+import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome.js'
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
 import { AttemptContext, type CallContext } from './context.js'
@@ -62,8 +62,13 @@ export class GuardAttempt<T> implements CallEndListener<T> {
   }
 
   onValue(value: T): void {
-    if (isStreamed(value)) return this.#end.onValue(this.#stream(value))
-    this.#finish({ value })
+    if (this.#isPlain(value)) {
+      this.#end.onVerdict(SUCCESS)
+      this.#leave('success', undefined)
+    } else {
+      if (isStreamed(value)) return this.#end.onValue(this.#stream(value))
+      this.#finish({ value })
+    }
     this.#end.onValue(value)
   }
 
@@ -113,7 +118,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
   #finish(end: CallEnd): void {
     const verdict = this.#judge(end)
     this.#end.onVerdict(verdict)
-    if (verdict !== SUCCESS) this.#heed(end, verdict)
+    this.#heed(end, verdict)
     this.#leave(verdict.outcome, workBehind(end, this.#timed))
   }
 
@@ -149,14 +154,18 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     else if (verdict.outcome === 'throttled') this.#pauseHere(verdict)
   }
 
+  /** Says nothing but that it came, as most values do: then there is nothing to judge. */
+  #isPlain(value: unknown): boolean {
+    const { classify, slowMs } = this.#machinery.judging
+    return (
+      (typeof value !== 'object' || value === null) &&
+      classify === undefined &&
+      slowMs === undefined
+    )
+  }
+
   #judge(end: CallEnd): Verdict {
     const { judging, clock } = this.#machinery
-    const plain =
-      'value' in end &&
-      judging.classify === undefined &&
-      judging.slowMs === undefined &&
-      !isResponse(end.value)
-    if (plain) return SUCCESS
     end.durationMs = clock.now() - this.#startMs
     end.signal = this.#options.signal
     return judge(end, judging)

@@ -212,14 +212,23 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   }
 
   /** Counted from the start of the call: its synchronous part is part of it. */
-  #arm(kind: TimeoutKind, limitMs: number): void {
+  #arm(kind: 'call' | 'deadline', limitMs: number): void {
     const { timers } = this.#limits
-    this.#timer = timers.schedule(limitMs, () => this.#timeUp(kind, limitMs), this.#startMs)
+    const run = kind === 'call' ? callTimeUp : deadlinePassed
+    this.#timer = timers.schedule(limitMs, run, this.#startMs, this as TimedCall<unknown>)
   }
 
   #expectLife(kind: TimeoutKind, limitMs: number | undefined): void {
     if (limitMs === undefined || this.#over) return
     this.#silenceTimer = this.#limits.timers.schedule(limitMs, () => this.#timeUp(kind, limitMs))
+  }
+
+  callTimeUp(): void {
+    this.#timeUp('call', this.#limitMs as number)
+  }
+
+  deadlinePassed(): void {
+    this.#timeUp('deadline', this.#leftMs)
   }
 
   #timeUp(kind: TimeoutKind, limitMs: number): void {
@@ -243,6 +252,10 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.onGiveUp?.(error)
   }
 }
+
+// Made once, not per call: nearly every timeout is armed and disarmed without ever firing.
+const callTimeUp = (call: TimedCall<unknown>) => call.callTimeUp()
+const deadlinePassed = (call: TimedCall<unknown>) => call.deadlinePassed()
 
 const never = () => false
 
