@@ -145,18 +145,23 @@ export class Dispatcher<P, L, R extends TakeReply> {
     // Whoever is let go may come back at once and ask again; one loop is enough.
     this.#again = true
     if (this.#dispatching) return
+    const { clock, slots, patient } = this.#options
+    const nowMs = clock.now()
+    // All slots are in use: whoever gives one back comes here.
+    if (patient && slots.full) return
     this.#dispatching = true
     try {
       while (this.#again) {
         this.#again = false
-        while (this.#serveNext());
-        for (const [gate, entries] of this.#choose()) this.#admitter.admit(gate, entries)
+        while (this.#serveNext(nowMs));
+        if (slots.full) break
+        for (const [gate, entries] of this.#choose(nowMs)) this.#admitter.admit(gate, entries)
       }
     } finally {
       this.#dispatching = false
     }
-    if (!this.#options.patient) this.#refuseWaiting()
-    this.#sleep()
+    if (!patient) this.#refuseWaiting()
+    this.#sleep(nowMs)
   }
 
   /** The lane is blocked no longer than it has to be: something was given back, or limits changed. */
@@ -174,7 +179,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     gate.blockedUntilMs = gate.paused ? Math.max(gate.blockedUntilMs, untilMs) : untilMs
     gate.paused = true
     this.#thinOut(gate)
-    this.#sleep()
+    this.#sleep(this.#options.clock.now())
   }
 
   /** Everybody in the lane leaves, also those for whom the store is being asked; unless there is no reason. */
@@ -223,12 +228,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
    * The usual way out, one by one: there is one lane, nothing stands in its way, and the store
    * answers at once. Answers whether somebody went.
    */
-  #serveNext(): boolean {
-    const { room, slots, breaker, limits, clock } = this.#options
+  #serveNext(nowMs: number): boolean {
+    const { room, slots, breaker, limits } = this.#options
     const lane = room.onlyLane
     if (lane === undefined || limits?.remote === true) return false
     const gate = this.#gate(lane)
-    const nowMs = clock.now()
     if (gate.underWay || gate.isBlocked(nowMs) || slots.free(nowMs) <= 0) return false
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     const entry = room.take(lane, nowMs) as Entry<Wish<P, L>> | undefined
@@ -237,9 +241,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** Takes out of the room as many as there is something free for, the best first. */
-  #choose(): Map<Gate, Entry<Wish<P, L>>[]> {
-    const { room, slots, clock } = this.#options
-    const nowMs = clock.now()
+  #choose(nowMs: number): Map<Gate, Entry<Wish<P, L>>[]> {
+    const { room, slots } = this.#options
     const chosen = new Map<Gate, Entry<Wish<P, L>>[]>()
     const ready = [...room.lanes].filter((lane) => {
       const gate = this.#gate(lane)
@@ -327,9 +330,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** One timer for each lane that waits for a known time, and one for the pace. */
-  #sleep(): void {
+  #sleep(nowMs: number): void {
     const { room, clock, slots } = this.#options
-    const nowMs = clock.now()
     for (const lane of room.lanes) {
       const gate = this.#gate(lane)
       if (gate.underWay || !gate.isBlocked(nowMs)) continue

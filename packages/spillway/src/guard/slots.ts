@@ -23,6 +23,11 @@ export class Slots {
     return this.#limit()
   }
 
+  /** No slot is free, whatever the pace. */
+  get full(): boolean {
+    return this.active + this.reserved >= this.#limit()
+  }
+
   /** Calls that could start now. */
   free(nowMs: number): number {
     const slots = this.#limit() - this.active - this.reserved
