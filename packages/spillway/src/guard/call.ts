@@ -2,10 +2,8 @@
  * One call on its way through the stages: entered in order, and left in order, exactly once each.
  * Stages 1 to 3 happen once, those from the breaker on once for each attempt.
  */
-import { onAbort } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, type SpillwayError } from '../core/errors.js'
-import { callSafely } from '../core/events.js'
 import { currentHop } from '../core/hops.js'
 import { duration, text, validate } from '../core/options.js'
 import { isResponse, type Verdict } from '../core/outcome.js'
@@ -18,17 +16,12 @@ import type { UserRequest } from '../shared/user-limits/user-charges.js'
 import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt.js'
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
 import { readPriority } from './options.js'
-import {
-  busyError,
-  fullError,
-  leaveError,
-  limitedError,
-  shedByHookError,
-  shedError,
-} from './refusals.js'
+import { busyError, fullError, leaveError, limitedError } from './refusals.js'
 import { Entry, type Leaving, PRIORITIES } from './room.js'
 import type { RunOptions } from './run-options.js'
 import type { UserStage } from './shared-stages.js'
+import { shedRefusal } from './shed.js'
+import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
 const DEFAULT_LANE = 'default'
@@ -130,7 +123,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
   #shedOrOpen(): SpillwayError | undefined {
     const { name, closed, breaker } = this.#machinery
     if (closed) return closedError('room', name)
-    return this.#shed() ?? breaker?.refuse(this.lane)
+    const shed = shedRefusal(this.#machinery, this.priority, this.arrivedMs, this.#options)
+    return shed ?? breaker?.refuse(this.lane)
   }
 
   /** What this pod knows without asking anybody, and before anybody is charged. */
@@ -160,22 +154,6 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     return busyError(name, stage, slots, clock.now())
   }
 
-  #shed(): SpillwayError | undefined {
-    const { name, room, dispatcher, options } = this.#machinery
-    const { shed } = options
-    if (shed === undefined || this.priority === 0) return undefined
-    const waiting = room.length === 0 ? 0 : dispatcher.crowd(this.arrivedMs)
-    const { maxQueue, when } = shed
-    if (maxQueue !== undefined && waiting >= maxQueue) return shedError(name, waiting, maxQueue)
-    if (when === undefined) return undefined
-    const { user, tier } = this.#options
-    const priority = PRIORITIES[this.priority] as (typeof PRIORITIES)[number]
-    const question = { priority, user, tier, waiting }
-    return callSafely(name, 'shed.when', () => when(question) === true, false)
-      ? shedByHookError(name, waiting)
-      : undefined
-  }
-
   #patienceMs(): number {
     const queueMs = this.#machinery.options.queue?.timeoutMs ?? 0
     return Math.min(queueMs, this.#deadline?.remainingMs() ?? queueMs)
@@ -190,33 +168,15 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
   /** The store is being asked; neither the caller's signal nor its deadline waits for that. */
   #chargedLater(charge: Promise<UserRequest | SpillwayError | undefined>): Promise<T> {
     const { clock, users, name } = this.#machinery
-    const { signal } = this.#options
-    const deadline = this.#deadline
-    if (signal === undefined && deadline === undefined) {
-      return charge.then((each) => this.#charged(each))
-    }
-    return new Promise<UserRequest | SpillwayError | undefined>((resolve, reject) => {
-      let over = false
-      const leave = (error: unknown) => {
-        end()
-        this.#notRun(error)
-        reject(error)
-      }
-      const timer =
-        deadline &&
-        clock.schedule(deadline.remainingMs(), () => leave(deadlineError('user-limit', name)))
-      const forget = signal && onAbort(signal, () => leave(signal.reason))
-      const end = () => {
-        over = true
-        timer?.cancel()
-        forget?.()
-      }
-      charge.then((each) => {
-        if (!over) {
-          end()
-          resolve(each)
-        } else if (each !== undefined && !(each instanceof Error)) users?.refund(each)
-      })
+    return unlessGone(charge, {
+      clock,
+      signal: this.#options.signal,
+      deadline: this.#deadline,
+      tooLate: () => deadlineError('user-limit', name),
+      onGone: (error) => this.#notRun(error),
+      onLate: (each) => {
+        if (each !== undefined && !(each instanceof Error)) users?.refund(each)
+      },
     }).then((each) => this.#charged(each))
   }
 
