@@ -98,6 +98,44 @@ describe('a fleet of eight', () => {
     expect(times('open')).toBeGreaterThan(45)
   }, 40_000)
 
+  it('is open on every pod when one has recorded fifty failures', async () => {
+    const name = 'fifty'
+    const { breaker } = await openBreaker(name, { consecutiveFailures: 50, openMs: MINUTE_MS })
+    const [first, second] = pods
+    await first!.ask('record', { name, outcome: 'failure', times: 49 })
+    expect(await second!.ask('state', { name })).toMatchObject({ state: 'closed' })
+    await first!.ask('record', { name, outcome: 'failure' })
+    await untilAll(name, 'open')
+    expect(breaker.snapshot()).toMatchObject({ state: 'open', failures: 50 })
+  })
+
+  it('counts failures that all pods record at once exactly, and a success resets the row', async () => {
+    const name = 'exactly'
+    const each = 3
+    const { breaker } = await openBreaker(name, {
+      consecutiveFailures: PODS * each + 1,
+      openMs: MINUTE_MS,
+    })
+    const counted = async () => {
+      // The next word of the store is the newest.
+      await vi.waitUntil(() => breaker.snapshot().ageMs < 50, { timeout: 5_000, interval: 10 })
+      return breaker.snapshot()
+    }
+    await eachPod((pod) => pod.ask('record', { name, outcome: 'failure', times: each }))
+    await sleep(1_100)
+    const failures = pods.length * each
+    expect(await counted()).toMatchObject({
+      state: 'closed',
+      failures,
+      consecutiveFailures: failures,
+    })
+    await pods[0]!.ask('record', { name, outcome: 'success' })
+    await sleep(1_100)
+    expect(await counted()).toMatchObject({ failures, consecutiveFailures: 0 })
+    await eachPod((pod) => pod.ask('record', { name, outcome: 'failure', times: each + 1 }))
+    await untilAll(name, 'open')
+  }, 20_000)
+
   it('gets over a pod that was killed with the only probe, within its lease', async ({
     annotate,
   }) => {
