@@ -239,3 +239,20 @@ describe('a pod that isolates itself', () => {
     expect(refused).toEqual(['CIRCUIT_OPEN'])
   })
 })
+
+describe('a guard with options that do not go together', () => {
+  it('is not made, says where the mistake is, and leaves nothing running', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock })
+    const limits = [{ limit: 1, windowMs: '1m', burst: 3 } as const]
+    expect(() => spillway.guard('openai', { breaker: {}, limits })).toThrow(
+      "guard(openai).limits[0].burst: only has a meaning with algorithm 'token-bucket'",
+    )
+    const adaptive = { adaptive: {}, idleMs: 5 }
+    expect(() => spillway.guard('openai', { breaker: {}, timeout: adaptive })).toThrow('callMs')
+    await clock.until(spillway.close())
+    const { fired } = clock
+    await clock.advance(60_000)
+    expect(clock.fired).toBe(fired)
+  })
+})

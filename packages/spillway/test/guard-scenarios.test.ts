@@ -276,7 +276,6 @@ describe('three tiers that each try three times', () => {
     expect(await callsForAThousand('throw')).toBeLessThanOrEqual(1_200)
   })
 
-  // A retry's final word on an error is remembered, its final word on a response is not yet.
   it('make at most 1.2 calls for one when the last one answers with 503', async () => {
     expect(await callsForAThousand('response')).toBeLessThanOrEqual(1_200)
   })

@@ -5,12 +5,13 @@
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, type SpillwayError } from '../core/errors.js'
 import { currentHop } from '../core/hops.js'
-import { duration, text, validate } from '../core/options.js'
+import { duration, number, text, validate } from '../core/options.js'
 import { isResponse, type Verdict } from '../core/outcome.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import { type JudgedRunOptions, RetryCall } from '../local/retry-call.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
+import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/user-charges.js'
 import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt.js'
@@ -24,7 +25,6 @@ import { shedRefusal } from './shed.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
-const DEFAULT_LANE = 'default'
 const NORMAL = PRIORITIES.indexOf('normal')
 const readTimeout = duration({ min: 0 })
 
@@ -80,6 +80,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
       if (typeof this.lane !== 'string' || this.lane === '') validate('lane', this.lane, text())
       if (priority !== undefined) this.priority = readImportance(priority)
       if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
+      if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
     } catch (error) {
       return refuse(error)
     }

@@ -114,8 +114,11 @@ export class SharedGuard implements Guard {
       () => concurrency?.limit ?? Number.POSITIVE_INFINITY,
       pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit),
     )
-    const breaker = this.#createBreaker(options, around)
     const limits = this.#createLimits(options, around)
+    const users = createUsers(name, options, around.store)
+    const timeout = createTimeout(name, options, clock)
+    // Last, because it begins to listen at once: nothing that complains comes after it.
+    const breaker = this.#createBreaker(options, around)
     const dispatcher = new Dispatcher({
       clock,
       room,
@@ -152,8 +155,8 @@ export class SharedGuard implements Guard {
       dispatcher,
       breaker,
       limits,
-      users: createUsers(name, options, around.store),
-      timeout: createTimeout(name, options, clock),
+      users,
+      timeout,
       retry,
       once: this.#retryPolicy(ONCE, judging, clock, random),
       judging,
@@ -289,6 +292,7 @@ export class SharedGuard implements Guard {
       pod,
       clock,
       limits,
+      path: `guard(${this.name}).limits`,
       jitterMs,
       basePauseMs,
       maxPauseMs,

@@ -11,6 +11,7 @@ import { isThenable, swallow } from '../../core/thenable.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { BreakerCommand, BreakerStore, BreakerView, Store } from '../../store/port.js'
+import { DEFAULT_LANE } from '../default-lane.js'
 import { BEATS_IN_A_LIFE } from '../membership.js'
 import type { BreakerChange, BreakerSnapshot, BreakerStateName } from './api.js'
 import {
@@ -31,7 +32,6 @@ export interface FleetBreakerOptions {
   policy: CheckedPolicy
 }
 
-const DEFAULT_LANE = 'default'
 /** The lane of a breaker that spans all of them. */
 const ALL_LANES = ''
 /** A lost message is found out after this at the latest. */

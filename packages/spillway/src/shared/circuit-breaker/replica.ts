@@ -5,6 +5,7 @@
  * that one knew.
  */
 import type { BreakerView } from '../../store/port.js'
+import { SET_BACK_US } from '../../store/set-back.js'
 import type { BreakerStateName } from './api.js'
 
 const NOTHING_KNOWN: BreakerView = {
@@ -23,9 +24,6 @@ const NOTHING_KNOWN: BreakerView = {
   slow: 0,
   consecutive: 0,
 }
-
-/** A store whose clock is further back than this has lost its state, or had its clock set. */
-const SET_BACK_US = 5_000_000
 
 export class Replica {
   view: BreakerView = NOTHING_KNOWN

@@ -22,6 +22,8 @@ export interface LimitBookOptions {
   pod: string
   clock: Clock
   limits: ReturnType<typeof readLimits>
+  /** Where the user wrote them, for complaints. */
+  path: string
   jitterMs: number | undefined
   basePauseMs: number
   maxPauseMs: number
@@ -64,7 +66,7 @@ export class LimitBook {
     this.#jitterMs = options.jitterMs ?? usualJitterMs(options.limits)
     // The other half is for the way to the vendor.
     this.useWithinMs = this.#jitterMs / 2
-    this.#limits = toUnitLimits(options.limits, this.#jitterMs)
+    this.#limits = toUnitLimits(options.limits, this.#jitterMs, options.path)
     this.#specs = specsOf(this.#limits)
     this.#units = new Set(['requests', ...this.#limits.map(({ unit }) => unit)])
     this.#settler = new Settler(
@@ -154,7 +156,7 @@ export class LimitBook {
   }
 
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
-    const next = toUnitLimits(limits, this.#jitterMs)
+    const next = toUnitLimits(limits, this.#jitterMs, this.#options.path)
     this.#version = await this.#store.change({ ...this.#ref(lane), limits: specsOf(next) })
     this.#limits = next
     this.#specs = specsOf(next)

@@ -60,17 +60,18 @@ export interface UnitLimit {
 export function toUnitLimits(
   limits: ReturnType<typeof readLimits>,
   jitterMs: number,
+  path: string,
 ): readonly UnitLimit[] {
   const problems = limits.flatMap(({ algorithm, burst, slices }, index) => [
     ...(burst !== undefined && algorithm !== 'token-bucket'
-      ? [only(index, 'burst', 'token-bucket')]
+      ? [only(`${path}[${index}].burst`, 'token-bucket')]
       : []),
     ...(slices !== undefined && algorithm !== 'sliding-window'
-      ? [only(index, 'slices', 'sliding-window')]
+      ? [only(`${path}[${index}].slices`, 'sliding-window')]
       : []),
   ])
   if (limits.length === 0 || limits.length > MOST_LIMITS) {
-    problems.push({ path: 'rateLimiter.limits', message: `must be 1 to ${MOST_LIMITS} limits` })
+    problems.push({ path, message: `must be 1 to ${MOST_LIMITS} limits` })
   }
   if (problems.length > 0) throw new OptionsError(problems)
   const seen = new Map<string, number>()
@@ -89,7 +90,6 @@ export function unknownUnit(path: string, unit: string, known: readonly string[]
   return new OptionsError([{ path, message: `no limit on '${unit}'; ${hint}` }])
 }
 
-function only(index: number, option: string, algorithm: string) {
-  const path = `rateLimiter.limits[${index}].${option}`
+function only(path: string, algorithm: string) {
   return { path, message: `only has a meaning with algorithm '${algorithm}'` }
 }

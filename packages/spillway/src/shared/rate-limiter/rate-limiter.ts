@@ -16,6 +16,7 @@ import {
   text,
   validate,
 } from '../../core/options.js'
+import { DEFAULT_LANE } from '../default-lane.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
 import type {
@@ -29,8 +30,6 @@ import { LaneLine, type Wish } from './lane-line.js'
 import { LimitBook, type Trip } from './limit-book.js'
 import { readLimits, type SharedLimit } from './options.js'
 import type { LanePermit, Permit } from './permit.js'
-
-const DEFAULT_LANE = 'default'
 
 const readOptions = object({
   name: text(),
@@ -62,6 +61,7 @@ class SharedRateLimiter implements RateLimiter {
     this.#book = new LimitBook({
       ...rest,
       name,
+      path: 'rateLimiter.limits',
       store: store.limits,
       pod: createPodId(pod, random),
       onGivenBack: (lane) => this.#lanes.get(lane)?.wake(),

@@ -6,6 +6,7 @@
 
 import type { BreakerSpec } from '../breaker-spec.js'
 import type { BreakerView } from '../port.js'
+import { SET_BACK_US } from '../set-back.js'
 import { advance, emptyTally, type Tally, totals } from './tally.js'
 
 export const CLOSED = 0
@@ -56,9 +57,6 @@ export function emptyBreaker(): BreakerState {
     tally: emptyTally(),
   }
 }
-
-/** A clock that is off by less than this is waited for; by more, it was set. */
-const SET_BACK_US = 5_000_000
 
 /** Brings the state to the present, and answers with what time that is. */
 export function present(state: BreakerState, spec: BreakerSpec, serverUs: number): number {

@@ -4,6 +4,7 @@
  * waiting for ever. Twin: `redis/lua/check-levels.lua`.
  */
 import type { LevelCharge, LevelReply, LevelRequest } from '../port.js'
+import { SET_BACK_US } from '../set-back.js'
 
 /** The buckets: when each is full again, or nothing for one that is. */
 export interface Buckets {
@@ -11,9 +12,6 @@ export interface Buckets {
   /** Until then it means something. */
   set(key: string, fullAtUs: number): void
 }
-
-/** A clock that is off by less than this is waited for; by more, it was set. */
-const SET_BACK_US = 5_000_000
 
 export function checkLevels(
   buckets: Buckets,

@@ -5,6 +5,7 @@
  */
 
 import type { LimitSpec } from '../limit-spec.js'
+import { SET_BACK_US } from '../set-back.js'
 import { advance, type Count, emptyCount, lifeUs, rebase } from './counting.js'
 
 export interface LaneState {
@@ -36,9 +37,6 @@ export function emptyLane(): LaneState {
 export function emptyGuard(): GuardState {
   return { t: 0, v: 0, limits: {}, overrides: {}, counts: {} }
 }
-
-/** A clock that is off by less than this is waited for; by more, it was set. */
-const SET_BACK_US = 5_000_000
 
 /** One limit, as it is in force, with its count. */
 export interface Entry {

@@ -728,7 +728,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: '0a913b9a779578a38b6293559180f53cf51f9ad1',
+    sha: 'd00e25aeb9dc480748b54372797be79cc1ff5b09',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -875,7 +875,6 @@ if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
 local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local LONGEST_LIFE_US = 300000000
 local UNPROBED_US = 60000000
@@ -1385,7 +1384,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '3a50832c52a081122941bd672f7a1c441350a0c8',
+    sha: '039a728250f42332920206da5aedccfb7b254c60',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -1532,7 +1531,6 @@ if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
 local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local LONGEST_LIFE_US = 300000000
 local UNPROBED_US = 60000000
@@ -2011,7 +2009,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: '6f8fdfba82b341edcb53c075ddaeab433011d478',
+    sha: 'db4660ee0d90b3bcc90e150c9baf72dc45d3228d',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -2158,7 +2156,6 @@ if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
 local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local LONGEST_LIFE_US = 300000000
 local UNPROBED_US = 60000000
@@ -2672,7 +2669,7 @@ return reply`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: 'aef8a9bec839fcf70aa3203af3178f7578cc670d',
+    sha: '7ec2c3102923b69d84de69128e134508c2593f7c',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -2819,7 +2816,6 @@ if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
 local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local LONGEST_LIFE_US = 300000000
 local UNPROBED_US = 60000000

@@ -8,7 +8,6 @@
 --         somebody last asked; a closed one as long as its window, or for five minutes if it has ever
 --         been open, counted from the last report or change
 local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local SET_BACK_US = 5000000
 local MARGIN_US = 1000000
 local LONGEST_LIFE_US = 300000000
 local UNPROBED_US = 60000000
