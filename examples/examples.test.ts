@@ -28,7 +28,7 @@ function readBlocks(page: string): Block[] {
   return Array.from(matches, ([, kind = '', name = '', text = '']) => ({ page, kind, name, text }))
 }
 
-// The show of `npm start` has arguments, a screen and a test of its own.
+// The show of `npm run demo` has arguments, a screen and a test of its own.
 const examples = readdirSync(join(root, 'examples/src'))
   .filter((file) => file.endsWith('.ts') && file !== 'overloaded-pod.ts')
   .map((file) => file.slice(0, -'.ts'.length))

@@ -1,13 +1,13 @@
-// npm start: the overloaded-pod example. Arguments after `--` go to it.
+// npm start: the gateway, on spillway.yaml if there is one, otherwise with a mock vendor inside.
+// Arguments after `--` go to `spillway gateway`.
 
 import { runBuilt } from './run-built.mjs'
 import { setupOrExit } from './setup.mjs'
 
-await setupOrExit({ build: ['examples'] })
+await setupOrExit({ build: ['packages/gateway'] })
 await runBuilt({
-  project: 'examples',
-  name: 'overloaded-pod',
-  args: process.argv.slice(2),
-  // Ctrl-C is how one leaves a demonstration, not a failure for npm to complain about.
+  project: 'packages/gateway',
+  name: 'bin/spillway',
+  args: ['gateway', ...process.argv.slice(2)],
   interruptedExitCode: 0,
 })

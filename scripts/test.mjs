@@ -6,10 +6,10 @@ import { runVitest } from './run-vitest.mjs'
 import { setupOrExit } from './setup.mjs'
 import { closingLine } from './test-tally.mjs'
 
-// Tests run the built examples; whether the tests themselves type-check is for `npm run check`.
+// Tests run the built examples and the built gateway; whether the tests themselves type-check is for `npm run check`.
 const nothingRan = () =>
   process.stdout.write(`${closingLine({ passed: 0, failed: 1, skipped: 0 })}\n`)
-await setupOrExit({ build: ['bench', 'examples'], redis: true }, nothingRan)
+await setupOrExit({ build: ['bench', 'examples', 'packages/gateway'], redis: true }, nothingRan)
 await ensureFaketime((line) => process.stderr.write(`${line}\n`))
 
 const { count, exitCode } = await runVitest(process.argv.slice(2))

@@ -1,6 +1,6 @@
 /**
  * One pod calls one vendor, and four times as many clients come as the vendor can serve: first
- * without protection, then with it. `npm start` shows it live, `npm start -- --fast` only the
+ * without protection, then with it. `npm run demo` shows it live, `npm run demo -- --fast` only the
  * result. The two pods are in overloaded-pod/naive-pod.ts and overloaded-pod/protected-pod.ts.
  */
 import { systemClock } from 'spillway'
@@ -57,7 +57,7 @@ async function run({ fast, seed }: { fast: boolean; seed: number }): Promise<voi
   for (const text of NEXT) terminal.print([{ text }])
 }
 
-// Whoever reads our output may leave before the end: `npm start | head`.
+// Whoever reads our output may leave before the end: `npm run demo | head`.
 process.stdout.on('error', () => process.exit(0))
 process.once('SIGINT', () => process.exit(0))
 process.once('SIGTERM', () => process.exit(143))
@@ -66,7 +66,7 @@ const request = readArguments(process.argv.slice(2))
 if (request.kind === 'help') {
   terminal.write(HELP)
 } else if (request.kind === 'mistake') {
-  process.stderr.write(`${request.message}\nnpm start -- --help tells what there is.\n`)
+  process.stderr.write(`${request.message}\nnpm run demo -- --help tells what there is.\n`)
   process.exitCode = 1
 } else {
   await run(request)

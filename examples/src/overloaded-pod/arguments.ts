@@ -8,8 +8,8 @@ export type Request =
 
 export const HELP = `One overloaded pod, first without and then with protection.
 
-  npm start               live, about 23 seconds; Ctrl-C ends it
-  npm start -- --fast     the same on a virtual clock: only the result, at once
+  npm run demo            live, about 23 seconds; Ctrl-C ends it
+  npm run demo -- --fast  the same on a virtual clock: only the result, at once
 
   --fast        do not wait
   --seed N      other clients at other moments (a whole number; default 1);

@@ -40,10 +40,17 @@ export type { Guard, GuardSnapshot } from './guard/guard.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
 export type { Priority } from './guard/room.js'
-export type { RunOptions } from './guard/run-options.js'
+export type { RunOptions, UserStanding } from './guard/run-options.js'
 export {
   createSpillway,
   type Spillway,
   type SpillwayOptions,
   type SpillwaySnapshot,
 } from './guard/spillway.js'
+export type { BodyEnd } from './guard/stream/body-watch.js'
+export {
+  type BodyOwner,
+  type BodySigns,
+  RELAYED,
+  type Relayed,
+} from './guard/stream/relayed.js'

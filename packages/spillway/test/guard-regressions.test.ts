@@ -44,6 +44,21 @@ describe('a lane that waits for its limits', () => {
   })
 })
 
+describe('a lane whose limits refused a large call', () => {
+  it('takes a small one that fits, without a room too', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { limit: 10 },
+      limits: [{ unit: 'tokens', limit: 100, windowMs: '1h' }],
+    })
+    run(() => 'most of it', { cost: { tokens: 60 } })
+    const large = run(() => 'too much', { cost: { tokens: 100 } })
+    const small = run(() => 'fits', { cost: { tokens: 30 } })
+    await clock.advance(1)
+    expect(large.error).toMatchObject({ code: 'VENDOR_LIMITED' })
+    expect(small.value).toBe('fits')
+  })
+})
+
 describe('slots and pace, which belong to all lanes', () => {
   it('go to whoever waits, before a newcomer of another lane', async () => {
     const { clock, run, quick } = createGuardPod({

@@ -167,6 +167,19 @@ export function object<F extends Fields>(fields: F): Check<Checked<F>> {
   }
 }
 
+/** A check, and then whether the parts of what it read go together. */
+export function together<T>(
+  check: Check<T>,
+  compare: (checked: T, path: string, problems: OptionProblem[]) => void,
+): Check<T> {
+  return (value, path, problems) => {
+    const before = problems.length
+    const checked = check(value, path, problems)
+    if (problems.length === before) compare(checked, path, problems)
+    return checked
+  }
+}
+
 function expecting<T>(test: (value: unknown) => value is T, expected: string): Check<T> {
   return (value, path, problems) =>
     test(value) ? value : complain(value, path, problems, expected)

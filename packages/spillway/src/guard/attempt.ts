@@ -11,6 +11,7 @@ import { AttemptContext, type CallContext } from './context.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 import { type BodyEnd, BodyWatch } from './stream/body-watch.js'
+import { type BodyOwner, isRelayed, RELAYED, type Relayed } from './stream/relayed.js'
 import { StreamedProbe } from './stream/streamed-probe.js'
 import { UsageReader } from './stream/usage.js'
 import { isStreamed, watched } from './stream/watched-bodies.js'
@@ -89,7 +90,10 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     const failed = begun.retryable
     if (failed) this.#leave(begun.outcome, undefined)
     const probe = new StreamedProbe(clock, () => this.#exitBreaker('success'))
-    const usage = admission.permit === undefined ? undefined : new UsageReader()
+    const relayed = isRelayed(value as object) ? (value as unknown as Relayed) : undefined
+    const usage =
+      admission.permit === undefined && relayed === undefined ? undefined : new UsageReader()
+    let owner: BodyOwner | undefined
     const watch = new BodyWatch({
       name,
       clock,
@@ -110,9 +114,13 @@ export class GuardAttempt<T> implements CallEndListener<T> {
           if (probe.end() && outcome === 'failure') this.#noteFailure()
         }
         if (listening()) emit({ type: 'stream.ended', name, lane: this.#lane, how, error })
+        owner?.ended?.(how, cost)
       },
     })
-    return watched(value, watch)
+    if (relayed === undefined) return watched(value, watch)
+    owner = relayed[RELAYED](watch)
+    watch.begin((error) => owner?.breakOff(error))
+    return value
   }
 
   #finish(end: CallEnd): void {

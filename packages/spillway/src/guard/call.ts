@@ -136,7 +136,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     if (this.#clear) return undefined
     const limited = this.#limited(nowMs)
     if (limited !== undefined) return limited
-    const spare = dispatcher.spare(this.lane, nowMs)
+    const spare = dispatcher.spare(this.lane, this, nowMs)
     return room.hasPlace(this.priority, spare) ? undefined : this.#noPlace()
   }
 
@@ -319,7 +319,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
       this.#admit = resolve
       this.#deny = reject
       const entry = new Entry(this)
-      if (room.join(entry, nowMs, dispatcher.spare(this.lane, nowMs))) dispatcher.arrived(entry)
+      if (room.join(entry, nowMs, dispatcher.spare(this.lane, this, nowMs)))
+        dispatcher.arrived(entry)
       else this.refuse(this.#noPlace())
     })
   }

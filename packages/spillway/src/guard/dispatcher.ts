@@ -22,7 +22,6 @@ export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOp
   busyError(stage: 'pace' | 'concurrency'): SpillwayError
 }
 
-const NO_COSTS: readonly number[] = []
 /** So long what the store said is taken for true, where nobody waits. */
 const TRUSTED_MS = 10
 const MOST_IN_A_TRIP = 256
@@ -111,9 +110,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** Places for newcomers beyond those of the room: for so many there is something free now. */
-  spare(lane: string, nowMs: number): number {
+  spare(lane: string, price: Price, nowMs: number): number {
     const { slots } = this.#options
-    return this.#shutMs(lane, undefined, nowMs) > 0 ? 0 : Math.max(0, slots.free(nowMs))
+    return this.#shutMs(lane, price, nowMs) > 0 ? 0 : Math.max(0, slots.free(nowMs))
   }
 
   /** How long the lane is known to be blocked for a call of this cost. */
@@ -127,12 +126,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
    * nobody waits, what the store said of an earlier call is of use only for a moment: other pods give
    * back what they did not need.
    */
-  #shutMs(lane: string, price: Price | undefined, nowMs: number): number {
+  #shutMs(lane: string, price: Price, nowMs: number): number {
     const gate = this.#gates.get(lane)
     // A store that did not answer says nothing about the limits.
     if (gate === undefined || !gate.isBlocked(nowMs) || gate.lostTrips > 0) return 0
     const { room } = this.#options
-    const costs = price === undefined ? NO_COSTS : this.#admitter.costsOf(price)
+    const costs = this.#admitter.costsOf(price)
     const holds =
       gate.paused ||
       room.lengthOf(lane) > 0 ||

@@ -292,7 +292,6 @@ export class SharedGuard implements Guard {
       pod,
       clock,
       limits,
-      path: `guard(${this.name}).limits`,
       jitterMs,
       basePauseMs,
       maxPauseMs,

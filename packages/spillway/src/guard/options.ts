@@ -13,12 +13,13 @@ import {
   oneOf,
   optional,
   text,
+  together,
   validate,
 } from '../core/options.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import { readAdaptive } from '../local/adaptive-limit.js'
 import { type BackoffOptions, backoffFields } from '../local/backoff.js'
-import type { TimeoutOptions } from '../local/timeout.js'
+import { checkAdaptive, type TimeoutOptions } from '../local/timeout.js'
 import {
   type BreakerPolicy,
   policyFields,
@@ -161,13 +162,16 @@ const readGuard = object({
     }),
   ),
   timeout: optional(
-    object({
-      callMs: optional(duration({ min: 1 })),
-      firstByteMs: optional(duration({ min: 1 })),
-      idleMs: optional(duration({ min: 1 })),
-      adaptive: optional(readAdaptive),
-      unreadMs: optional(duration({ min: 1 })),
-    }),
+    together(
+      object({
+        callMs: optional(duration({ min: 1 })),
+        firstByteMs: optional(duration({ min: 1 })),
+        idleMs: optional(duration({ min: 1 })),
+        adaptive: optional(readAdaptive),
+        unreadMs: optional(duration({ min: 1 })),
+      }),
+      checkAdaptive,
+    ),
   ),
   retry: optional(
     object({
@@ -195,6 +199,15 @@ export type CheckedGuard = ReturnType<typeof readGuard>
 
 export function checkGuard(name: string, options: GuardOptions): CheckedGuard {
   return validate(`guard(${name})`, options, readGuard)
+}
+
+/**
+ * For a guard that is written down inside something larger: notes every mistake under the path where
+ * the options stand. What comes out is what went in; the guard reads it again when it is made.
+ */
+export const readGuardOptions: Check<GuardOptions> = (value, path, problems) => {
+  readGuard(value, path, problems)
+  return value as GuardOptions
 }
 
 export const readPriority = oneOf('critical', 'high', 'normal', 'low')

@@ -1,6 +1,17 @@
 /** What a caller says about one call. */
 import type { Duration } from '../core/options.js'
+import type { UserLevel } from '../shared/user-limits/levels.js'
 import type { Priority } from './room.js'
+
+/** Of the level that has least left. */
+export interface UserStanding {
+  readonly level: UserLevel['per']
+  readonly limit: number
+  readonly windowMs: number
+  readonly remaining: number
+  /** Until that level has everything again. */
+  readonly resetMs: number
+}
 
 export interface RunOptions {
   /** Whose call it is, for user limits. */
@@ -19,6 +30,8 @@ export interface RunOptions {
   /** It is not worth beginning with less time left than this. */
   needsMs?: number
   signal?: AbortSignal
+  /** Told how the user's limits stand once this call has been charged. */
+  onUserLimit?: (standing: UserStanding) => void
   /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
   idempotent?: boolean
   /** The downstream recognises a repetition by this key. */

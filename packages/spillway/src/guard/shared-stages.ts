@@ -12,6 +12,7 @@ import type { UserCharges, UserRequest } from '../shared/user-limits/user-charge
 import type { LevelReply, MaybePromise } from '../store/port.js'
 import type { LimitGate } from './admitter.js'
 import { storeError } from './refusals.js'
+import type { RunOptions, UserStanding } from './run-options.js'
 
 /** Stage 5. */
 export class LimitStage implements LimitGate<LanePermit, Trip> {
@@ -87,7 +88,7 @@ export class UserStage {
 
   /** What was charged, or why not; nothing, if no level applies. */
   charge(
-    subject: Subject,
+    subject: RunOptions,
     atMs: number | undefined,
   ): MaybePromise<UserRequest | SpillwayError | undefined> {
     const request = this.#charges.requestFor(subject, 1)
@@ -110,18 +111,43 @@ export class UserStage {
     this.#charges.refund(request)
   }
 
-  #answer(subject: Subject, request: UserRequest, reply: LevelReply): UserRequest | SpillwayError {
-    if (reply.refusedBy === 0) return request
+  #answer(
+    subject: RunOptions,
+    request: UserRequest,
+    reply: LevelReply,
+  ): UserRequest | SpillwayError {
+    if (reply.refusedBy === 0) {
+      subject.onUserLimit?.(this.#standing(subject, request, reply))
+      return request
+    }
     const retryAfterMs = reply.waitUs / 1_000
-    const level = this.#charges.levelOf(subject, reply.refusedBy) ?? 'user'
+    const { level, limit, windowMs } = this.#standing(subject, request, reply)
     return new SpillwayError({
       code: 'USER_LIMITED',
       stage: 'user-limit',
       scope: 'shared',
       retryAfterMs,
-      details: { name: this.#name, level, remaining: reply.remaining, retryAfterMs },
+      details: {
+        name: this.#name,
+        level,
+        limit,
+        windowMs,
+        remaining: reply.remaining,
+        retryAfterMs,
+      },
       explain: explainLimited,
     })
+  }
+
+  #standing(subject: Subject, { levels }: UserRequest, reply: LevelReply): UserStanding {
+    const charge = levels[reply.tightest - 1]
+    return {
+      level: this.#charges.levelOf(subject, reply.tightest) ?? 'user',
+      limit: charge?.limit ?? 0,
+      windowMs: (charge?.windowUs ?? 0) / 1_000,
+      remaining: reply.remaining,
+      resetMs: reply.resetUs / 1_000,
+    }
   }
 }
 

@@ -18,6 +18,7 @@ import { clockOption } from '../core/injected.js'
 import {
   type Duration,
   duration,
+  type OptionProblem,
   OptionsError,
   object,
   optional,
@@ -82,25 +83,34 @@ export function createLocalTimeout(options: TimeoutOptions): LocalTimeout {
     readOptions,
   )
   if ((callMs ?? totalMs ?? firstByteMs ?? idleMs) === undefined) {
-    complain('timeout', 'needs one of callMs, totalMs, firstByteMs, idleMs')
+    const message = 'needs one of callMs, totalMs, firstByteMs, idleMs'
+    throw new OptionsError([{ path: 'timeout', message }])
   }
-  if (rest.adaptive !== undefined && callMs === undefined) {
-    complain('timeout.adaptive', 'needs callMs to begin with')
-  }
-  const { minMs, maxMs = callMs } = rest.adaptive ?? {}
-  if (minMs !== undefined && maxMs !== undefined && minMs > maxMs) {
-    complain('timeout.adaptive.minMs', `must not be above maxMs, which is ${maxMs} ms`)
-  }
+  const problems: OptionProblem[] = []
+  checkAdaptive({ callMs, adaptive: rest.adaptive }, 'timeout', problems)
+  if (problems.length > 0) throw new OptionsError(problems)
   return new LocalTimeout({ name, callMs, totalMs, firstByteMs, idleMs, ...rest })
+}
+
+/** Whether an adaptive limit has something to begin with, and bounds that leave it room. */
+export function checkAdaptive(
+  { callMs, adaptive }: Pick<Options, 'callMs' | 'adaptive'>,
+  path: string,
+  problems: OptionProblem[],
+): void {
+  if (adaptive !== undefined && callMs === undefined) {
+    problems.push({ path: `${path}.adaptive`, message: 'needs callMs to begin with' })
+  }
+  const { minMs, maxMs = callMs } = adaptive ?? {}
+  if (minMs !== undefined && maxMs !== undefined && minMs > maxMs) {
+    const message = `must not be above maxMs, which is ${maxMs} ms`
+    problems.push({ path: `${path}.adaptive.minMs`, message })
+  }
 }
 
 /** No limit of its own: only the deadline of the request counts. */
 export function createDeadlineTimeout(name: string, clock: Clock): LocalTimeout {
   return new LocalTimeout({ ...validate('timeout', { name, clock }, readOptions) })
-}
-
-function complain(path: string, message: string): never {
-  throw new OptionsError([{ path, message }])
 }
 
 export class LocalTimeout implements Timeout, CallLimits {

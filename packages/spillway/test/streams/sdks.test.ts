@@ -1,100 +1,13 @@
 /** Real SDKs through `guard.fetch` against the mock vendor, knob by knob, streamed and not. */
-import Anthropic from '@anthropic-ai/sdk'
-import OpenAI from 'openai'
 import type { GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
-import type { Fetch } from '../../src/guard/fetch.js'
 import { startVendor } from '../mock-vendor/mock-client.js'
-import { codeOf, endsOf, errorOf, outcomesOf, QUESTION, startGuard, until } from './stream-kit.js'
+import { type ErrorName, SDKS, type Sdk } from './sdk-clients.js'
+import { codeOf, endsOf, errorOf, outcomesOf, startGuard, until } from './stream-kit.js'
 
 const TOKENS = 6
 const TEXT = '0 1 2 3 4 5'
-
-type ErrorName =
-  | 'APIConnectionError'
-  | 'APIConnectionTimeoutError'
-  | 'APIError'
-  | 'APIUserAbortError'
-  | 'AuthenticationError'
-  | 'BadRequestError'
-  | 'InternalServerError'
-  | 'RateLimitError'
-
-interface Client {
-  ask(options?: { signal?: AbortSignal }): Promise<string>
-  /** Told of each token as it comes. */
-  stream(options?: { signal?: AbortSignal; onToken?: (text: string) => void }): Promise<string>
-  errors: Record<ErrorName, new (...args: never[]) => Error>
-}
-
-interface Sdk {
-  name: string
-  create(url: string, fetch: Fetch): Client
-}
-
-const SDKS: Sdk[] = [
-  {
-    name: 'openai',
-    create(url, fetch) {
-      const client = new OpenAI({
-        baseURL: `${url}/v1`,
-        apiKey: 'key',
-        maxRetries: 0,
-        logLevel: 'off',
-        fetch,
-      })
-      const body = { model: 'gpt', messages: QUESTION }
-      return {
-        errors: OpenAI as never,
-        async ask(options) {
-          const answer = await client.chat.completions.create(body, options)
-          return answer.choices[0]?.message.content ?? ''
-        },
-        async stream({ onToken, ...options } = {}) {
-          const chunks = await client.chat.completions.create({ ...body, stream: true }, options)
-          let text = ''
-          for await (const chunk of chunks) {
-            const token = chunk.choices[0]?.delta.content ?? ''
-            text += token
-            if (token !== '') onToken?.(text)
-          }
-          return text
-        },
-      }
-    },
-  },
-  {
-    name: 'anthropic',
-    create(url, fetch) {
-      const client = new Anthropic({
-        baseURL: url,
-        apiKey: 'key',
-        maxRetries: 0,
-        logLevel: 'off',
-        fetch,
-      })
-      const body = { model: 'claude', max_tokens: 100, messages: QUESTION }
-      return {
-        errors: Anthropic as never,
-        async ask(options) {
-          const { content } = await client.messages.create(body, options)
-          return content[0]?.type === 'text' ? content[0].text : ''
-        },
-        async stream({ onToken, ...options } = {}) {
-          const events = await client.messages.create({ ...body, stream: true }, options)
-          let text = ''
-          for await (const event of events) {
-            if (event.type !== 'content_block_delta' || event.delta.type !== 'text_delta') continue
-            text += event.delta.text
-            onToken?.(text)
-          }
-          return text
-        },
-      }
-    },
-  },
-]
 
 /** What a knob comes to, streamed or not. */
 interface Case {

@@ -4,10 +4,12 @@ import { isResponse } from '../../core/outcome.js'
 import { swallow } from '../../core/thenable.js'
 import { carryConclusion } from '../../local/attempts.js'
 import type { BodyWatch } from './body-watch.js'
+import { isRelayed } from './relayed.js'
 
 /** Whether a value goes on after the function has returned it. */
 export function isStreamed(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
+  if (isRelayed(value)) return true
   if (isResponse(value)) return isWebStream(value.body) && !value.body.locked && !isEmpty(value)
   if (isWebStream(value)) return !value.locked
   if (isNodeStream(value)) return !value.destroyed && !value.readableEnded

@@ -11,6 +11,7 @@ import {
   object,
   oneOf,
   optional,
+  together,
 } from '../../core/options.js'
 import type { OutcomeOptions } from '../../core/outcome.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
@@ -88,11 +89,7 @@ export type CheckedPolicy = Omit<ReturnType<typeof readFields>, 'classify'>
 
 /** Reads a policy, alone or as part of more options, and sees whether its parts go together. */
 export function readingPolicy<T extends CheckedPolicy>(readAll: Check<T>): Check<T> {
-  return (value, path, problems) => {
-    const all = readAll(value, path, problems)
-    if (problems.length === 0) checkTogether(all, path, problems)
-    return all
-  }
+  return together(readAll, checkTogether)
 }
 
 function checkTogether(policy: CheckedPolicy, path: string, problems: OptionProblem[]): void {

@@ -22,8 +22,6 @@ export interface LimitBookOptions {
   pod: string
   clock: Clock
   limits: ReturnType<typeof readLimits>
-  /** Where the user wrote them, for complaints. */
-  path: string
   jitterMs: number | undefined
   basePauseMs: number
   maxPauseMs: number
@@ -35,6 +33,12 @@ export interface LimitBookOptions {
 export type Trip = TakeReply & { under: readonly UnitLimit[] }
 
 const REPORT_MS = 5_000
+/** How often a vendor's word on what is left is passed on, and which part of a limit is little. */
+const TELL_EVERY_MS = 100
+const SCARCE = 0.1
+
+/** Which limit, by its number, and what is left of it. */
+type VendorLeft = { limit: number; remaining: number; resetUs: number }
 
 export class LimitBook {
   readonly name: string
@@ -51,6 +55,8 @@ export class LimitBook {
   #specs: readonly LimitSpec[]
   #version = 0
   /** Lanes on which this pod was last told to slow down. */
+  /** What a lane's vendor said last that was passed on, by the number of the limit. */
+  readonly #told = new Map<string, { atMs: number; remaining: number[] }>()
   readonly #throttled = new Set<string>()
   readonly #requests = new RollingCounter(60_000, 60)
   /** Permits that are not in there yet: every few seconds is good enough. */
@@ -66,7 +72,7 @@ export class LimitBook {
     this.#jitterMs = options.jitterMs ?? usualJitterMs(options.limits)
     // The other half is for the way to the vendor.
     this.useWithinMs = this.#jitterMs / 2
-    this.#limits = toUnitLimits(options.limits, this.#jitterMs, options.path)
+    this.#limits = toUnitLimits(options.limits, this.#jitterMs)
     this.#specs = specsOf(this.#limits)
     this.#units = new Set(['requests', ...this.#limits.map(({ unit }) => unit)])
     this.#settler = new Settler(
@@ -136,10 +142,7 @@ export class LimitBook {
   ): MaybePromise<number> | undefined {
     const word = readVendorHeaders(answer.headers, this.#clock.wallMs())
     const throttled = asksForPause(answer.status, word)
-    const left = word.left.flatMap(({ unit, remaining, resetMs }) => {
-      const limit = this.#limits.findIndex((each) => each.unit === unit)
-      return limit === -1 ? [] : [{ limit, remaining, resetUs: toUs(resetMs) }]
-    })
+    const left = this.#worthTelling(permit.lane, word)
     // An answer that says nothing is news only after one that told us to slow down.
     const recovered = !throttled && this.#throttled.delete(permit.lane)
     if (throttled) this.#throttled.add(permit.lane)
@@ -149,6 +152,30 @@ export class LimitBook {
     return this.#feedback(permit.lane, { grantedUs, throttled, pauseUs, left })
   }
 
+  /**
+   * What a vendor says is left comes with every answer, and nearly always it is what we know. So it is
+   * told now and then, and at once where little is left or much is gone; the next answer has a newer word.
+   */
+  #worthTelling(lane: string, { left }: VendorWord): VendorLeft[] {
+    if (left.length === 0) return []
+    const known: VendorLeft[] = []
+    const nowMs = this.#clock.now()
+    const told = this.#told.get(lane)
+    let news = told === undefined || nowMs - told.atMs >= TELL_EVERY_MS
+    for (const { unit, remaining, resetMs } of left) {
+      const limit = this.#limits.findIndex((each) => each.unit === unit)
+      if (limit === -1) continue
+      known.push({ limit, remaining, resetUs: toUs(resetMs) })
+      const scarce = remaining <= (this.#limits[limit] as UnitLimit).spec.limit * SCARCE
+      news ||= scarce || remaining < (told?.remaining[limit] ?? 0) * (1 - SCARCE)
+    }
+    if (!news || known.length === 0) return []
+    const remaining: number[] = []
+    for (const each of known) remaining[each.limit] = each.remaining
+    this.#told.set(lane, { atMs: nowMs, remaining })
+    return known
+  }
+
   /** Answers with the milliseconds the lane is paused for. */
   pause(lane: string, pauseMs: number | undefined, grantedUs = 0): MaybePromise<number> {
     const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
@@ -156,7 +183,7 @@ export class LimitBook {
   }
 
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
-    const next = toUnitLimits(limits, this.#jitterMs, this.#options.path)
+    const next = toUnitLimits(limits, this.#jitterMs)
     this.#version = await this.#store.change({ ...this.#ref(lane), limits: specsOf(next) })
     this.#limits = next
     this.#specs = specsOf(next)
@@ -246,7 +273,7 @@ export class LimitBook {
       grantedUs: number
       throttled: boolean
       pauseUs: number | undefined
-      left: { limit: number; remaining: number; resetUs: number }[]
+      left: VendorLeft[]
     },
   ): MaybePromise<number> {
     const { basePauseMs, maxPauseMs } = this.#options

@@ -4,11 +4,13 @@ import {
   type Duration,
   duration,
   integer,
+  type OptionProblem,
   OptionsError,
   object,
   oneOf,
   optional,
   text,
+  together,
 } from '../../core/options.js'
 import { suggest } from '../../core/suggest.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
@@ -32,20 +34,33 @@ export interface SharedLimit {
 
 const MOST_LIMITS = 16
 
-const readLimit = object({
-  unit: optional(text(), 'requests'),
-  limit: integer({ min: 1 }),
-  windowMs: duration({ min: 1 }),
-  algorithm: optional(
-    oneOf('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window'),
-    'sliding-window',
-  ),
-  burst: optional(integer({ min: 1 })),
-  slices: optional(integer({ min: 1, max: 100 })),
-  per: optional(oneOf('lane', 'vendor'), 'lane'),
-})
+const readLimit = together(
+  object({
+    unit: optional(text(), 'requests'),
+    limit: integer({ min: 1 }),
+    windowMs: duration({ min: 1 }),
+    algorithm: optional(
+      oneOf('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window'),
+      'sliding-window',
+    ),
+    burst: optional(integer({ min: 1 })),
+    slices: optional(integer({ min: 1, max: 100 })),
+    per: optional(oneOf('lane', 'vendor'), 'lane'),
+  }),
+  ({ algorithm, burst, slices }, path, problems) => {
+    if (burst !== undefined && algorithm !== 'token-bucket') {
+      problems.push(only(`${path}.burst`, 'token-bucket'))
+    }
+    if (slices !== undefined && algorithm !== 'sliding-window') {
+      problems.push(only(`${path}.slices`, 'sliding-window'))
+    }
+  },
+)
 
-export const readLimits = arrayOf(readLimit)
+export const readLimits = together(arrayOf(readLimit), (limits, path, problems) => {
+  if (limits.length > 0 && limits.length <= MOST_LIMITS) return
+  problems.push({ path, message: `must be 1 to ${MOST_LIMITS} limits` })
+})
 
 /** A limit with the unit it is charged in. */
 export interface UnitLimit {
@@ -60,20 +75,7 @@ export interface UnitLimit {
 export function toUnitLimits(
   limits: ReturnType<typeof readLimits>,
   jitterMs: number,
-  path: string,
 ): readonly UnitLimit[] {
-  const problems = limits.flatMap(({ algorithm, burst, slices }, index) => [
-    ...(burst !== undefined && algorithm !== 'token-bucket'
-      ? [only(`${path}[${index}].burst`, 'token-bucket')]
-      : []),
-    ...(slices !== undefined && algorithm !== 'sliding-window'
-      ? [only(`${path}[${index}].slices`, 'sliding-window')]
-      : []),
-  ])
-  if (limits.length === 0 || limits.length > MOST_LIMITS) {
-    problems.push({ path, message: `must be 1 to ${MOST_LIMITS} limits` })
-  }
-  if (problems.length > 0) throw new OptionsError(problems)
   const seen = new Map<string, number>()
   return limits.map(({ unit, limit, windowMs, algorithm, burst = 0, slices = 30, per }) => {
     const number = (seen.get(unit) ?? 0) + 1
@@ -90,6 +92,6 @@ export function unknownUnit(path: string, unit: string, known: readonly string[]
   return new OptionsError([{ path, message: `no limit on '${unit}'; ${hint}` }])
 }
 
-function only(path: string, algorithm: string) {
+function only(path: string, algorithm: string): OptionProblem {
   return { path, message: `only has a meaning with algorithm '${algorithm}'` }
 }

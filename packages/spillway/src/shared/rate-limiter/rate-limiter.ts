@@ -61,7 +61,6 @@ class SharedRateLimiter implements RateLimiter {
     this.#book = new LimitBook({
       ...rest,
       name,
-      path: 'rateLimiter.limits',
       store: store.limits,
       pod: createPodId(pod, random),
       onGivenBack: (lane) => this.#lanes.get(lane)?.wake(),

@@ -1,0 +1,26 @@
+/** The admin port: health, metrics, and how everything stands. For operators, not for callers. */
+import { type FastifyInstance, fastify } from 'fastify'
+import type { Registry } from 'prom-client'
+import type { Spillway } from 'spillway'
+import type { Health } from './health.js'
+
+export interface AdminOptions {
+  readonly health: Health
+  readonly registry: Registry
+  readonly spillway: Spillway
+}
+
+export function createAdminServer({ health, registry, spillway }: AdminOptions): FastifyInstance {
+  const server = fastify({ logger: false, forceCloseConnections: true })
+  for (const path of ['/health/live', '/health/ready']) {
+    server.get(path, (_, reply) => {
+      const { status, body } = health.at(path) ?? { status: 404, body: '{}' }
+      return reply.code(status).type('application/json').send(body)
+    })
+  }
+  server.get('/metrics', async (_, reply) =>
+    reply.type(registry.contentType).send(await registry.metrics()),
+  )
+  server.get('/snapshot', () => spillway.snapshot())
+  return server
+}

@@ -1,0 +1,37 @@
+/** How those who may use the gateway are written down. */
+import { type Check, object, optional, readPriority, text } from 'spillway/options'
+import type { CallerConfig } from './config.js'
+import type { Mistake } from './mistake.js'
+import { type Sources, secret } from './references.js'
+
+export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
+  const readCaller = object({
+    key: secret(sources),
+    user: text(),
+    tier: optional(text()),
+    priority: optional(readPriority, 'normal'),
+  })
+  return (value, path, problems: Mistake[]) => {
+    if (!Array.isArray(value) || value.length === 0) {
+      const message = 'must be an array of callers; leave it out to let everybody in'
+      problems.push({ path, message })
+      return []
+    }
+    const seen = new Map<string, string>()
+    return value.map((item, index): CallerConfig => {
+      const at = `${path}[${index}]`
+      if (typeof item !== 'object' || item === null || Array.isArray(item)) {
+        // Not shown: most likely it is the key.
+        problems.push({ path: at, message: 'must be an object with key and user' })
+        return undefined as never
+      }
+      const { key, ...rest } = readCaller(item, at, problems)
+      const before = seen.get(key)
+      if (before !== undefined) {
+        problems.push({ path: `${at}.key`, message: `is the same key as ${before}` })
+      }
+      if (key !== '') seen.set(key, `${path.slice(1)}[${index}].key`)
+      return { secret: key, ...rest }
+    })
+  }
+}

@@ -1,0 +1,165 @@
+import { describe, expect, it } from 'vitest'
+import type { ConfigError } from './error.js'
+import { loadConfig } from './load.js'
+
+const load = (text: string) => loadConfig({ file: 'a.yaml', text, env: {} })
+
+function reportOf(text: string): string {
+  try {
+    load(text)
+  } catch (error) {
+    return (error as ConfigError).message
+  }
+  throw new Error('no mistake was found')
+}
+
+describe('a file that is no YAML', () => {
+  it.each([
+    ['a: b: c\n', 'a.yaml:1:4  is not YAML: a value with ": " in it needs quotes'],
+    ['a:\n\tb: 1\n', 'a.yaml:2:1  is not YAML: tabs are not allowed as indentation'],
+    ['a: 1\nb: "c\nd: 2\n', 'a.yaml:2:4  is not YAML: a quote that is never closed'],
+    ['a: [1, 2\n', 'a.yaml:2:1  is not YAML: a [ or { that is never closed'],
+    ['a: @b\n', 'a.yaml:1:4  is not YAML: plain value cannot start with reserved character @'],
+    ['a: !secret b\n', 'a.yaml:1:4  is not YAML: a tag (!) has no meaning here'],
+    ['a: !!binary aGk=\n', 'a.yaml:1:4  is not YAML: a tag (!) has no meaning here'],
+    ['a: 1\n---\nb: 2\n', 'a.yaml:2:1  is not YAML: a second document (---) has no meaning here'],
+    ['? [a]\n: b\n', 'a.yaml:1:3  is not YAML: a name must be text'],
+  ])('%j', (text, expected) => {
+    expect(reportOf(text).split('\n')[0]).toBe(expected)
+  })
+
+  it('is shown with its line, as any other mistake', () => {
+    expect(reportOf('a:\n\tb: 1\n')).toBe(
+      'a.yaml:2:1  is not YAML: tabs are not allowed as indentation\n    2 | \tb: 1\n      | ^',
+    )
+  })
+
+  it('is not reported line by line to the end', () => {
+    expect(reportOf('['.repeat(5_000)).split('\n').length).toBeLessThan(70)
+  })
+})
+
+describe('a name that is written twice', () => {
+  it('is a mistake at the second, and the others are reported as well', () => {
+    const text = `port: 1
+vendors:
+  openai: { protocol: openai }
+  openai: { protocol: anthropic }
+port: 2
+log: { level: loud }
+`
+    const lines = reportOf(text).split('\n')
+    expect(lines.filter((line) => line.startsWith('a.yaml'))).toEqual([
+      'a.yaml:4:3  vendors.openai: is written twice, first in line 3',
+      'a.yaml:5:1  port: is written twice, first in line 1',
+      expect.stringContaining('a.yaml:6:15  log.level'),
+    ])
+  })
+})
+
+describe('an alias', () => {
+  it('stands for its anchor, and mistakes in it are found wherever it is used', () => {
+    const config = load(`vendors:
+  a:
+    protocol: openai
+    limits: &limits
+      - { limit: 5, windowMs: 1m }
+  b: { protocol: anthropic, limits: *limits }
+`)
+    expect(config.vendors[1]?.guard.limits).toEqual([{ limit: 5, windowMs: '1m' }])
+    const report = reportOf(`vendors:
+  a:
+    protocol: openai
+    limits: &limits
+      - { limit: 0, windowMs: 1m }
+  b: { protocol: anthropic, limits: *limits }
+`)
+    expect(report).toContain('a.yaml:5:18  vendors.a.limits[0].limit')
+    expect(report).toContain('a.yaml:5:18  vendors.b.limits[0].limit')
+  })
+
+  it('is where its own mistakes are shown', () => {
+    const text = 'vendors: { a: { protocol: &p openai, connectMs: *p } }'
+    expect(reportOf(text)).toContain('a.yaml:1:49  vendors.a.connectMs')
+  })
+
+  it('without an anchor, or inside of what it stands for, is refused', () => {
+    expect(reportOf('vendors: *none\n')).toContain(
+      'a.yaml:1:10  vendors: is an alias (*) without its anchor (&) before it',
+    )
+    expect(reportOf('vendors: &v { a: *v }\n')).toContain(
+      'a.yaml:1:18  vendors.a: is an alias of something that it is a part of',
+    )
+    expect(reportOf('vendors: &v\n  <<: *v\n')).toContain('is an alias of something')
+  })
+
+  it('of aliases of aliases does not take the gateway down', () => {
+    const levels = Array.from({ length: 12 }, (_, level) => {
+      const items = Array.from({ length: 10 }, () => (level === 0 ? 'x' : `*a${level - 1}`))
+      return `a${level}: &a${level} [${items.join(', ')}]\n`
+    })
+    expect(reportOf(levels.join(''))).toContain('aliases repeat what they stand for')
+  })
+})
+
+describe('a merge', () => {
+  it('fills in what is not written; of several the first counts', () => {
+    const config = load(`vendors:
+  a: &a { protocol: openai, url: mock, connectMs: 1s }
+  b: &b { protocol: openai, connectMs: 2s, queue: { size: 1 } }
+  c:
+    <<: [*b, *a]
+    protocol: anthropic
+routes: [{ vendor: c }]
+`)
+    expect(config.vendors[2]).toMatchObject({
+      protocol: 'anthropic',
+      url: 'mock',
+      connectMs: 2_000,
+      guard: { queue: { size: 1 } },
+    })
+  })
+
+  it('takes maps only', () => {
+    expect(reportOf('vendors: { a: { <<: 5 } }')).toContain(
+      'a.yaml:1:21  vendors.a.<<: must be a map, or a list of maps, to merge',
+    )
+  })
+
+  it('in quotes is an ordinary name', () => {
+    expect(reportOf('vendors: { a: { protocol: openai, "<<": 5 } }')).toContain('unknown option')
+  })
+})
+
+describe('the line of a mistake', () => {
+  it('is right after a byte order mark, and with the line ends of other systems', () => {
+    expect(reportOf('\uFEFFport: x\r\nvendors: 5\r\n')).toBe(
+      `a.yaml:1:7  port: must be an integer from 0 to 65535, got "x"
+    1 | port: x
+      |       ^
+a.yaml:2:10  vendors: must be an object with at least one vendor, got a number
+    2 | vendors: 5
+      |          ^`,
+    )
+    expect(load('\uFEFFvendors: { a: { protocol: openai } }\r\n').vendors).toHaveLength(1)
+  })
+
+  it('keeps its tabs, so that the mark is below its column', () => {
+    expect(reportOf('vendors:\t5')).toContain('    1 | vendors:\t5\n      |         \t^')
+  })
+
+  it('is cut if it is long', () => {
+    const text = `vendors: { a: { protocol: openai, ${'shed: {}, '.repeat(50)} port: 5 } }`
+    for (const line of reportOf(text).split('\n')) expect(line.length).toBeLessThan(260)
+  })
+
+  it('does nothing to a terminal', () => {
+    expect(reportOf('"\\e[31m": 5\nvendors: 1 # \u001b[31m')).not.toContain('\u001b')
+  })
+
+  it('of a name with dots in it is found as well', () => {
+    expect(reportOf('vendors: { a.b: { protocol: openai, queue: {} } }')).toContain(
+      'a.yaml:1:37  vendors.a.b.queue.size',
+    )
+  })
+})

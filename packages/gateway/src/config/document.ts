@@ -1,0 +1,226 @@
+/**
+ * A YAML text as plain values, and where each of them stands. Aliases and merge keys are followed;
+ * names are text, whatever they look like.
+ */
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  parseDocument,
+  type Scalar,
+  type YAMLMap,
+} from 'yaml'
+import type { Mistake } from './mistake.js'
+import { syntaxMistakes } from './syntax.js'
+
+/** Offsets into the text. */
+export interface Place {
+  readonly key: number | undefined
+  readonly value: number
+}
+
+/** A word in the text, for those who must not show it. */
+export interface Word {
+  readonly path: string
+  /** A `lone-name` has no value. */
+  readonly kind: 'name' | 'lone-name' | 'value'
+  readonly text: string
+  readonly start: number
+  readonly end: number
+}
+
+export interface WrittenDocument {
+  readonly value: unknown
+  /** By path, such as `.vendors.openai.limits[0]`; the root's is empty. */
+  readonly places: ReadonlyMap<string, Place>
+  readonly words: readonly Word[]
+  /** Where the text is no YAML: nothing else is worth a look then. */
+  readonly syntax: readonly Mistake[]
+  readonly mistakes: readonly Mistake[]
+  /** Some values could not be made out: checking them would only add to the confusion. */
+  readonly broken: boolean
+  readonly lines: LineCounter
+}
+
+/** `text` is without a byte order mark. */
+export function readDocument(text: string): WrittenDocument {
+  const lines = new LineCounter()
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    stringKeys: true,
+    resolveKnownTags: false,
+    // Found below, where we know the path.
+    uniqueKeys: false,
+  })
+  const reader = new Reader(document, lines)
+  const value = reader.read(document.contents, '', undefined, [])
+  return {
+    value,
+    places: reader.places,
+    words: reader.words,
+    syntax: syntaxMistakes([...document.errors, ...document.warnings], reader.words),
+    mistakes: reader.mistakes,
+    broken: reader.broken,
+    lines,
+  }
+}
+
+/** More than anybody writes; a few aliases of aliases can stand for billions. */
+const MOST_VALUES = 20_000
+const DEEPEST = 50
+
+interface Entry {
+  name: string
+  key: Scalar
+  value: Node | null
+}
+
+class Reader {
+  readonly places = new Map<string, Place>()
+  readonly words: Word[] = []
+  readonly mistakes: Mistake[] = []
+  broken = false
+  readonly #document: Document.Parsed
+  readonly #lines: LineCounter
+  #values = 0
+
+  constructor(document: Document.Parsed, lines: LineCounter) {
+    this.#document = document
+    this.#lines = lines
+  }
+
+  read(node: Node | null, path: string, key: Scalar | undefined, around: readonly Node[]): unknown {
+    this.#place(node, path, key)
+    const found = this.#follow(node, path)
+    if (found === undefined || !this.#isBearable(found, path, around)) return undefined
+    if (isScalar(found)) return this.#readScalar(found, path)
+    const inside = [...around, found]
+    if (isSeq(found)) {
+      return found.items.map((item, index) =>
+        this.read(item as Node, `${path}[${index}]`, undefined, inside),
+      )
+    }
+    const value: Record<string, unknown> = {}
+    for (const entry of isMap(found) ? this.#entries(found, path, inside) : []) {
+      value[entry.name] = this.read(entry.value, `${path}.${entry.name}`, entry.key, inside)
+    }
+    return value
+  }
+
+  #readScalar(scalar: Scalar, path: string): unknown {
+    if (scalar.value !== null) this.#note(scalar, path, 'value')
+    // A secret may begin with any character; these two make something else of it.
+    else if (scalar.anchor !== undefined) this.#noteText(scalar.anchor, path)
+    if (scalar.tag !== undefined) this.#noteText(scalar.tag, path)
+    return scalar.value
+  }
+
+  #place(node: Node | null, path: string, key: Scalar | undefined): void {
+    const keyAt = key && startOf(key)
+    const isEmpty = node === null || (isScalar(node) && node.source === '')
+    this.places.set(path, { key: keyAt, value: isEmpty ? (keyAt ?? 0) : startOf(node) })
+  }
+
+  #note(scalar: Scalar, path: string, kind: Word['kind']): void {
+    const [start, end] = scalar.range ?? [0, 0]
+    this.words.push({ path, kind, text: String(scalar.value), start, end })
+  }
+
+  /** A word of which nobody knows where it stands. */
+  #noteText(text: string, path: string): void {
+    this.words.push({ path, kind: 'value', text, start: 0, end: 0 })
+  }
+
+  /** What an alias stands for. An empty document is an empty map. */
+  #follow(node: Node | null, path: string): Node | undefined {
+    if (node === null || node === undefined) {
+      return path === '' ? this.#document.createNode({}) : this.#document.createNode(null)
+    }
+    if (!isAlias(node)) return node
+    const found = node.resolve(this.#document)
+    if (found === undefined) {
+      this.#noteText(node.source, path)
+      this.#break(path, 'is an alias (*) without its anchor (&) before it')
+    }
+    return found
+  }
+
+  #isBearable(node: Node, path: string, around: readonly Node[]): boolean {
+    this.#values++
+    if (around.includes(node)) this.#break(path, 'is an alias of something that it is a part of')
+    else if (around.length > DEEPEST) this.#break(path, 'is nested too deeply')
+    else if (this.#values === MOST_VALUES) {
+      this.#break(
+        path,
+        `is one value too many, of ${MOST_VALUES}: aliases repeat what they stand for`,
+      )
+    } else return this.#values < MOST_VALUES
+    return false
+  }
+
+  /** Those that stand here, and then those merged in whose names do not. */
+  #entries(map: YAMLMap, path: string, inside: readonly Node[]): Entry[] {
+    const own = new Map<string, Entry>()
+    const merges: Node[] = []
+    for (const pair of map.items as Pair<Scalar, Node | null>[]) {
+      const { key, value } = pair
+      if (!isScalar(key)) continue
+      const name = String(key.value)
+      if (name === '<<' && key.type === 'PLAIN') {
+        merges.push(...this.#mergedBy(value, `${path}.<<`, key))
+        continue
+      }
+      const isLone = value === null || (isScalar(value) && value.source === '')
+      this.#note(key, `${path}.${name}`, isLone ? 'lone-name' : 'name')
+      const before = own.get(name)
+      if (before !== undefined) this.#complainOfTwo(`${path}.${name}`, before, key)
+      else if (name === '__proto__') this.#refuseName(`${path}.${name}`, key)
+      else own.set(name, { name, key, value })
+    }
+    for (const merged of merges) {
+      if (!isMap(merged) || !this.#isBearable(merged, path, inside)) continue
+      for (const entry of this.#entries(merged, path, [...inside, merged])) {
+        if (!own.has(entry.name)) own.set(entry.name, entry)
+      }
+    }
+    return [...own.values()]
+  }
+
+  #mergedBy(node: Node | null, path: string, key: Scalar): Node[] {
+    this.#place(node, path, key)
+    const found = this.#follow(node, path)
+    if (found === undefined) return []
+    const parts = isSeq(found)
+      ? found.items.map((item) => this.#follow(item as Node, path))
+      : [found]
+    const maps = parts.filter((part) => isMap(part))
+    if (maps.length < parts.length) this.#break(path, 'must be a map, or a list of maps, to merge')
+    return maps
+  }
+
+  #complainOfTwo(path: string, before: Entry, key: Scalar): void {
+    const { line } = this.#lines.linePos(startOf(before.key))
+    const message = `is written twice, first in line ${line}`
+    this.mistakes.push({ path, message, at: startOf(key) })
+  }
+
+  #refuseName(path: string, key: Scalar): void {
+    this.broken = true
+    this.mistakes.push({ path, message: 'is a name that cannot be used', at: startOf(key) })
+  }
+
+  #break(path: string, message: string): void {
+    this.broken = true
+    this.mistakes.push({ path, message })
+  }
+}
+
+function startOf(node: Node): number {
+  return node.range?.[0] ?? 0
+}

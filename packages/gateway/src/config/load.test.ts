@@ -1,0 +1,441 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createSpillway } from 'spillway'
+import { describe, expect, it } from 'vitest'
+import { embeddedConfig } from './embedded.js'
+import { ConfigError } from './error.js'
+import { type LoadOptions, loadConfig } from './load.js'
+
+const env = {
+  OPENAI_API_KEY: 'sk-openai-main',
+  SPARE_KEY: 'sk-openai-spare',
+  SEARCH_KEY: 'caller-search',
+  BATCH_KEY: 'caller-batch',
+  EMPTY: ' ',
+  HOSTNAME: 'pod-7',
+}
+const files: Record<string, string> = {
+  '/run/secrets/b': 'sk-from-file\n',
+  '/run/secrets/empty': '\n',
+}
+
+function readFile(path: string): string {
+  const content = files[path]
+  if (content === undefined) throw Object.assign(new Error('no'), { code: 'ENOENT' })
+  return content
+}
+
+function load(text: string, options: Partial<LoadOptions> = {}) {
+  return loadConfig({ file: 'spillway.yaml', text, env, readFile, ...options })
+}
+
+function errorOf(text: string, options: Partial<LoadOptions> = {}): ConfigError {
+  try {
+    load(text, options)
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigError)
+    return error as ConfigError
+  }
+  throw new Error('no mistake was found')
+}
+
+/** `path: message` of every mistake. */
+function mistakesIn(text: string, options: Partial<LoadOptions> = {}): string[] {
+  return errorOf(text, options).mistakes.map(({ path, message }) => `${path}: ${message}`)
+}
+
+/** Where every mistake stands. */
+function placesIn(text: string): string[] {
+  return errorOf(text).mistakes.map(({ path, line, column }) => `${line}:${column} ${path}`)
+}
+
+const ONE = 'vendors:\n  openai: { protocol: openai }\n'
+
+describe('a configuration', () => {
+  it('needs no more than a vendor', () => {
+    expect(load(ONE)).toEqual({
+      host: '0.0.0.0',
+      port: 8080,
+      admin: { host: '127.0.0.1', port: 8081 },
+      redis: undefined,
+      pod: undefined,
+      vendors: [
+        {
+          name: 'openai',
+          protocol: 'openai',
+          url: 'https://api.openai.com',
+          keys: [],
+          headers: {},
+          connectMs: 5_000,
+          guard: {},
+        },
+      ],
+      routes: [
+        {
+          name: '/v1/*',
+          path: '/v1/*',
+          models: undefined,
+          targets: [{ vendor: 'openai', key: undefined, model: undefined }],
+          timeoutMs: undefined,
+          keepAliveMs: undefined,
+          stripPrefix: undefined,
+        },
+      ],
+      callers: undefined,
+      body: { keepBytes: 1_048_576, maxBytes: 33_554_432 },
+      drain: { graceMs: 30_000, delayMs: 0 },
+      log: { level: 'info' },
+    })
+  })
+
+  it('says everything there is to say', () => {
+    const config = load(`
+port: 0
+host: '::'
+admin: { port: 9000, host: 0.0.0.0 }
+redis: { url: redis://user@cache:6379/1, prefix: team }
+pod: env:HOSTNAME
+vendors:
+  openai:
+    protocol: openai
+    url: https://eu.api.openai.com/
+    keys: { main: env:OPENAI_API_KEY, spare: file:/run/secrets/b }
+    headers: { OpenAI-Organization: env:SPARE_KEY, x-team: search }
+    connectMs: 3s
+    limits:
+      - { unit: requests, limit: 500, windowMs: 1m }
+    queue: { size: 10 }
+  azure: { protocol: openai, url: 'http://azure.example/openai', key: env:SPARE_KEY }
+routes:
+  - path: /v1/chat/completions
+    models: [gpt-4o, "gpt-4o-*"]
+    vendor: openai
+    key: spare
+    model: gpt-4o-2024-11-20
+    fallbacks:
+      - key: main
+      - vendor: azure
+      - model: gpt-4o-mini
+    timeoutMs: 5m
+    keepAliveMs: 10s
+  - name: the rest
+    vendor: azure
+callers:
+  - { key: env:SEARCH_KEY, user: search, tier: pro, priority: high }
+  - { key: env:BATCH_KEY, user: batch }
+body: { keepBytes: 64kb, maxBytes: 2MB }
+drain: { graceMs: 1m, delayMs: 5s }
+log: { level: warn }
+`)
+    expect(config).toMatchObject({
+      host: '::',
+      port: 0,
+      admin: { host: '0.0.0.0', port: 9000 },
+      redis: { url: 'redis://user@cache:6379/1', prefix: 'team' },
+      pod: 'pod-7',
+      body: { keepBytes: 65_536, maxBytes: 2_097_152 },
+      drain: { graceMs: 60_000, delayMs: 5_000 },
+      log: { level: 'warn' },
+    })
+    expect(config.callers).toEqual([
+      { secret: 'caller-search', user: 'search', tier: 'pro', priority: 'high' },
+      { secret: 'caller-batch', user: 'batch', tier: undefined, priority: 'normal' },
+    ])
+    const [openai, azure] = config.vendors
+    expect(openai).toEqual({
+      name: 'openai',
+      protocol: 'openai',
+      url: 'https://eu.api.openai.com',
+      keys: [
+        { name: 'main', secret: 'sk-openai-main' },
+        { name: 'spare', secret: 'sk-from-file' },
+      ],
+      headers: { 'openai-organization': 'sk-openai-spare', 'x-team': 'search' },
+      connectMs: 3_000,
+      guard: { limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }], queue: { size: 10 } },
+    })
+    expect(azure).toMatchObject({
+      url: 'http://azure.example/openai',
+      keys: [{ name: 'default', secret: 'sk-openai-spare' }],
+    })
+    expect(config.routes).toEqual([
+      {
+        name: '/v1/chat/completions gpt-4o,gpt-4o-*',
+        path: '/v1/chat/completions',
+        models: ['gpt-4o', 'gpt-4o-*'],
+        targets: [
+          { vendor: 'openai', key: 'spare', model: 'gpt-4o-2024-11-20' },
+          { vendor: 'openai', key: 'main', model: 'gpt-4o-2024-11-20' },
+          { vendor: 'azure', key: undefined, model: 'gpt-4o-2024-11-20' },
+          { vendor: 'openai', key: 'spare', model: 'gpt-4o-mini' },
+        ],
+        timeoutMs: 300_000,
+        keepAliveMs: 10_000,
+        stripPrefix: undefined,
+      },
+      expect.objectContaining({ name: 'the rest', path: '/v1/*' }),
+    ])
+  })
+
+  it('is read from the disk, secrets relative to the file', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'config-'))
+    try {
+      writeFileSync(join(folder, 'key.txt'), 'sk-on-disk\n')
+      writeFileSync(
+        join(folder, 'a.yaml'),
+        'vendors: { a: { protocol: openai, key: file:key.txt } }',
+      )
+      const config = loadConfig({ file: join(folder, 'a.yaml') })
+      expect(config.vendors[0]?.keys).toEqual([{ name: 'default', secret: 'sk-on-disk' }])
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('that cannot be read is a mistake, too', () => {
+    const read = () => loadConfig({ file: '/nowhere/a.yaml', env, readFile })
+    expect(read).toThrow(ConfigError)
+    expect(read).toThrow('/nowhere/a.yaml  cannot be read (ENOENT)')
+  })
+
+  it('without vendors is none', () => {
+    const expected = ['vendors: must be an object with at least one vendor, got nothing']
+    expect(mistakesIn('')).toEqual(expected)
+    expect(mistakesIn('# nothing yet\n')).toEqual(expected)
+    expect(mistakesIn('port: 80\n')).toEqual(expected)
+    expect(mistakesIn('vendors:\n')).toEqual(expected)
+    expect(mistakesIn('vendors: {}\n')).toEqual([expected[0]?.replace('nothing', 'an empty one')])
+    expect(mistakesIn('- a\n')).toEqual([': must be an object, got an array'])
+  })
+})
+
+describe('without a file', () => {
+  it('there is a vendor for each protocol, guarded by every stage that needs no thought', () => {
+    const config = embeddedConfig({ env: {} })
+    expect(config.vendors.map(({ name, protocol, url }) => [name, protocol, url])).toEqual([
+      ['openai', 'openai', 'mock'],
+      ['anthropic', 'anthropic', 'mock'],
+    ])
+    expect(config.routes.map(({ path }) => path)).toEqual(['/v1/messages*', '/v1/*'])
+    expect(config.callers).toBeUndefined()
+    expect(config.redis).toBeUndefined()
+    for (const { guard } of config.vendors) {
+      expect(guard).toMatchObject({
+        concurrency: { limit: 50 },
+        queue: { timeoutMs: '5s' },
+        limits: [{ unit: 'requests' }, { unit: 'tokens' }],
+        retry: { budget: 0.2 },
+        timeout: { firstByteMs: '10s', idleMs: '15s' },
+        userLimits: [{ per: 'user' }],
+      })
+      expect(guard.breaker).toBeDefined()
+    }
+  })
+
+  it('its guards can be made', async () => {
+    const spillway = createSpillway()
+    for (const { name, guard } of embeddedConfig({ env: {} }).vendors) spillway.guard(name, guard)
+    expect(spillway.snapshot().guards).toHaveLength(2)
+    await spillway.close()
+  })
+
+  it('the state is shared if there is a REDIS_URL', () => {
+    const redis = { url: 'redis://cache:6379', prefix: undefined }
+    expect(embeddedConfig({ env: { REDIS_URL: redis.url } }).redis).toEqual(redis)
+  })
+})
+
+describe('every mistake', () => {
+  it('is reported at once, in the order of the file, with its line and a mark below', () => {
+    const text = `port: 80800
+vendors:
+  openai:
+    protocol: openai
+    limits:
+      - unit: requests
+        limit: 500
+        windowMs: fast
+    queu: { size: 3 }
+`
+    expect(errorOf(text).message).toBe(
+      `spillway.yaml:1:7  port: must be an integer from 0 to 65535, got 80800
+    1 | port: 80800
+      |       ^
+spillway.yaml:8:19  vendors.openai.limits[0].windowMs: must be a duration of at least 1 ms, such as 250 or '5s', got "fast"
+    8 |         windowMs: fast
+      |                   ^
+spillway.yaml:9:5  vendors.openai.queu: unknown option; did you mean 'queue'?
+    9 |     queu: { size: 3 }
+      |     ^`,
+    )
+    expect(errorOf(text).code).toBe('INVALID_CONFIG')
+  })
+
+  it('points at the value if it is wrong, at the name if that is, around it if it is missing', () => {
+    expect(
+      placesIn(`vendors:
+  openai:
+    protocol: smtp
+    timeot: 5
+    retry: { attempts: 0 }
+  azure:
+    queue:
+      targetMs: 1s
+routes:
+  - path: /v1/*
+callers:
+  - user: search
+log:
+`),
+    ).toEqual([
+      '3:15 vendors.openai.protocol',
+      '4:5 vendors.openai.timeot',
+      '5:24 vendors.openai.retry.attempts',
+      '6:3 vendors.azure.protocol',
+      '7:5 vendors.azure.queue.size',
+      '10:5 routes[0].vendor',
+      '12:5 callers[0].key',
+      '13:1 log',
+    ])
+  })
+
+  it('inside the options of a guard is found with the others, also those between two options', () => {
+    expect(
+      mistakesIn(`vendors:
+  a:
+    protocol: nope
+    limits:
+      - { limit: 1, windowMs: 1m, burst: 3 }
+      - { limit: 0, windowMs: 1m }
+    breaker: { slowRate: 0.5 }
+    timeout: { firstByteMs: 1s, adaptive: {} }
+  b:
+    protocol: openai
+    limits: []
+    breaker: { openMs: 10s, maxOpenMs: 5s }
+`).map((each) => each.replace(/: .*/s, '')),
+    ).toEqual([
+      'vendors.a.protocol',
+      'vendors.a.limits[0].burst',
+      'vendors.a.limits[1].limit',
+      'vendors.a.breaker.slowRate',
+      'vendors.a.timeout.adaptive',
+      'vendors.b.limits',
+      'vendors.b.breaker.maxOpenMs',
+    ])
+  })
+
+  it.each([
+    ['port: -1', 'port: must be an integer from 0 to 65535, got -1'],
+    ['port: "80"', 'port: must be an integer from 0 to 65535, got "80"'],
+    ['admin: { port: 70000 }', 'admin.port: must be an integer from 0 to 65535, got 70000'],
+    ['admin: { prot: 1 }', "admin.prot: unknown option; did you mean 'port'?"],
+    ['admin: { port: 8080 }', "admin.port: must not be the gateway's own port, 8080"],
+    ['port: 8081', 'port: must not be admin.port, which is 8081'],
+    ['host: ""', 'host: must be a non-empty string, got ""'],
+    ['pod: 7', 'pod: must be text: put it in quotes'],
+    ['pod: env:NOPE', 'pod: the environment variable NOPE is not set'],
+    ['redis: cache:6379', 'redis: must be env:NAME, file:PATH or a redis:// URL'],
+    ['redis: http://cache', 'redis: must be env:NAME, file:PATH or a redis:// URL'],
+    ['redis: env:HOSTNAME', 'redis: refers to something that is no redis:// URL'],
+    ['redis: env:NOPE', 'redis: the environment variable NOPE is not set'],
+    [
+      'redis: { prefix: a }',
+      'redis.url: must be env:NAME, file:PATH or a redis:// URL, got nothing',
+    ],
+    [
+      'body: { keepBytes: 2mb, maxBytes: 1mb }',
+      'body.keepBytes: must not be more than maxBytes, 1048576: a larger body is refused',
+    ],
+    [
+      'body: { maxBytes: 1tb }',
+      `body.maxBytes: must be a size of at least 1 bytes, such as 65536 or '64kb', got "1tb"`,
+    ],
+    [
+      'body: { maxBytes: 0.5 }',
+      `body.maxBytes: must be a size of at least 1 bytes, such as 65536 or '64kb', got 0.5`,
+    ],
+    [
+      'drain: { graceMs: soon }',
+      `drain.graceMs: must be a duration of at least 0 ms, such as 250 or '5s', got "soon"`,
+    ],
+    [
+      'log: { level: inf }',
+      "log.level: must be one of 'debug', 'info', 'warn', 'error', 'silent', got \"inf\"; did you mean 'info'?",
+    ],
+    ['callers: []', 'callers: must be an array of callers; leave it out to let everybody in'],
+    [
+      'callers: [{ key: env:SEARCH_KEY }]',
+      'callers[0].user: must be a non-empty string, got nothing',
+    ],
+    ['callers: [[a]]', 'callers[0]: must be an object with key and user'],
+    [
+      'callers: [{ key: env:SEARCH_KEY, user: a, priority: hihg }]',
+      "callers[0].priority: must be one of 'critical', 'high', 'normal', 'low', got \"hihg\"; did you mean 'high'?",
+    ],
+    [
+      'callers: [{ key: env:SEARCH_KEY, user: a }, { key: env:SEARCH_KEY, user: b }]',
+      'callers[1].key: is the same key as callers[0].key',
+    ],
+    ['routes: []', 'routes: must have at least one route; leave it out for one to each vendor'],
+    ['routes: 5', 'routes: must be an array, got 5'],
+  ])('%s', (line, expected) => {
+    expect(mistakesIn(`${ONE}${line}\n`)).toEqual([expected])
+  })
+
+  it('a smaller maxBytes lowers what is kept, unless that is written', () => {
+    expect(load(`${ONE}body: { maxBytes: 64kb }`).body).toEqual({
+      keepBytes: 65_536,
+      maxBytes: 65_536,
+    })
+  })
+
+  it('two servers may have one port at two addresses, or any free one', () => {
+    expect(load(`${ONE}host: 10.0.0.1\nport: 8081`).port).toBe(8081)
+    expect(load(`${ONE}port: 0\nadmin: { port: 0 }`).admin.port).toBe(0)
+  })
+})
+
+describe('a reference', () => {
+  const key = (reference: string) =>
+    mistakesIn(`vendors: { a: { protocol: openai, key: ${reference} } }`)
+
+  it.each([
+    ['env:NOPE', 'the environment variable NOPE is not set'],
+    ['env:EMPTY', 'the environment variable EMPTY is empty'],
+    ['env:toString', 'the environment variable toString is not set'],
+    ['"env:"', 'must have the name of a variable after env:'],
+    ['env:sk-123', 'must have the name of a variable after env:'],
+    ['file:/run/secrets/none', 'the file /run/secrets/none cannot be read (ENOENT)'],
+    ['file:/run/secrets/empty', 'the file /run/secrets/empty is empty'],
+    ['"file:"', 'must have the path of a file after file:'],
+    ['{ env: A }', 'must be env:NAME or file:PATH, got an object'],
+    ['12345', 'must be env:NAME or file:PATH: a secret must not be written here'],
+    ['', 'must be env:NAME or file:PATH, got nothing'],
+  ])('%s', (reference, expected) => {
+    expect(key(reference)).toEqual([`vendors.a.key: ${expected}`])
+  })
+
+  it('to something that cannot be a key is a mistake', () => {
+    const options = { env: { K: 'two\nlines' } }
+    const text = 'vendors: { a: { protocol: openai, key: env:K } }'
+    expect(mistakesIn(text, options)).toEqual([
+      'vendors.a.key: refers to something with characters that no key has, such as spaces or line breaks',
+    ])
+  })
+
+  it('is followed at its place alone: elsewhere, env: is text', () => {
+    expect(mistakesIn(`${ONE}host: env:HOSTNAME\nport: env:PORT`)).toHaveLength(1)
+  })
+
+  it('to the shared state is there by default, and the file has the last word', () => {
+    const options = { env: { REDIS_URL: 'rediss://:pw@cache', OTHER: 'redis://other' } }
+    expect(load(ONE, options).redis).toEqual({ url: 'rediss://:pw@cache', prefix: undefined })
+    expect(load(`${ONE}redis: env:OTHER`, options).redis?.url).toBe('redis://other')
+    expect(load(ONE, { env: { REDIS_URL: '' } }).redis).toBeUndefined()
+    expect(errorOf(ONE, { env: { REDIS_URL: 'cache' } }).message).toBe(
+      'spillway.yaml  redis: the environment variable REDIS_URL is no redis:// URL',
+    )
+  })
+})

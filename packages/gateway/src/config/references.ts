@@ -1,0 +1,85 @@
+/** Secrets are not written down but referred to: `env:NAME`, or `file:PATH` whose content it is. */
+import type { Check } from 'spillway/options'
+
+/** Where references lead. */
+export interface Sources {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** Relative paths are the configuration file's. Throws as `fs` does. */
+  readonly readFile: (path: string) => string
+}
+
+type Resolved = { readonly value: string } | { readonly problem: string }
+
+const REFERENCE = /^(env|file):(.*)$/s
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+const KEY = /^[\x21-\x7e]+$/
+
+/** Nothing, if it is no reference. Complaints name the variable or the file, never what it holds. */
+export function resolve(text: unknown, sources: Sources): Resolved | undefined {
+  const [, kind, name = ''] = (typeof text === 'string' && REFERENCE.exec(text.trim())) || []
+  if (kind === 'env') return fromVariable(name.trim(), sources)
+  if (kind === 'file') return fromFile(name.trim(), sources)
+  return undefined
+}
+
+function fromVariable(name: string, { env }: Sources): Resolved {
+  // Not shown: whoever writes no name here has perhaps written the secret.
+  if (!VARIABLE.test(name)) return { problem: 'must have the name of a variable after env:' }
+  const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined
+  if (value === undefined) return { problem: `the environment variable ${name} is not set` }
+  if (value === '') return { problem: `the environment variable ${name} is empty` }
+  return { value }
+}
+
+function fromFile(path: string, { readFile }: Sources): Resolved {
+  if (path === '') return { problem: 'must have the path of a file after file:' }
+  let value: string
+  try {
+    value = readFile(path).trim()
+  } catch (error) {
+    const { code = 'unknown error' } = error as { code?: string }
+    return { problem: `the file ${path} cannot be read (${code})` }
+  }
+  return value === '' ? { problem: `the file ${path} is empty` } : { value }
+}
+
+/** A key or another secret. What is written there instead is not shown. */
+export function secret(sources: Sources): Check<string> {
+  return (value, path, problems) => {
+    const found = resolve(value, sources)
+    const message = complaintAbout(value, found)
+    if (message !== undefined) problems.push({ path, message })
+    return found !== undefined && 'value' in found ? found.value : ''
+  }
+}
+
+function complaintAbout(value: unknown, found: Resolved | undefined): string | undefined {
+  if (found === undefined) {
+    const expected = 'must be env:NAME or file:PATH'
+    if (value === undefined || value === null) return `${expected}, got nothing`
+    if (typeof value === 'object')
+      return `${expected}, got ${Array.isArray(value) ? 'an array' : 'an object'}`
+    return `${expected}: a secret must not be written here`
+  }
+  if ('problem' in found) return found.problem
+  if (KEY.test(found.value)) return undefined
+  return 'refers to something with characters that no key has, such as spaces or line breaks'
+}
+
+/** Ordinary text, or a reference to it. */
+export function textOrReference(sources: Sources, accepts: RegExp, what: string): Check<string> {
+  return (value, path, problems) => {
+    const found = resolve(value, sources)
+    if (found !== undefined && 'problem' in found) {
+      problems.push({ path, message: found.problem })
+      return ''
+    }
+    const text = found?.value ?? value
+    if (typeof text === 'string' && text !== '' && accepts.test(text)) return text
+    // Not shown: it may have been meant to be secret.
+    const isQuoted = typeof value !== 'number' && typeof value !== 'boolean'
+    const expected = isQuoted ? `${what}, env:NAME or file:PATH` : `${what}: put it in quotes`
+    problems.push({ path, message: `must be ${expected}` })
+    return ''
+  }
+}

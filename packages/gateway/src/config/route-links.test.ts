@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from './error.js'
+import { loadConfig } from './load.js'
+
+const env = { OPENAI_API_KEY: 'sk-main', SPARE_KEY: 'sk-spare' }
+const load = (text: string) => loadConfig({ file: 'a.yaml', text, env })
+
+/** `path: message` of every mistake. */
+function mistakesIn(text: string): string[] {
+  try {
+    load(text)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.mistakes.map(({ path, message }) => `${path}: ${message}`)
+  }
+  throw new Error('no mistake was found')
+}
+
+const HTTP = 'vendors:\n  weather: { protocol: http, url: "https://weather.example" }\n'
+
+describe('a route', () => {
+  const TWO = `vendors:
+  openai: { protocol: openai, keys: { main: env:OPENAI_API_KEY, spare: env:SPARE_KEY } }
+  azure: { protocol: openai }
+  claude: { protocol: anthropic }
+`
+  const routes = (...lines: string[]) =>
+    `${TWO}routes:\n${lines.map((line) => `  - ${line}\n`).join('')}`
+
+  it.each([
+    [
+      '{ vendor: opena }',
+      "routes[0].vendor: there is no vendor of this name; did you mean 'openai'?",
+    ],
+    [
+      '{ vendor: gemini }',
+      'routes[0].vendor: there is no vendor of this name; known: openai, azure, claude',
+    ],
+    [
+      '{ vendor: openai, key: spar }',
+      "routes[0].key: vendor 'openai' has no key of this name; did you mean 'spare'?",
+    ],
+    [
+      '{ vendor: azure, key: main }',
+      "routes[0].key: vendor 'azure' has no key of this name; it has none",
+    ],
+    [
+      '{ vendor: openai, path: v1 }',
+      'routes[0].path: must be a path that begins with / and may end in *, got "v1"',
+    ],
+    [
+      '{ vendor: openai, path: /a*b }',
+      'routes[0].path: must be a path that begins with / and may end in *, got "/a*b"',
+    ],
+    ['{ vendor: openai, models: [] }', 'routes[0].models: must have at least one model'],
+    ['{ vendor: openai, models: gpt-4o }', 'routes[0].models: must be an array, got "gpt-4o"'],
+    [
+      '{ vendor: openai, stripPrefix: /v1 }',
+      "routes[0].stripPrefix: only has a meaning with protocol http, and this vendor's is openai",
+    ],
+    [
+      '{ vendor: openai, timeoutMs: 0 }',
+      "routes[0].timeoutMs: must be a duration of at least 1 ms, such as 250 or '5s', got 0",
+    ],
+    [
+      '{ vendor: openai, fallback: [] }',
+      "routes[0].fallback: unknown option; did you mean 'fallbacks'?",
+    ],
+    [
+      '{ vendor: openai, fallbacks: [{ vendor: azur }] }',
+      "routes[0].fallbacks[0].vendor: there is no vendor of this name; did you mean 'azure'?",
+    ],
+    [
+      '{ vendor: openai, fallbacks: [{ key: man }] }',
+      "routes[0].fallbacks[0].key: vendor 'openai' has no key of this name; did you mean 'main'?",
+    ],
+    [
+      '{ vendor: openai, fallbacks: [{ vendor: claude }] }',
+      "routes[0].fallbacks[0].vendor: speaks anthropic and the route's vendor openai: a fallback must speak the same",
+    ],
+    [
+      '{ vendor: openai, fallbacks: [{}] }',
+      'routes[0].fallbacks[0]: is where the route went before: needs another vendor, key or model',
+    ],
+    [
+      '{ vendor: openai, fallbacks: [{ key: main }] }',
+      'routes[0].fallbacks[0]: is where the route went before: needs another vendor, key or model',
+    ],
+  ])('%s', (route, expected) => {
+    expect(mistakesIn(routes(route))).toEqual([expected])
+  })
+
+  it('that nobody would ever reach, or whose name is taken, is a mistake', () => {
+    expect(mistakesIn(routes('vendor: openai', 'vendor: azure'))).toEqual([
+      'routes[1]: has the path and models of routes[0], which comes first',
+    ])
+    expect(
+      mistakesIn(routes('{ vendor: openai, name: a }', '{ vendor: claude, name: a }')),
+    ).toEqual(['routes[1].name: is the name of routes[0], too'])
+  })
+
+  it('of an http vendor needs a path, has no models, and may leave out a part of the path', () => {
+    const http = (route: string) => `${HTTP}routes: [{ vendor: weather, ${route} }]`
+    expect(load(http('path: /weather/*, stripPrefix: /weather')).routes[0]).toMatchObject({
+      path: '/weather/*',
+      stripPrefix: '/weather',
+    })
+    expect(mistakesIn(http('model: a, models: [b]'))).toEqual([
+      'routes[0].path: must be given for a vendor of protocol http',
+      'routes[0].model: has no meaning with protocol http',
+      'routes[0].models: has no meaning with protocol http',
+    ])
+    for (const prefix of ['/wea', '/weather/', '/weather*', '/other']) {
+      expect(mistakesIn(http(`path: /weather/*, stripPrefix: "${prefix}"`))).toEqual([
+        "routes[0].stripPrefix: must be what the route's path begins with, without a * and a / at its end",
+      ])
+    }
+  })
+
+  it('need not be written: the more particular path comes first', () => {
+    const config = load('vendors: { a: { protocol: openai }, b: { protocol: anthropic } }')
+    expect(config.routes.map(({ path, targets }) => [path, targets[0].vendor])).toEqual([
+      ['/v1/messages*', 'b'],
+      ['/v1/*', 'a'],
+    ])
+  })
+
+  it('has to be written where it cannot be guessed', () => {
+    expect(mistakesIn(HTTP)).toEqual([
+      'vendors.weather: needs a route: a vendor of protocol http has no path of its own',
+    ])
+    expect(mistakesIn(TWO)).toEqual([
+      "vendors.azure: needs a route: without routes, /v1/* leads to 'openai'",
+    ])
+  })
+
+  it('to every vendor is not needed, once there are routes', () => {
+    expect(load(routes('vendor: azure')).routes).toHaveLength(1)
+  })
+
+  it('to a vendor with mistakes is no mistake as well', () => {
+    const text =
+      'vendors: { a: { protocol: x, keys: 5 } }\nroutes: [{ vendor: a, key: k, path: /a }]'
+    expect(mistakesIn(text).map((each) => each.split(':')[0])).toEqual([
+      'vendors.a.protocol',
+      'vendors.a.keys',
+    ])
+  })
+})

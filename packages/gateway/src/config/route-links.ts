@@ -1,0 +1,222 @@
+/** Where routes lead, and which there are when none is written. */
+import { suggest } from 'spillway/options'
+import type { ProtocolName, RouteConfig, TargetConfig } from './config.js'
+import type { Mistake } from './mistake.js'
+import type { WrittenRoute } from './route-shape.js'
+import type { WrittenVendor } from './vendor-shape.js'
+
+type Vendors = ReadonlyMap<string, WrittenVendor>
+
+const USUAL_PATH = { anthropic: '/v1/messages*', openai: '/v1/*', http: undefined } as const
+
+/** Routes that lead to the vendors there are. */
+export function linkRoutes(
+  routes: readonly WrittenRoute[] | undefined,
+  path: string,
+  vendors: Vendors,
+  problems: Mistake[],
+): RouteConfig[] {
+  // What is no list, and routes to vendors that are none, have been complained of.
+  if (routes === undefined || vendors.size === 0) return []
+  if (routes.length === 0) {
+    const message = 'must have at least one route; leave it out for one to each vendor'
+    problems.push({ path, message })
+  }
+  const names = new Map<string, number>()
+  return routes.flatMap((written, index) => {
+    const at = `${path}[${index}]`
+    // What is no route has been complained of.
+    if (written === undefined) return []
+    const route = linkRoute(written, at, vendors, problems)
+    const before = names.get(route.name)
+    if (before === undefined || route.path === '') names.set(route.name, index)
+    else problems.push(complaintOfTwo(written, at, `${path.slice(1)}[${before}]`))
+    return [route]
+  })
+}
+
+function complaintOfTwo({ name }: WrittenRoute, at: string, before: string): Mistake {
+  if (name !== undefined) return { path: `${at}.name`, message: `is the name of ${before}, too` }
+  return { path: at, message: `has the path and models of ${before}, which comes first` }
+}
+
+function linkRoute(
+  written: WrittenRoute,
+  at: string,
+  vendors: Vendors,
+  problems: Mistake[],
+): RouteConfig {
+  const vendor = findVendor(written.vendor, `${at}.vendor`, vendors, problems)
+  const protocol = vendor?.protocol
+  if (protocol !== undefined) checkProtocol(written, at, protocol, problems)
+  if (written.models?.length === 0) {
+    problems.push({ path: `${at}.models`, message: 'must have at least one model' })
+  }
+  const path = written.path ?? (protocol && USUAL_PATH[protocol]) ?? ''
+  const { stripPrefix, models } = written
+  if (stripPrefix !== undefined && !isPrefix(stripPrefix, path)) {
+    const message = `must be what the route's path begins with, without a * and a / at its end`
+    problems.push({ path: `${at}.stripPrefix`, message })
+  }
+  return {
+    name: written.name ?? [path, models?.join(',')].filter(Boolean).join(' '),
+    path,
+    models,
+    targets: linkTargets(written, at, vendors, problems),
+    timeoutMs: written.timeoutMs,
+    keepAliveMs: written.keepAliveMs,
+    stripPrefix,
+  }
+}
+
+function isPrefix(prefix: string, path: string): boolean {
+  return (
+    !/[*/]$/.test(prefix) && /^($|[/*])/.test(path.slice(prefix.length)) && path.startsWith(prefix)
+  )
+}
+
+function checkProtocol(
+  written: WrittenRoute,
+  at: string,
+  protocol: ProtocolName,
+  problems: Mistake[],
+): void {
+  const isHttp = protocol === 'http'
+  const complain = (option: string, message: string) => {
+    problems.push({ path: `${at}.${option}`, message, at: 'key' })
+  }
+  if (isHttp && written.path === undefined)
+    complain('path', 'must be given for a vendor of protocol http')
+  if (!isHttp && written.stripPrefix !== undefined) {
+    complain(
+      'stripPrefix',
+      `only has a meaning with protocol http, and this vendor's is ${protocol}`,
+    )
+  }
+  if (isHttp && written.models !== undefined)
+    complain('models', 'has no meaning with protocol http')
+  if (isHttp && written.model !== undefined) complain('model', 'has no meaning with protocol http')
+}
+
+function findVendor(
+  name: string | undefined,
+  at: string,
+  vendors: Vendors,
+  problems: Mistake[],
+): WrittenVendor | undefined {
+  if (name === undefined) return undefined
+  const vendor = vendors.get(name)
+  if (vendor === undefined) {
+    const message = `there is no vendor of this name; ${hint(name, [...vendors.keys()])}`
+    problems.push({ path: at, message })
+  }
+  return vendor
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const close = suggest(name, known)
+  return close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
+}
+
+/** The route's own, then its fallbacks; what these leave out is as in the route. */
+function linkTargets(
+  route: WrittenRoute,
+  at: string,
+  vendors: Vendors,
+  problems: Mistake[],
+): RouteConfig['targets'] {
+  const { vendor = '', key, model } = route
+  checkKey(key, vendor, at, vendors, problems)
+  const targets: [TargetConfig, ...TargetConfig[]] = [{ vendor, key, model }]
+  const tried = new Set([wholeOf(targets[0], vendors)])
+  for (const [index, written] of (route.fallbacks ?? []).entries()) {
+    // What is no fallback has been complained of.
+    if (written === undefined) continue
+    const path = `${at}.fallbacks[${index}]`
+    const isOther = written.vendor !== undefined && written.vendor !== vendor
+    if (isOther) checkSameProtocol(written.vendor, vendor, path, vendors, problems)
+    const target = {
+      vendor: written.vendor ?? vendor,
+      // A key is one of its vendor's: another vendor begins with its first.
+      key: written.key ?? (isOther ? undefined : key),
+      model: written.model ?? model,
+    }
+    checkKey(written.key, target.vendor, path, vendors, problems)
+    const whole = wholeOf(target, vendors)
+    if (tried.has(whole)) {
+      const message = 'is where the route went before: needs another vendor, key or model'
+      problems.push({ path, message })
+    }
+    tried.add(whole)
+    targets.push(target)
+  }
+  return targets
+}
+
+/** Where a target leads, in one word. */
+function wholeOf({ vendor, key, model }: TargetConfig, vendors: Vendors): string {
+  return JSON.stringify([vendor, key ?? vendors.get(vendor)?.keyNames?.[0], model])
+}
+
+/** What is written there is not shown: it may be the key itself. */
+function checkKey(
+  key: string | undefined,
+  vendor: string,
+  at: string,
+  vendors: Vendors,
+  problems: Mistake[],
+): void {
+  const known = vendors.get(vendor)?.keyNames
+  if (key === undefined || known === undefined || known.includes(key)) return
+  const keys = known.length === 0 ? 'it has none' : hint(key, known)
+  problems.push({
+    path: `${at}.key`,
+    message: `vendor '${vendor}' has no key of this name; ${keys}`,
+  })
+}
+
+function checkSameProtocol(
+  name: string | undefined,
+  routeVendor: string,
+  at: string,
+  vendors: Vendors,
+  problems: Mistake[],
+): void {
+  const own = findVendor(name, `${at}.vendor`, vendors, problems)?.protocol
+  const route = vendors.get(routeVendor)?.protocol
+  if (own === undefined || route === undefined || own === route) return
+  const message = `speaks ${own} and the route's vendor ${route}: a fallback must speak the same`
+  problems.push({ path: `${at}.vendor`, message })
+}
+
+/** One to each vendor, the more particular paths first. */
+export function usualRoutes(vendors: Vendors, path: string, problems: Mistake[]): RouteConfig[] {
+  const all = [...vendors.values()]
+  const routes: RouteConfig[] = []
+  for (const protocol of ['anthropic', 'openai', 'http'] as const) {
+    const [first, ...others] = all.filter((vendor) => vendor.protocol === protocol)
+    if (first === undefined) continue
+    const usual = USUAL_PATH[protocol]
+    for (const { name } of usual === undefined ? [first, ...others] : others) {
+      const message =
+        usual === undefined
+          ? 'needs a route: a vendor of protocol http has no path of its own'
+          : `needs a route: without routes, ${usual} leads to '${first.name}'`
+      problems.push({ path: `${path}.${name}`, message, at: 'key' })
+    }
+    if (usual !== undefined) routes.push(routeTo(first.name, usual))
+  }
+  return routes
+}
+
+function routeTo(vendor: string, path: string): RouteConfig {
+  return {
+    name: path,
+    path,
+    models: undefined,
+    targets: [{ vendor, key: undefined, model: undefined }],
+    timeoutMs: undefined,
+    keepAliveMs: undefined,
+    stripPrefix: undefined,
+  }
+}

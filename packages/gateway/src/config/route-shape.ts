@@ -1,0 +1,31 @@
+/** How a route is written down. */
+import { arrayOf, type Check, duration, object, optional, text } from 'spillway/options'
+
+const readPath: Check<string> = (value, path, problems) => {
+  if (typeof value === 'string' && /^\/[^\s?#*]*\*?$/.test(value)) return value
+  const found = value === undefined ? 'nothing' : JSON.stringify(value)
+  const expected = 'a path that begins with / and may end in *'
+  problems.push({ path, message: `must be ${expected}, got ${found}` })
+  return undefined as never
+}
+
+const target = {
+  key: optional(text()),
+  model: optional(text()),
+}
+
+const readRoute = object({
+  name: optional(text()),
+  path: optional(readPath),
+  models: optional(arrayOf(text())),
+  vendor: text(),
+  ...target,
+  fallbacks: optional(arrayOf(object({ vendor: optional(text()), ...target })), []),
+  timeoutMs: optional(duration({ min: 1 })),
+  keepAliveMs: optional(duration({ min: 1 })),
+  stripPrefix: optional(readPath),
+})
+
+export const readRoutes = arrayOf(readRoute)
+
+export type WrittenRoute = ReturnType<typeof readRoute>

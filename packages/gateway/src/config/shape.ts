@@ -1,0 +1,106 @@
+/** How a configuration is written down. What comes out is `config.ts`. */
+import {
+  type Check,
+  duration,
+  integer,
+  object,
+  oneOf,
+  optional,
+  text,
+  together,
+} from 'spillway/options'
+import { readCallers } from './caller-shape.js'
+import type { GatewayConfig } from './config.js'
+import type { Mistake } from './mistake.js'
+import { readRedis } from './redis-shape.js'
+import { type Sources, textOrReference } from './references.js'
+import { linkRoutes, usualRoutes } from './route-links.js'
+import { readRoutes } from './route-shape.js'
+import { size } from './sizes.js'
+import { readVendors } from './vendor-shape.js'
+
+const PORT = 8_080
+const ADMIN = { host: '127.0.0.1', port: 8_081 }
+const KEEP_BYTES = 1_024 ** 2
+const MAX_BYTES = 32 * 1_024 ** 2
+
+const port = integer({ min: 0, max: 65_535 })
+
+const readAdmin = object({
+  host: optional(text(), ADMIN.host),
+  port: optional(port, ADMIN.port),
+})
+
+const readBody = together(
+  object({
+    keepBytes: optional(size({ min: 0 })),
+    maxBytes: optional(size({ min: 1 }), MAX_BYTES),
+  }),
+  ({ keepBytes = 0, maxBytes }, path, problems) => {
+    if (keepBytes <= maxBytes) return
+    const message = `must not be more than maxBytes, ${maxBytes}: a larger body is refused`
+    problems.push({ path: `${path}.keepBytes`, message })
+  },
+)
+
+const readDrain = object({
+  graceMs: optional(duration({ min: 0 }), 30_000),
+  delayMs: optional(duration({ min: 0 }), 0),
+})
+
+const readLog = object({
+  level: optional(oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
+})
+
+/** Reads what stands in a file, from its root. */
+export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined> {
+  const readFields = object({
+    port: optional(port, PORT),
+    host: optional(text(), '0.0.0.0'),
+    admin: optional(readAdmin, ADMIN),
+    redis: readRedis(sources),
+    pod: optional(textOrReference(sources, /./, 'text')),
+    vendors: readVendors(sources),
+    routes: optional(readRoutes),
+    callers: optional(readCallers(sources)),
+    body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+    drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+    log: optional(readLog, { level: 'info' as const }),
+  })
+  return (value, path, problems: Mistake[]) => {
+    const fields = readFields(value, path, problems)
+    if (fields === undefined) return undefined
+    const { vendors, routes, body, ...rest } = fields
+    checkPorts(rest, value as object, path, problems)
+    const isRouted = Object.hasOwn(value as object, 'routes')
+    const linked = isRouted
+      ? linkRoutes(routes, `${path}.routes`, vendors, problems)
+      : usualRoutes(vendors, `${path}.vendors`, problems)
+    if (problems.length > 0) return undefined
+    return {
+      ...rest,
+      vendors: Array.from(vendors.values(), ({ config }) => config),
+      routes: linked,
+      body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
+    }
+  }
+}
+
+const ANYWHERE = new Set(['0.0.0.0', '::'])
+
+/** Two servers cannot listen at the same place. Said of the port that is written down. */
+function checkPorts(
+  { host, port, admin }: Pick<GatewayConfig, 'host' | 'port' | 'admin'>,
+  written: object,
+  path: string,
+  problems: Mistake[],
+): void {
+  if (!port || port !== admin?.port) return
+  if (host !== admin.host && !ANYWHERE.has(host) && !ANYWHERE.has(admin.host)) return
+  const isAdminWritten = Object.hasOwn((written as { admin?: object }).admin ?? {}, 'port')
+  problems.push(
+    isAdminWritten
+      ? { path: `${path}.admin.port`, message: `must not be the gateway's own port, ${port}` }
+      : { path: `${path}.port`, message: `must not be admin.port, which is ${admin.port}` },
+  )
+}

@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError } from './error.js'
+import { loadConfig } from './load.js'
+
+const env = { OPENAI_API_KEY: 'sk-main', SPARE_KEY: 'sk-spare' }
+const load = (text: string) => loadConfig({ file: 'a.yaml', text, env })
+
+/** `path: message` of every mistake. */
+function mistakesIn(text: string): string[] {
+  try {
+    load(text)
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return error.mistakes.map(({ path, message }) => `${path}: ${message}`)
+  }
+  throw new Error('no mistake was found')
+}
+
+const ONE = 'vendors:\n  openai: { protocol: openai }\n'
+
+describe('a vendor', () => {
+  const vendor = (options: string) => mistakesIn(`vendors: { a: { ${options} } }\n`)
+
+  it.each([
+    ['url: mock', "vendors.a.protocol: must be one of 'openai', 'anthropic', 'http', got nothing"],
+    [
+      'protocol: openai, url: localhost',
+      "vendors.a.url: must be an http:// or https:// URL, or 'mock'",
+    ],
+    [
+      'protocol: openai, url: "ftp://a.b"',
+      "vendors.a.url: must be an http:// or https:// URL, or 'mock'",
+    ],
+    [
+      'protocol: openai, url: "https://a.b/v1/"',
+      'vendors.a.url: must not end in /v1: the paths of requests begin with it',
+    ],
+    [
+      'protocol: openai, url: "https://a.b/?x"',
+      'vendors.a.url: must end with its path, without ? and #',
+    ],
+    [
+      'protocol: openai, url: "https://u:p@a.b"',
+      'vendors.a.url: must not contain a user or a password: use key, or headers',
+    ],
+    [
+      'protocol: openai, connectMs: 0',
+      "vendors.a.connectMs: must be a duration of at least 1 ms, such as 250 or '5s', got 0",
+    ],
+    [
+      'protocol: openai, keys: {}',
+      'vendors.a.keys: must be an object with at least one key, got an empty one',
+    ],
+    [
+      'protocol: openai, keys: [env:SPARE_KEY]',
+      'vendors.a.keys: must be an object with at least one key, got an array',
+    ],
+    [
+      'protocol: openai, keys: { 1: env:SPARE_KEY }',
+      "vendors.a.keys.1: a key's name must be letters, digits, _ . and -, and not digits alone",
+    ],
+    [
+      'protocol: openai, key: env:SPARE_KEY, keys: { b: env:SPARE_KEY }',
+      'vendors.a.keys: must not come together with key: put all of them here',
+    ],
+    [
+      'protocol: openai, headers: [a]',
+      'vendors.a.headers: must be an object with the names of headers',
+    ],
+    ['protocol: openai, headers: { "a b": c }', 'vendors.a.headers.a b: is no name of a header'],
+    [
+      'protocol: openai, headers: { Host: c }',
+      'vendors.a.headers.Host: is not for a file to say: the gateway sends its own',
+    ],
+    [
+      'protocol: openai, headers: { x-a: b, X-A: c }',
+      'vendors.a.headers.X-A: is written twice, in other letters',
+    ],
+    [
+      'protocol: openai, headers: { x-a: 1 }',
+      'vendors.a.headers.x-a: must be text without line breaks: put it in quotes',
+    ],
+    [
+      'protocol: openai, headers: { x-a: "a\\nb" }',
+      'vendors.a.headers.x-a: must be text without line breaks, env:NAME or file:PATH',
+    ],
+    [
+      'protocol: openai, shed: { when: busy }',
+      'vendors.a.shed.when: is a function: only a program can have it, not a file',
+    ],
+    [
+      'protocol: openai, concurency: 5',
+      "vendors.a.concurency: unknown option; did you mean 'concurrency'?",
+    ],
+    [
+      'protocol: openai, classify: x',
+      expect.stringMatching(
+        /^vendors\.a\.classify: unknown option; known: protocol, url, .*retry$/,
+      ),
+    ],
+    ['protocol: openai, fetch: {}', expect.stringMatching(/^vendors\.a\.fetch: unknown option/)],
+  ])('%s', (options, expected) => {
+    expect(vendor(options)).toEqual([expected])
+  })
+
+  it('has the public API of its protocol, unless it says otherwise', () => {
+    const urls = load('vendors: { a: { protocol: anthropic }, b: { protocol: openai, url: mock } }')
+    expect(urls.vendors.map(({ url }) => url)).toEqual(['https://api.anthropic.com', 'mock'])
+    const http = (url: string) =>
+      mistakesIn(`vendors: { a: { protocol: http${url} } }
+routes: [{ vendor: a, path: /a }]`)
+    expect(http('')).toEqual(['vendors.a.url: must be an http:// or https:// URL, got nothing'])
+    expect(http(', url: mock')).toEqual([
+      "vendors.a.url: must be an http:// or https:// URL: 'mock' speaks the protocols openai and anthropic, not http",
+    ])
+  })
+
+  it('may end in /v1 if nothing is known about its paths', () => {
+    const config = load(`vendors: { a: { protocol: http, url: "https://a.b/v1" } }
+routes: [{ path: /a/*, vendor: a }]`)
+    expect(config.vendors[0]?.url).toBe('https://a.b/v1')
+  })
+
+  it('may have any ordinary name, also one that objects have', () => {
+    const names = ['constructor', 'toString', 'hasOwnProperty', 'open_ai-2.eu']
+    const text = names.map((name) => `  ${name}: { protocol: openai }\n`).join('')
+    const config = load(
+      `vendors:\n${text}routes: [{ vendor: constructor }, { vendor: toString, path: /a }]`,
+    )
+    expect(config.vendors.map(({ name }) => name)).toEqual(names)
+    expect(mistakesIn('vendors: { "a b": { protocol: openai } }')[0]).toContain("a vendor's name")
+    expect(mistakesIn('vendors: { __proto__: { protocol: openai } }')).toEqual([
+      'vendors.__proto__: is a name that cannot be used',
+    ])
+    expect(mistakesIn(`${ONE}routes: [{ vendor: valueOf }]`)[0]).toContain('there is no vendor')
+    expect(
+      load('vendors: { a: { protocol: openai, headers: { __PROTO__: x } } }').vendors[0]?.headers,
+    ).toEqual(Object.fromEntries([['__proto__', 'x']]))
+  })
+})

@@ -1,0 +1,155 @@
+/** How a vendor is written down. */
+import type { GuardOptions } from 'spillway'
+import {
+  type Check,
+  duration,
+  type OptionProblem,
+  object,
+  oneOf,
+  optional,
+  readGuardOptions,
+} from 'spillway/options'
+import type { ProtocolName, VendorConfig, VendorKey } from './config.js'
+import { readHeaders } from './header-shape.js'
+import type { Mistake } from './mistake.js'
+import { readNamed } from './named.js'
+import { type Sources, secret } from './references.js'
+
+/** Of a vendor with mistakes, too, so that routes to it are not mistakes as well. */
+export interface WrittenVendor {
+  readonly name: string
+  readonly protocol: ProtocolName | undefined
+  /** None: nobody knows. */
+  readonly keyNames: readonly string[] | undefined
+  /** Counts only if there are no mistakes. */
+  readonly config: VendorConfig
+}
+
+/** Those that can be written in a file. A new one of the guard's has to be listed here to compile. */
+const GUARD_OPTIONS: Record<Exclude<keyof GuardOptions, 'fetch' | 'classify'>, true> = {
+  shed: true,
+  userLimits: true,
+  queue: true,
+  breaker: true,
+  limits: true,
+  jitterMs: true,
+  maxPauseMs: true,
+  basePauseMs: true,
+  pace: true,
+  concurrency: true,
+  timeout: true,
+  retry: true,
+}
+const guardNames = Object.keys(GUARD_OPTIONS) as (keyof typeof GUARD_OPTIONS)[]
+
+const PUBLIC_API = {
+  openai: 'https://api.openai.com',
+  anthropic: 'https://api.anthropic.com',
+} as const
+
+/** What a vendor's only key is called. */
+const ONLY_KEY = 'default'
+
+const asWritten: Check<unknown> = (value) => value
+
+export function readVendors(sources: Sources): Check<ReadonlyMap<string, WrittenVendor>> {
+  const readOwn = object({
+    protocol: oneOf('openai', 'anthropic', 'http'),
+    url: asWritten,
+    key: optional(secret(sources)),
+    keys: optional(readKeys(sources)),
+    headers: optional(readHeaders(sources), {}),
+    connectMs: optional(duration({ min: 1 }), 5_000),
+    // Known here, so that a suggestion has all names to choose from; read below.
+    ...Object.fromEntries(guardNames.map((name) => [name, asWritten])),
+  })
+  return readNamed('vendor', (value, path, problems: Mistake[], name): WrittenVendor => {
+    const own = readOwn(value, path, problems)
+    if (own === undefined) {
+      return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
+    }
+    const { protocol, key, keys, headers, connectMs } = own
+    if (key !== undefined && keys !== undefined) {
+      const message = 'must not come together with key: put all of them here'
+      problems.push({ path: `${path}.keys`, message, at: 'key' })
+    }
+    const all = keys ?? (key === undefined ? [] : [{ name: ONLY_KEY, secret: key }])
+    const url = readUrl(own.url, `${path}.url`, problems, protocol)
+    const guard = readGuard(value as Record<string, unknown>, path, problems)
+    return {
+      name,
+      protocol,
+      keyNames: keys?.length === 0 ? undefined : all.map((each) => each.name),
+      config: { name, protocol, url, keys: all, headers, connectMs, guard },
+    }
+  })
+}
+
+/** The guard's options stand among the vendor's own. */
+function readGuard(
+  vendor: Readonly<Record<string, unknown>>,
+  path: string,
+  problems: Mistake[],
+): VendorConfig['guard'] {
+  const written = guardNames.filter((name) => Object.hasOwn(vendor, name))
+  const guard = Object.fromEntries(written.map((name) => [name, vendor[name]]))
+  const { shed } = guard
+  if (typeof shed === 'object' && shed !== null && Object.hasOwn(shed, 'when')) {
+    const message = 'is a function: only a program can have it, not a file'
+    problems.push({ path: `${path}.shed.when`, message, at: 'key' })
+    const { when: _, ...rest } = shed as Record<string, unknown>
+    guard.shed = rest
+  }
+  return readGuardOptions(guard, path, problems)
+}
+
+function readKeys(sources: Sources): Check<readonly VendorKey[]> {
+  const readKey = secret(sources)
+  const readAll = readNamed('key', (value, path, problems, name) => ({
+    name,
+    secret: readKey(value, path, problems),
+  }))
+  return (value, path, problems) => [...readAll(value, path, problems).values()]
+}
+
+/** What is written there is not shown: a URL may have a password in it. */
+function readUrl(
+  value: unknown,
+  path: string,
+  problems: OptionProblem[],
+  protocol: ProtocolName | undefined,
+): string {
+  if (value === undefined && protocol !== undefined && protocol !== 'http') {
+    return PUBLIC_API[protocol]
+  }
+  const [url, message] = parseUrl(value, protocol)
+  if (message !== undefined && !(value === undefined && protocol === undefined)) {
+    problems.push({ path, message })
+  }
+  return url
+}
+
+function parseUrl(value: unknown, protocol: ProtocolName | undefined): [string, string?] {
+  if (value === 'mock') {
+    if (protocol !== 'http') return ['mock']
+    return [
+      '',
+      `must be an http:// or https:// URL: 'mock' speaks the protocols openai and anthropic, not http`,
+    ]
+  }
+  const mock = protocol === 'http' ? '' : `, or 'mock'`
+  const expected = `must be an http:// or https:// URL${mock}`
+  if (value === undefined) return ['', `${expected}, got nothing`]
+  if (typeof value !== 'string' || !URL.canParse(value)) return ['', expected]
+  const url = new URL(value)
+  if (!/^https?:$/.test(url.protocol)) return ['', expected]
+  if (url.username !== '' || url.password !== '') {
+    return ['', 'must not contain a user or a password: use key, or headers']
+  }
+  if (/[?#]/.test(value)) return ['', 'must end with its path, without ? and #']
+  const prefix = url.pathname.replace(/\/+$/, '')
+  if (protocol !== 'http' && prefix.endsWith('/v1')) {
+    return ['', 'must not end in /v1: the paths of requests begin with it']
+  }
+  return [url.origin + prefix]
+}

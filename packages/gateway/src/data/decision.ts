@@ -1,0 +1,93 @@
+/**
+ * What the gateway decided, in headers a machine can read: structured fields (RFC 9651), with the
+ * numbers behind the decision.
+ */
+import type { SpillwayError, UserStanding } from 'spillway'
+
+type Headers = Record<string, string | string[]>
+
+export interface Admitted {
+  readonly vendor: string
+  readonly lane: string | undefined
+  readonly attempts: number
+  readonly waitedMs: number
+  /** Which target answered; 0 is the one that was meant. */
+  readonly step: number
+  readonly standing: UserStanding | undefined
+}
+
+export function tellAdmitted(headers: Headers, decision: Admitted): void {
+  const { vendor, lane, attempts, waitedMs, step, standing } = decision
+  const degraded = step > 0
+  headers['spillway-decision'] =
+    `${degraded ? 'fallback' : 'admitted'}${text('vendor', vendor)}` +
+    `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
+    (degraded ? `;step=${step}` : '')
+  headers['spillway-vendor'] = vendor
+  headers['spillway-attempts'] = String(attempts)
+  headers['spillway-degraded'] = degraded ? '?1' : '?0'
+  if (standing !== undefined) tellStanding(headers, standing)
+}
+
+export function tellRefused(
+  headers: Headers,
+  { code, stage, scope, retryAfterMs, details }: SpillwayError,
+  attempts: number,
+): void {
+  let decision = `refused;stage=${stage};reason=${code};scope=${scope}`
+  for (const [name, value] of Object.entries(details)) {
+    if (name !== 'retryAfterMs') decision += parameter(kebab(name), value)
+  }
+  headers['spillway-decision'] = decision
+  headers['spillway-attempts'] = String(attempts)
+  if (retryAfterMs !== undefined) tellRetryAfter(headers, retryAfterMs)
+  const { level, limit, windowMs, remaining } = details
+  if (code === 'USER_LIMITED' && typeof limit === 'number' && typeof windowMs === 'number') {
+    const resetMs = retryAfterMs ?? 0
+    const left = typeof remaining === 'number' ? remaining : 0
+    tellStanding(headers, {
+      level: String(level) as never,
+      limit,
+      windowMs,
+      remaining: left,
+      resetMs,
+    })
+  }
+}
+
+/** Whole seconds for everybody, milliseconds for SDKs that know them. */
+function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
+  headers['retry-after'] = String(Math.max(1, Math.ceil(retryAfterMs / 1_000)))
+  headers['retry-after-ms'] = String(Math.ceil(retryAfterMs))
+}
+
+/** As the IETF's draft on rate limit headers has them. */
+function tellStanding(headers: Headers, standing: UserStanding): void {
+  const { level, limit, windowMs, remaining, resetMs } = standing
+  headers['ratelimit-policy'] = `"${level}";q=${limit};w=${Math.ceil(windowMs / 1_000)}`
+  headers.ratelimit = `"${level}";r=${Math.max(0, remaining)};t=${Math.ceil(resetMs / 1_000)}`
+}
+
+function parameter(name: string, value: unknown): string {
+  if (typeof value === 'number') {
+    return Number.isFinite(value) ? `;${name}=${Number(value.toFixed(3))}` : ''
+  }
+  if (typeof value === 'boolean') return `;${name}=?${value ? 1 : 0}`
+  return typeof value === 'string' ? text(name, value) : ''
+}
+
+/** Models and lanes are a client's words: only what a structured string may hold. */
+function text(name: string, value: string): string {
+  return `;${name}="${PLAIN.test(value) ? value : value.replace(NOT_PLAIN, escaped)}"`
+}
+
+const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
+const NOT_PLAIN = /[^\x20\x21\x23-\x5b\x5d-\x7e]/g
+
+function escaped(character: string): string {
+  return character === '"' || character === '\\' ? `\\${character}` : '?'
+}
+
+function kebab(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}

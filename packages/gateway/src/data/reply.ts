@@ -1,0 +1,196 @@
+/**
+ * The client's side of a request: a head that explains itself, then the vendor's bytes as they come. A
+ * stream that breaks off ends in an error event and an aborted connection, never in a clean end.
+ */
+import type { ServerResponse } from 'node:http'
+import { performance } from 'node:perf_hooks'
+import { SpillwayError } from 'spillway'
+import { openai } from '../protocols/openai.js'
+import type { Protocol } from '../protocols/protocol.js'
+import { type Fault, faultOf } from './complaint.js'
+import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
+import { EventFrames } from './event-frames.js'
+import { addVendorHeaders } from './headers.js'
+import type { AnswerSink, VendorAnswer } from './vendor-answer.js'
+
+interface Passing {
+  readonly decision: Admitted
+  /** Events the client did not ask for. */
+  readonly drop: ((event: string) => boolean) | undefined
+  /** Trying again would not help. */
+  readonly final: boolean
+}
+
+const COMMENT = ': waiting\n\n'
+const EVENTS = 'text/event-stream'
+
+export class Reply implements AnswerSink {
+  readonly #response: ServerResponse
+  readonly #id: string
+  readonly #arrivedMs: number
+  readonly #closing: () => boolean
+  // What speaks no protocol that we know is told in the most common one.
+  #protocol: Protocol = openai
+  #keepAlive: NodeJS.Timeout | undefined
+  /** The client has been told that a stream comes, before anybody knew. */
+  #promised = false
+  #answer: VendorAnswer | undefined
+  #passing: Passing | undefined
+  #frames: EventFrames | undefined
+  firstByteMs: number | undefined
+  /** What broke it off. */
+  error: unknown
+
+  constructor(response: ServerResponse, id: string, arrivedMs: number, closing: () => boolean) {
+    this.#response = response
+    this.#id = id
+    this.#arrivedMs = arrivedMs
+    this.#closing = closing
+  }
+
+  speak(protocol: Protocol): void {
+    this.#protocol = protocol
+  }
+
+  /** Says, so often, that it is still there, until the answer begins: silence trips proxies. */
+  keepAlive(everyMs: number): void {
+    this.#keepAlive = setInterval(() => {
+      if (!this.#promised) {
+        this.#promised = true
+        this.#response.writeHead(200, {
+          ...this.#head(),
+          'content-type': EVENTS,
+          'cache-control': 'no-cache',
+        })
+      }
+      this.#response.write(COMMENT)
+    }, everyMs)
+  }
+
+  pass(answer: VendorAnswer, passing: Passing): void {
+    this.#stopWaiting()
+    this.#answer = answer
+    this.#passing = passing
+    const isStream = answer.header('content-type')?.startsWith(EVENTS) === true
+    if (isStream) this.#frames = new EventFrames(passing.drop)
+    else if (this.#promised) return this.#tooLate(answer)
+    this.#response.on('drain', this.#onDrain)
+    answer.pipe(this)
+  }
+
+  /** In place of an answer. */
+  refuse(error: unknown, fault: Fault, attempts: number): void {
+    this.#stopWaiting()
+    this.error = error
+    const response = this.#response
+    if (response.destroyed) return
+    if (response.headersSent) return this.#breakOff(fault)
+    const headers = this.#head()
+    if (error instanceof SpillwayError) tellRefused(headers, error, attempts)
+    else {
+      headers['spillway-decision'] = `refused;reason=${fault.code}`
+      headers['spillway-attempts'] = String(attempts)
+    }
+    // The vendor has been tried as often as is good for it.
+    if (attempts > 0) headers['x-should-retry'] = 'false'
+    if (fault.status === 413) headers.connection = 'close'
+    const body = this.#protocol.errorBody(this.#complaint(fault))
+    headers['x-request-id'] = this.#id
+    headers['content-type'] = this.#protocol.errorType
+    headers['content-length'] = String(Buffer.byteLength(body))
+    response.writeHead(fault.status, headers)
+    response.end(body)
+  }
+
+  /** Nobody is there any more. */
+  abandon(): void {
+    this.#stopWaiting()
+    this.#response.destroy()
+  }
+
+  close(): void {
+    this.#stopWaiting()
+  }
+
+  // What the answer says.
+
+  write(chunk: Buffer): boolean {
+    const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
+    if (piece.length === 0) return true
+    this.#begin(undefined)
+    return this.#response.write(piece)
+  }
+
+  end(last: Buffer | undefined): void {
+    let piece = last
+    if (this.#frames !== undefined) {
+      const pieces = last === undefined ? [] : [this.#frames.push(last)]
+      piece = Buffer.concat([...pieces, this.#frames.rest()])
+    }
+    this.#begin(piece?.length ?? 0)
+    this.#response.end(piece)
+  }
+
+  broken(error: unknown): void {
+    this.error = error
+    if (this.#response.destroyed) return
+    const fault = faultOf(error, this.#passing?.decision.vendor)
+    if (this.#response.headersSent) this.#breakOff(fault)
+    else this.refuse(error, fault, this.#passing?.decision.attempts ?? 0)
+  }
+
+  readonly #onDrain = (): void => {
+    this.#answer?.resume()
+  }
+
+  /** `wholeBytes`: this is all there will be. */
+  #begin(wholeBytes: number | undefined): void {
+    this.firstByteMs ??= performance.now() - this.#arrivedMs
+    const response = this.#response
+    const answer = this.#answer
+    if (response.headersSent || answer === undefined || this.#passing === undefined) return
+    const { decision, final } = this.#passing
+    const headers = this.#head()
+    addVendorHeaders(headers, answer.raw)
+    tellAdmitted(headers, decision)
+    if (final) headers['x-should-retry'] = 'false'
+    if (this.#frames !== undefined) delete headers['content-length']
+    else if (wholeBytes !== undefined && wholeBytes > 0)
+      headers['content-length'] = String(wholeBytes)
+    response.writeHead(answer.status, headers)
+  }
+
+  #head(): Record<string, string | string[]> {
+    const headers: Record<string, string | string[]> = { 'spillway-request-id': this.#id }
+    if (this.#closing()) headers.connection = 'close'
+    return headers
+  }
+
+  /** The client has been promised a stream, and there is none. */
+  #tooLate(answer: VendorAnswer): void {
+    answer.cancel()
+    const message = `the vendor answered with status ${answer.status}`
+    this.#breakOff({ status: answer.status, code: 'VENDOR_ERROR', message })
+  }
+
+  /**
+   * A typed error for clients that read events, and for everybody else a connection that ends in the
+   * middle, once what was written has left.
+   */
+  #breakOff(fault: Fault): void {
+    const response = this.#response
+    if (this.#frames !== undefined || this.#promised)
+      response.write(this.#protocol.errorEvent(this.#complaint(fault)))
+    const { socket } = response
+    if (socket === null) response.destroy()
+    else socket.destroySoon()
+  }
+
+  #complaint({ status, code, message }: Fault) {
+    return { status, code, message, requestId: this.#id }
+  }
+
+  #stopWaiting(): void {
+    clearInterval(this.#keepAlive)
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * A request's body: kept whole up to a size, so that it can be read for what it asks and sent again;
+ * a larger one goes on as it comes, once. Beyond the largest size it is refused.
+ */
+import type { IncomingMessage } from 'node:http'
+
+export interface BodyLimits {
+  readonly keepBytes: number
+  readonly maxBytes: number
+}
+
+export type RequestBody =
+  | { readonly kind: 'whole'; readonly bytes: Buffer }
+  | { readonly kind: 'passing'; readonly head: Buffer; readonly pieces: AsyncIterable<Buffer> }
+
+export class TooLargeError extends Error {
+  readonly code = 'BODY_TOO_LARGE'
+
+  constructor(maxBytes: number) {
+    super(`the body is larger than ${maxBytes} bytes`)
+  }
+}
+
+/** The client left in the middle of its request. */
+export class HungUpError extends Error {
+  readonly code = 'HUNG_UP'
+}
+
+const NOTHING = Buffer.alloc(0)
+
+export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<RequestBody> {
+  const announced = Number(request.headers['content-length'] ?? 0)
+  if (announced > limits.maxBytes) return Promise.reject(new TooLargeError(limits.maxBytes))
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = []
+    let bytes = 0
+    const onData = (chunk: Buffer) => {
+      chunks.push(chunk)
+      bytes += chunk.length
+      if (bytes <= limits.keepBytes) return
+      request.pause()
+      forget()
+      const head = Buffer.concat(chunks)
+      if (bytes > limits.maxBytes) return reject(new TooLargeError(limits.maxBytes))
+      resolve({ kind: 'passing', head, pieces: passing(head, request, limits) })
+    }
+    const onEnd = () => {
+      forget()
+      const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
+      resolve({ kind: 'whole', bytes: chunks.length === 0 ? NOTHING : whole })
+    }
+    const onClose = () => {
+      forget()
+      reject(new HungUpError('the client hung up'))
+    }
+    const forget = () => {
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
+    }
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+  })
+}
+
+async function* passing(
+  head: Buffer,
+  request: IncomingMessage,
+  { maxBytes }: BodyLimits,
+): AsyncGenerator<Buffer> {
+  let bytes = head.length
+  yield head
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new TooLargeError(maxBytes)
+    yield chunk
+  }
+}

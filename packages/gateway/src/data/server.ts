@@ -1,0 +1,69 @@
+/** The data port: plain node:http, which measures faster than any framework on it. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Exchange } from './exchange.js'
+import type { Site } from './site.js'
+
+/** Longer than the load balancers in front keep theirs, so that none is used as it closes. */
+const KEEP_ALIVE_MS = 75_000
+const BACKLOG = 4_096
+
+export class DataServer {
+  readonly #site: Site
+  readonly #server: Server
+  readonly #health: (path: string) => { status: number; body: string } | undefined
+  #running = 0
+  #onIdle: (() => void) | undefined
+
+  constructor(site: Site, health: (path: string) => { status: number; body: string } | undefined) {
+    this.#site = site
+    this.#health = health
+    this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
+      this.#handle(request, response),
+    )
+  }
+
+  async listen(port: number, host: string): Promise<number> {
+    this.#server.listen({ port, host, backlog: BACKLOG })
+    await once(this.#server, 'listening')
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  get running(): number {
+    return this.#running
+  }
+
+  /** No new connections; resolves when no request is running. */
+  async drain(): Promise<void> {
+    this.#server.close()
+    this.#server.closeIdleConnections()
+    if (this.#running === 0) return
+    await new Promise<void>((resolve) => {
+      this.#onIdle = resolve
+    })
+  }
+
+  close(): void {
+    this.#server.close()
+    this.#server.closeAllConnections()
+  }
+
+  #handle(request: IncomingMessage, response: ServerResponse): void {
+    const health = request.url?.startsWith('/health/') ? this.#health(request.url) : undefined
+    if (health !== undefined) {
+      response.writeHead(health.status, { 'content-type': 'application/json' })
+      response.end(health.body)
+      return
+    }
+    this.#running++
+    response.once('close', () => this.#ended())
+    new Exchange(this.#site, request, response).serve()
+  }
+
+  #ended(): void {
+    this.#running--
+    if (this.#site.draining) this.#server.closeIdleConnections()
+    if (this.#running === 0) this.#onIdle?.()
+  }
+}

@@ -1,0 +1,24 @@
+/** Any other HTTP service: nothing is known of its bodies. */
+import { bearer, type Complaint, type Protocol } from './protocol.js'
+
+export const http: Protocol = {
+  name: 'http',
+  callerKey(headers) {
+    const key = headers['x-api-key']
+    return bearer(headers) ?? (typeof key === 'string' ? key : undefined)
+  },
+  vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
+  read: () => ({ model: undefined, streamed: false, promptTokens: 0, maxTokens: undefined }),
+  hidesUsage: () => false,
+  isUsageEvent: () => false,
+  rewrite: (body) => JSON.stringify(body),
+  // RFC 9457.
+  errorType: 'application/problem+json',
+  errorBody: (complaint) => JSON.stringify(problemOf(complaint)),
+  errorEvent: (complaint) => `event: error\ndata: ${JSON.stringify(problemOf(complaint))}\n\n`,
+  repeatable: false,
+}
+
+function problemOf({ status, code, message, requestId }: Complaint): object {
+  return { title: code, status, detail: message, instance: requestId }
+}

@@ -1,0 +1,54 @@
+/** OpenAI's API, and whatever speaks it: chat completions, responses, embeddings. */
+import { estimateTokens } from '../tokens/estimate.js'
+import { bearer, type Complaint, type Protocol } from './protocol.js'
+
+export const openai: Protocol = {
+  name: 'openai',
+  callerKey: bearer,
+  vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
+  read(body) {
+    const { model, stream, messages, prompt, input, instructions, tools } = body
+    return {
+      model: typeof model === 'string' ? model : undefined,
+      streamed: stream === true,
+      promptTokens: estimateTokens([messages, prompt, input, instructions, tools]),
+      maxTokens: answerLimit(body),
+    }
+  },
+  hidesUsage(path, { stream, stream_options: options }) {
+    if (stream !== true || !path.endsWith('/completions')) return false
+    return (options as { include_usage?: unknown } | null | undefined)?.include_usage !== true
+  },
+  isUsageEvent: (event) => event.includes('"choices":[]') && event.includes('"usage":{'),
+  rewrite(body, { model, tellUsage }) {
+    const options = typeof body.stream_options === 'object' ? body.stream_options : undefined
+    return JSON.stringify({
+      ...body,
+      ...(model !== undefined && { model }),
+      ...(tellUsage && { stream_options: { ...options, include_usage: true } }),
+    })
+  },
+  errorType: 'application/json',
+  errorBody: (complaint) => JSON.stringify(errorOf(complaint)),
+  errorEvent: (complaint) => `data: ${JSON.stringify(errorOf(complaint))}\n\n`,
+  repeatable: true,
+}
+
+/** Several answers to one question cost each. */
+function answerLimit(body: Record<string, unknown>): number | undefined {
+  const most = body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens
+  if (typeof most !== 'number' || !(most >= 0)) return undefined
+  const choices = typeof body.n === 'number' && body.n > 1 ? body.n : 1
+  return most * choices
+}
+
+function errorOf({ status, code, message, requestId }: Complaint): object {
+  return { error: { message, type: typeOf(status), param: null, code, request_id: requestId } }
+}
+
+function typeOf(status: number): string {
+  if (status === 401) return 'authentication_error'
+  if (status === 429) return 'rate_limit_error'
+  if (status >= 500) return 'server_error'
+  return 'invalid_request_error'
+}

@@ -1,0 +1,206 @@
+/** Every answer explains itself, in headers and in the format of its protocol. */
+import { describe, expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { startGateway, startVendor } from './gateway-kit.js'
+
+const USER_LIMITS = [{ per: 'user', limit: 2, windowMs: '1m' }]
+
+describe('an answer', () => {
+  it('says who gave it, after how many attempts, and what is left of the limit', async () => {
+    const { chat } = await startGateway({ guard: { userLimits: USER_LIMITS } })
+    const { status, headers } = await chat()
+    expect(status).toBe(200)
+    expect(headers.get('spillway-decision')).toMatch(
+      /^admitted;vendor="openai";lane="gpt";waited-ms=\d+$/,
+    )
+    expect(headers.get('spillway-vendor')).toBe('openai')
+    expect(headers.get('spillway-attempts')).toBe('1')
+    expect(headers.get('spillway-degraded')).toBe('?0')
+    expect(headers.get('ratelimit-policy')).toBe('"user";q=2;w=60')
+    expect(headers.get('ratelimit')).toMatch(/^"user";r=1;t=\d+$/)
+    expect(headers.get('spillway-request-id')).toMatch(/./)
+  })
+
+  it('keeps the headers of the vendor', async () => {
+    const limits = [{ limit: 100, windowMs: '1m' as const }]
+    const { chat } = await startGateway({}, { limits })
+    const { headers } = await chat()
+    expect(headers.get('x-ratelimit-limit-requests')).toBe('100')
+    expect(headers.get('x-request-id')).toMatch(/^req_/)
+  })
+
+  it('says that another target gave it', async () => {
+    const { url } = await startVendor({ knobs: { tokens: 1 } })
+    const { chat } = await startGateway(
+      {
+        vendors: { spare: { protocol: 'openai', url } },
+        routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'spare' }] }],
+      },
+      { knobs: { status: 500 } },
+    )
+    const { status, headers } = await chat()
+    expect(status).toBe(200)
+    expect(headers.get('spillway-degraded')).toBe('?1')
+    expect(headers.get('spillway-vendor')).toBe('spare')
+    expect(headers.get('spillway-decision')).toMatch(/^fallback;vendor="spare".*;step=1$/)
+    expect(headers.get('spillway-attempts')).toBe('2')
+  })
+
+  it('of a vendor that failed to the last attempt asks not to be asked again', async () => {
+    const { chat } = await startGateway(
+      { guard: { retry: { attempts: 2, budget: 1, baseMs: 1 } } },
+      { knobs: { status: 503 } },
+    )
+    const { status, headers } = await chat()
+    expect(status).toBe(503)
+    expect(headers.get('x-should-retry')).toBe('false')
+    expect(headers.get('spillway-attempts')).toBe('2')
+  })
+})
+
+describe('a refusal', () => {
+  it('says stage, reason, scope, numbers, and when to come back', async () => {
+    const { chat, messages } = await startGateway({ guard: { userLimits: USER_LIMITS } })
+    await chat()
+    await chat()
+    const { status, headers } = await chat()
+    expect(status).toBe(429)
+    expect(headers.get('spillway-decision')).toMatch(
+      /^refused;stage=user-limit;reason=USER_LIMITED;scope=shared;name="openai";level="user";limit=2;window-ms=60000;remaining=0/,
+    )
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
+    expect(Number(headers.get('retry-after-ms'))).toBeLessThanOrEqual(30_000)
+    expect(headers.get('ratelimit-policy')).toBe('"user";q=2;w=60')
+    expect(headers.get('ratelimit')).toMatch(/^"user";r=0;t=\d+$/)
+    expect(headers.get('spillway-attempts')).toBe('0')
+    // Anthropic's guard has limits of its own.
+    expect((await messages()).status).toBe(200)
+  })
+
+  it('has the format of OpenAI', async () => {
+    const { chat } = await startGateway(
+      { guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } } },
+      { knobs: { status: 500 } },
+    )
+    await chat()
+    const answer = await chat()
+    expect(answer.status).toBe(503)
+    expect(answer.headers.get('content-type')).toBe('application/json')
+    expect(await answer.json()).toEqual({
+      error: {
+        message: expect.stringContaining('the circuit is open'),
+        type: 'server_error',
+        param: null,
+        code: 'CIRCUIT_OPEN',
+        request_id: answer.headers.get('x-request-id'),
+      },
+    })
+  })
+
+  it('has the format of Anthropic', async () => {
+    const { messages } = await startGateway(
+      { guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } } },
+      { knobs: { status: 500 } },
+    )
+    await messages()
+    const answer = await messages()
+    expect(await answer.json()).toEqual({
+      type: 'error',
+      error: {
+        type: 'overloaded_error',
+        message: expect.stringContaining('the circuit is open'),
+        code: 'CIRCUIT_OPEN',
+      },
+      request_id: answer.headers.get('x-request-id'),
+    })
+  })
+
+  it('is a problem document for everybody else', async () => {
+    const { url } = await startGateway({
+      vendors: { weather: { protocol: 'http', url: 'http://127.0.0.1:9' } },
+      routes: [{ path: '/weather/*', vendor: 'weather', stripPrefix: '/weather' }],
+    })
+    const answer = await fetch(`${url}/weather/today`)
+    expect(answer.status).toBe(502)
+    expect(answer.headers.get('content-type')).toBe('application/problem+json')
+    expect(await answer.json()).toMatchObject({ title: 'VENDOR_ERROR', status: 502 })
+  })
+
+  it('tells a path and a model that nobody serves', async () => {
+    const { url, chat } = await startGateway({ routes: [{ vendor: 'openai', models: ['gpt-4*'] }] })
+    expect((await fetch(`${url}/nowhere`)).status).toBe(404)
+    const answer = await chat({ model: 'other' })
+    expect(answer.status).toBe(404)
+    expect(await answer.text()).toContain('no route takes the model other')
+    expect((await chat({ model: 'gpt-4o' })).status).toBe(200)
+  })
+
+  it('tells a body that is no JSON', async () => {
+    const { url } = await startGateway()
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"model": ',
+    })
+    expect(answer.status).toBe(400)
+    expect(await answer.text()).toContain('INVALID_BODY')
+  })
+
+  it('of a model name with quotes and letters beyond ASCII is still a well-formed header', async () => {
+    const { chat } = await startGateway()
+    const { headers } = await chat({ model: 'a"b\\c\u00e9\r\nx: y' })
+    expect(headers.get('spillway-decision')).toContain('lane="a\\"b\\\\c???x: y"')
+  })
+})
+
+describe('callers', () => {
+  const callers = [
+    { key: 'env:ANN', user: 'ann', tier: 'pro', priority: 'high' },
+    { key: 'env:BOB', user: 'bob' },
+  ]
+  const env = { ANN: 'ann-secret', BOB: 'bob-secret', VENDOR: 'vendor-secret' }
+  const as = (secret: string) => ({ headers: { authorization: `Bearer ${secret}` } })
+
+  it('are told apart by their key, which the vendor never sees', async () => {
+    const running = await startGateway(
+      {
+        callers,
+        guard: { key: 'env:VENDOR', userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }] },
+      },
+      {},
+      env,
+    )
+    const { chat, vendor, records } = running
+    expect((await chat({}, as('ann-secret'))).status).toBe(200)
+    expect((await chat({}, as('ann-secret'))).status).toBe(429)
+    expect((await chat({}, as('bob-secret'))).status).toBe(200)
+    expect((await chat({}, as('nobody'))).status).toBe(401)
+    expect((await chat()).status).toBe(401)
+    expect(vendor.calls.map(({ key }) => key)).toEqual(['vendor-secret', 'vendor-secret'])
+    expect(JSON.stringify(vendor.calls)).not.toContain('ann-secret')
+    await until('all are recorded', () => records.length === 5)
+    expect(records[0]).toMatchObject({ user: 'ann', tier: 'pro', priority: 'high' })
+    expect(JSON.stringify(records)).not.toMatch(/secret/)
+  })
+
+  it('cannot pass themselves off as somebody else', async () => {
+    const { chat, records } = await startGateway({ callers }, {}, env)
+    await chat({}, { headers: { ...as('bob-secret').headers, 'spillway-user': 'ann' } })
+    await until('it is recorded', () => records.length === 1)
+    expect(records[0]?.user).toBe('bob')
+  })
+
+  it('without a list of them, are taken at their word, and bring their own key', async () => {
+    const { chat, vendor, records } = await startGateway()
+    const headers = {
+      ...as('their-own').headers,
+      'spillway-user': 'ann',
+      'spillway-priority': 'low',
+    }
+    await chat({}, { headers })
+    expect(vendor.calls[0]?.key).toBe('their-own')
+    expect(vendor.calls[0]?.headers).not.toHaveProperty('spillway-user')
+    await until('it is recorded', () => records.length === 1)
+    expect(records[0]).toMatchObject({ user: 'ann', priority: 'low' })
+  })
+})

@@ -1,0 +1,86 @@
+/** A gateway that is told to stop finishes what runs, within its grace, and nothing more. */
+import { describe, expect, it } from 'vitest'
+import { errorOf, pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
+import { startGateway } from './gateway-kit.js'
+
+describe('a gateway that drains', () => {
+  it('is not ready any more, and lets streams end', async () => {
+    const { gateway, chat, adminUrl, vendor } = await startGateway(
+      { drain: { graceMs: '10s' } },
+      { knobs: { tokens: 20, tokenMs: 20 } },
+    )
+    expect((await fetch(`${adminUrl}/health/ready`)).status).toBe(200)
+    const answer = await chat({ stream: true })
+    const closed = gateway.close()
+    const ready = await fetch(`${adminUrl}/health/ready`)
+    expect(ready.status).toBe(503)
+    expect(await ready.json()).toEqual({ status: 'draining' })
+    expect((await fetch(`${adminUrl}/health/live`)).status).toBe(200)
+    expect(await answer.text()).toContain('[DONE]')
+    await closed
+    expect(vendor.calls[0]?.end).toBe('completed')
+    await errorOf(chat())
+  })
+
+  it('breaks off what has not ended when the grace is over, with an error', async () => {
+    const { gateway, chat, vendor } = await startGateway(
+      {},
+      { knobs: { tokens: 10_000, tokenMs: 10 } },
+    )
+    const answer = await chat({ stream: true })
+    const text = answer.text().then(
+      () => 'a clean end',
+      () => 'broken',
+    )
+    const startMs = performance.now()
+    await gateway.close({ graceMs: 200 })
+    expect(performance.now() - startMs).toBeLessThan(2_000)
+    expect(await text).toBe('broken')
+    await until('the vendor is idle', () => vendor.atOnce === 0)
+    expect(vendor.calls[0]?.end).toBe('cancelled')
+  })
+
+  it('serves, for its delay, those who have not noticed yet', async () => {
+    const { gateway, chat } = await startGateway({ drain: { delayMs: 300 } })
+    await chat()
+    const closed = gateway.close()
+    await pauseMs(50)
+    const late = await chat()
+    expect(late.status).toBe(200)
+    expect(late.headers.get('connection')).toBe('close')
+    await closed
+  })
+})
+
+describe('the admin port', () => {
+  it('has metrics of requests, guards and the process', async () => {
+    const { chat, adminUrl, records } = await startGateway({
+      guard: { breaker: { consecutiveFailures: 5, openMs: '1m' }, queue: { size: 5 } },
+    })
+    await chat()
+    await until('it is recorded', () => records.length === 1)
+    const text = await (await fetch(`${adminUrl}/metrics`)).text()
+    expect(text).toMatch(
+      /spillway_requests_total\{route="[^"]+",vendor="openai",status="200",reason=""\} 1/,
+    )
+    expect(text).toMatch(/spillway_request_seconds_count\{[^}]*vendor="openai"\} 1/)
+    expect(text).toContain('spillway_tokens_total{vendor="openai",kind="output"} 16')
+    expect(text).toContain('spillway_breaker_state{vendor="openai",lane="gpt",state="closed"} 1')
+    expect(text).toContain('spillway_calls_active{vendor="openai"} 0')
+    expect(text).toContain('nodejs_heap_size_used_bytes')
+  })
+
+  it('says how everything stands', async () => {
+    const { chat, adminUrl } = await startGateway()
+    await chat()
+    const { guards } = (await (await fetch(`${adminUrl}/snapshot`)).json()) as { guards: object[] }
+    expect(guards).toContainEqual(expect.objectContaining({ name: 'openai', calls: 1 }))
+  })
+
+  it('is not on the data port, but for health', async () => {
+    const { url } = await startGateway()
+    expect((await fetch(`${url}/health/live`)).status).toBe(200)
+    expect((await fetch(`${url}/metrics`)).status).toBe(404)
+    expect((await fetch(`${url}/snapshot`)).status).toBe(404)
+  })
+})

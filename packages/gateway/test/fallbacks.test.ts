@@ -1,0 +1,119 @@
+/** Other vendors, keys and models take over, as long as nothing has been sent. */
+import { describe, expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { startGateway, startVendor } from './gateway-kit.js'
+
+const ENV = { MAIN: 'main-key', SPARE: 'spare-key' }
+
+async function startTwo(knobs: object, options: { guard?: object; fallbacks?: object[] } = {}) {
+  const spare = await startVendor({ knobs: { tokens: 2 } })
+  const running = await startGateway(
+    {
+      guard: options.guard ?? {},
+      vendors: { spare: { protocol: 'openai', url: spare.url, concurrency: { limit: 10 } } },
+      routes: [{ vendor: 'openai', fallbacks: options.fallbacks ?? [{ vendor: 'spare' }] }],
+    },
+    { knobs },
+  )
+  return { ...running, spare: spare.vendor }
+}
+
+describe('the fallback is asked', () => {
+  it.each([
+    ['an error of the vendor', { status: 500 }, {}],
+    ['a 429', { status: 429 }, {}],
+    ['no answer in time', { neverAnswer: true }, { timeout: { callMs: 100 } }],
+    ['silence before the first byte', { stallBefore: true }, { timeout: { firstByteMs: 100 } }],
+    ['a cut before the first byte', { cutAfter: 0 }, {}],
+  ])('after %s', async (_, knobs, guard) => {
+    const { chat, spare, vendor } = await startTwo(knobs, { guard })
+    const answer = await chat({ stream: true })
+    expect(answer.headers.get('spillway-vendor')).toBe('spare')
+    expect(await answer.text()).toContain('[DONE]')
+    expect(vendor.counts.arrived).toBe(1)
+    expect(spare.counts.arrived).toBe(1)
+  })
+
+  it('while the circuit is open, without asking the vendor', async () => {
+    const guard = { breaker: { consecutiveFailures: 1, openMs: '1m' } }
+    const { chat, spare, vendor } = await startTwo({ status: 500 }, { guard })
+    for (let i = 0; i < 3; i++) expect((await chat()).status).toBe(200)
+    expect(vendor.counts.arrived).toBe(1)
+    expect(spare.counts.arrived).toBe(3)
+  })
+
+  it('after all retries of the first', async () => {
+    const guard = { retry: { attempts: 3, budget: 1, baseMs: 1 } }
+    const { chat, vendor } = await startTwo({ status: 503 }, { guard })
+    expect((await chat()).headers.get('spillway-attempts')).toBe('4')
+    expect(vendor.counts.arrived).toBe(3)
+  })
+
+  it('with another key, in a lane of its own', async () => {
+    const running = await startGateway(
+      {
+        guard: {
+          keys: { main: 'env:MAIN', spare: 'env:SPARE' },
+          limits: [{ limit: 1, windowMs: '1m' }],
+        },
+        routes: [{ vendor: 'openai', key: 'main', fallbacks: [{ key: 'spare' }] }],
+      },
+      {},
+      ENV,
+    )
+    const decisions: string[] = []
+    for (let i = 0; i < 3; i++) {
+      const { headers } = await running.chat()
+      decisions.push((headers.get('spillway-decision') ?? '').split(';', 1)[0] as string)
+    }
+    expect(decisions).toEqual(['admitted', 'fallback', 'refused'])
+    expect(running.vendor.calls.map(({ key }) => key)).toEqual(['main-key', 'spare-key'])
+  })
+
+  it('with another model', async () => {
+    const running = await startGateway(
+      { routes: [{ vendor: 'openai', fallbacks: [{ model: 'small' }] }] },
+      { models: { large: { status: 500 }, small: { tokens: 1 } } },
+    )
+    const answer = await running.chat({ model: 'large' })
+    expect(answer.status).toBe(200)
+    expect(running.vendor.calls.map(({ model }) => model)).toEqual(['large', 'small'])
+  })
+})
+
+describe('the fallback is not asked', () => {
+  it.each([
+    ['a wrong request', { status: 400 }, 400],
+    ['a key the vendor does not know', { status: 401 }, 401],
+  ])('after %s', async (_, knobs, status) => {
+    const { chat, spare } = await startTwo(knobs)
+    expect((await chat()).status).toBe(status)
+    expect(spare.counts.arrived).toBe(0)
+  })
+
+  it('for a user over its limit, who is charged once for all targets', async () => {
+    const guard = { userLimits: [{ per: 'user', limit: 2, windowMs: '1m' }] }
+    const { chat, spare } = await startTwo({ status: 500 }, { guard })
+    const statuses = [await chat(), await chat(), await chat()].map(({ status }) => status)
+    expect(statuses).toEqual([200, 200, 429])
+    expect(spare.counts.arrived).toBe(2)
+  })
+
+  it('once the answer has begun', async () => {
+    const { chat, spare } = await startTwo({ cutAfter: 2, tokenMs: 2 })
+    const answer = await chat({ stream: true })
+    await expect(answer.text()).rejects.toThrow()
+    expect(spare.counts.arrived).toBe(0)
+  })
+
+  it('for a client that has left', async () => {
+    const { chat, spare, vendor } = await startTwo({ neverAnswer: true })
+    const leave = new AbortController()
+    const call = chat({}, { signal: leave.signal }).catch(() => 'left')
+    await until('it arrived', () => vendor.counts.arrived === 1)
+    leave.abort()
+    expect(await call).toBe('left')
+    await until('the vendor is idle', () => vendor.atOnce === 0)
+    expect(spare.counts.arrived).toBe(0)
+  })
+})

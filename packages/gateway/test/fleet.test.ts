@@ -1,0 +1,67 @@
+/** Two gateways with one Redis: one limit and one breaker, as seen from the vendor. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { pauseMs } from '../../spillway/test/streams/stream-kit.js'
+import { startVendor } from './gateway-kit.js'
+import { startGatewayProcess } from './gateway-process.js'
+
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterAll(() => redis?.stop())
+
+/** Two processes in front of one vendor. */
+async function startTwo(name: string, guard: object, knobs: object = {}) {
+  const { vendor, url } = await startVendor({ knobs: { tokens: 1, ...knobs } })
+  const config = { vendors: { [name]: { protocol: 'openai', url, ...guard } } }
+  const env = { REDIS_URL: redis.url }
+  const both = await Promise.all([
+    startGatewayProcess({ config, env }),
+    startGatewayProcess({ config, env }),
+  ])
+  let turn = 0
+  const chat = () =>
+    fetch(`${both[turn++ % 2]?.url}/v1/chat/completions`, {
+      method: 'POST',
+      body: JSON.stringify({ model: 'gpt', messages: [] }),
+    })
+  return { vendor, chat, both }
+}
+
+async function untilOpen(adminUrl: string): Promise<void> {
+  for (;;) {
+    const snapshot = await (await fetch(`${adminUrl}/snapshot`)).text()
+    if (snapshot.includes('"state":"open"')) return
+    await pauseMs(10)
+  }
+}
+
+describe('two gateways with one Redis', () => {
+  it('keep one limit: of forty requests at once exactly ten reach the vendor', async () => {
+    const { vendor, chat } = await startTwo('limited', { limits: [{ limit: 10, windowMs: '1m' }] })
+    const answers = await Promise.all(Array.from({ length: 40 }, chat))
+    const count = (status: number) => answers.filter((each) => each.status === status).length
+    expect({ answered: count(200), refused: count(429) }).toEqual({ answered: 10, refused: 30 })
+    expect(vendor.counts.arrived).toBe(10)
+    expect(vendor.mostInAnyWindow('1m')).toBe(10)
+  })
+
+  it('keep one limit for each user', async () => {
+    const userLimits = [{ per: 'user', limit: 5, windowMs: '1m' }]
+    const { vendor, chat } = await startTwo('users', { userLimits })
+    await Promise.all(Array.from({ length: 20 }, chat))
+    expect(vendor.counts.arrived).toBe(5)
+  })
+
+  it('have one breaker: what one has seen fail, neither asks again', async () => {
+    const breaker = { consecutiveFailures: 4, openMs: '1m' }
+    const { vendor, chat, both } = await startTwo('broken', { breaker }, { status: 500 })
+    for (let i = 0; i < 4; i++) expect((await chat()).status).toBe(500)
+    for (const { adminUrl } of both) await untilOpen(adminUrl)
+    const reasons: (string | null)[] = []
+    for (let i = 0; i < 8; i++) reasons.push((await chat()).headers.get('spillway-decision'))
+    expect(vendor.counts.arrived).toBe(4)
+    for (const reason of reasons) expect(reason).toContain('stage=breaker;reason=CIRCUIT_OPEN')
+  })
+})

@@ -1,0 +1,108 @@
+/** A gateway in this process, in front of a mock vendor, and the shortest ways to ask it. */
+import { createMockVendor, type MockVendor, type MockVendorOptions } from 'spillway/testing'
+import { onTestFinished } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { loadConfig } from '../src/config/load.js'
+import type { RequestRecord } from '../src/data/record.js'
+import { createGateway, type Gateway } from '../src/gateway.js'
+
+export interface Written {
+  /** Options of the vendors `openai` and `anthropic`, which are the mock vendor both. */
+  guard?: object
+  vendors?: Record<string, object>
+  routes?: object[]
+  [option: string]: unknown
+}
+
+export interface RunningGateway {
+  readonly url: string
+  readonly adminUrl: string
+  readonly gateway: Gateway
+  readonly vendor: MockVendor
+  readonly vendorUrl: string
+  readonly records: RequestRecord[]
+  /** To OpenAI's endpoint. */
+  chat(
+    body?: object,
+    init?: { headers?: Record<string, string>; signal?: AbortSignal },
+  ): Promise<Response>
+  messages(body?: object, init?: { headers?: Record<string, string> }): Promise<Response>
+}
+
+export async function startVendor(options: MockVendorOptions = {}) {
+  const vendor = createMockVendor(options)
+  onTestFinished(() => vendor.close())
+  const { url } = await vendor.start()
+  return { vendor, url }
+}
+
+const MESSAGES = [{ role: 'user', content: 'twelve chars' }]
+
+/** Closed when the test is over, at once. */
+export async function startGateway(
+  written: Written = {},
+  mock: MockVendorOptions = {},
+  env: Record<string, string> = {},
+): Promise<RunningGateway> {
+  const { vendor, url: vendorUrl } = await startVendor(mock)
+  const { guard = {}, vendors = {}, ...rest } = written
+  const ours = { url: vendorUrl, concurrency: { limit: 50 }, ...guard }
+  const file = {
+    port: 0,
+    host: '127.0.0.1',
+    admin: { port: 0 },
+    vendors: {
+      openai: { protocol: 'openai', ...ours },
+      anthropic: { protocol: 'anthropic', ...ours },
+      ...vendors,
+    },
+    ...rest,
+  }
+  // YAML has JSON in it.
+  const config = loadConfig({ file: 'test.yaml', text: JSON.stringify(file), env })
+  const records: RequestRecord[] = []
+  const log = {
+    request: (record: RequestRecord) => records.push(record),
+    event: () => {},
+    close: () => {},
+  }
+  const gateway = await createGateway(config, { log })
+  onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
+  const { port, adminPort } = await gateway.start()
+  const url = `http://127.0.0.1:${port}`
+  const post = (
+    path: string,
+    body: object,
+    init: { headers?: Record<string, string>; signal?: AbortSignal } = {},
+  ) =>
+    fetch(`${url}${path}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...init.headers },
+      body: JSON.stringify(body),
+      signal: init.signal ?? null,
+    })
+  return {
+    url,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    gateway,
+    vendor,
+    vendorUrl,
+    records,
+    chat: (body = {}, init = {}) =>
+      post('/v1/chat/completions', { model: 'gpt', messages: MESSAGES, ...body }, init),
+    messages: (body = {}, { headers = {} } = {}) =>
+      post(
+        '/v1/messages',
+        { model: 'claude', max_tokens: 100, messages: MESSAGES, ...body },
+        { headers: { 'anthropic-version': '2023-06-01', ...headers } },
+      ),
+  }
+}
+
+/** Guards hold nothing any more, and the vendor has nobody inside. */
+export async function expectIdle({ gateway, vendor }: RunningGateway): Promise<void> {
+  await until('the vendor is idle', () => vendor.atOnce === 0)
+  const active = () =>
+    Object.values(gateway.spillway.snapshot().guards).reduce((sum, each) => sum + each.active, 0)
+  await until('every slot is free', () => active() === 0)
+}

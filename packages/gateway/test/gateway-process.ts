@@ -1,0 +1,76 @@
+/** A gateway as its users start it: a process of its own. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+
+const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
+const START_MS = 30_000
+
+export interface GatewayProcess {
+  readonly url: string
+  readonly adminUrl: string
+  readonly child: ChildProcess
+  /** What it has said so far. */
+  readonly stdout: () => string
+  readonly stderr: () => string
+  /** Resolves with its exit code. */
+  readonly exit: Promise<number | null>
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Ended when the test is over, if it has not ended by then. `config`: none is the built-in one. */
+export async function startGatewayProcess({
+  config,
+  env = {},
+}: {
+  config?: object
+  env?: Record<string, string>
+} = {}): Promise<GatewayProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const args = [BIN, 'gateway', '--port', String(port), '--admin-port', String(adminPort)]
+  if (config !== undefined) writeFileSync(join(folder, 'spillway.yaml'), JSON.stringify(config))
+  const { REDIS_URL: _, ...ours } = process.env
+  const child = spawn(process.execPath, args, { cwd: folder, env: { ...ours, ...env } })
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (chunk) => {
+    stdout += chunk
+  })
+  child.stderr.setEncoding('utf8').on('data', (chunk) => {
+    stderr += chunk
+  })
+  const exit = new Promise<number | null>((resolve) => child.once('close', resolve))
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await exit
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await until(
+    'the gateway has started',
+    () => stderr.includes('Ctrl-C stops it') || child.exitCode !== null,
+    START_MS,
+  )
+  return {
+    url: `http://127.0.0.1:${port}`,
+    adminUrl: `http://127.0.0.1:${adminPort}`,
+    child,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    exit,
+  }
+}

@@ -1,0 +1,154 @@
+/** The command `spillway gateway`, as its users start it. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { startVendor } from './gateway-kit.js'
+import { startGatewayProcess } from './gateway-process.js'
+
+const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
+const run = promisify(execFile)
+
+/** What a command printed, and how it ended. */
+async function spillway(...args: string[]) {
+  try {
+    return { code: 0, ...(await run(process.execPath, [BIN, ...args])) }
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string }
+  }
+}
+
+/** The curl lines of a greeting, as a shell would run them. */
+function curlLines(greeting: string): string[] {
+  return greeting
+    .split('\n')
+    .flatMap((line) => (line.trim().startsWith('curl') ? [line.trim()] : []))
+}
+
+describe('spillway gateway', () => {
+  it('without a configuration prints three lines for curl that work, and Ctrl-C ends it with 0', async () => {
+    const { stderr, child, exit, adminUrl } = await startGatewayProcess()
+    const lines = curlLines(stderr())
+    expect(lines).toHaveLength(3)
+    const [answer = '', stream = '', failing = ''] = await Promise.all(
+      lines.map(async (line) => (await run('sh', ['-c', line])).stdout),
+    )
+    expect(answer).toMatch(/^HTTP\/1.1 200 OK/)
+    expect(answer).toContain('spillway-decision: admitted')
+    expect(answer).toContain('"chat.completion"')
+    expect(stream).toMatch(/data: \{.*\}\n\ndata: \[DONE\]\n\n$/s)
+    expect(failing).toMatch(/^HTTP\/1.1 503/)
+    expect(failing).toMatch(/spillway-attempts: [2-9]/)
+    expect((await fetch(`${adminUrl}/health/ready`)).status).toBe(200)
+    child.kill('SIGINT')
+    expect(await exit).toBe(0)
+  })
+
+  it('logs a line for each request, without secrets and bodies', async () => {
+    const { vendor, url: vendorUrl } = await startVendor({ knobs: { tokens: 3 } })
+    const { url, stdout, child, exit } = await startGatewayProcess({
+      config: {
+        vendors: { openai: { protocol: 'openai', url: vendorUrl, key: 'env:VENDOR_KEY' } },
+        callers: [{ key: 'env:ANN_KEY', user: 'ann' }],
+      },
+      env: { VENDOR_KEY: 'vendor-secret', ANN_KEY: 'ann-secret' },
+    })
+    const answer = await fetch(`${url}/v1/chat/completions?debug=ann-secret`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer ann-secret', 'x-request-id': 'my-id' },
+      body: JSON.stringify({ model: 'gpt', messages: [{ role: 'user', content: 'whispered' }] }),
+    })
+    expect(answer.status).toBe(200)
+    await answer.text()
+    expect(vendor.calls[0]?.key).toBe('vendor-secret')
+    child.kill('SIGTERM')
+    expect(await exit).toBe(0)
+    const lines = stdout()
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>)
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        id: 'my-id',
+        user: 'ann',
+        status: 200,
+        vendor: 'openai',
+        msg: 'request',
+      }),
+    )
+    expect(stdout()).not.toMatch(/secret|whispered/)
+  })
+
+  it('on SIGTERM lets a stream end, and a second signal does not wait for it', async () => {
+    const { url: vendorUrl } = await startVendor({ knobs: { tokens: 30, tokenMs: 20 } })
+    const config = { vendors: { openai: { protocol: 'openai', url: vendorUrl } } }
+    const ask = (url: string, mock: object) =>
+      fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'x-mock': JSON.stringify(mock) },
+        body: JSON.stringify({ model: 'gpt', stream: true, messages: [] }),
+      })
+    const patient = await startGatewayProcess({ config })
+    const answer = await ask(patient.url, {})
+    patient.child.kill('SIGTERM')
+    expect(await answer.text()).toContain('[DONE]')
+    expect(await patient.exit).toBe(0)
+
+    const impatient = await startGatewayProcess({ config })
+    const endless = await ask(impatient.url, { stallAfter: 2 })
+    impatient.child.kill('SIGINT')
+    await until('it has heard', () => impatient.stderr().includes('SIGINT'))
+    await new Promise((resolve) => setTimeout(resolve, 700))
+    expect(impatient.child.exitCode).toBeNull()
+    impatient.child.kill('SIGINT')
+    expect(await impatient.exit).toBe(0)
+    await expect(endless.text()).rejects.toThrow()
+  })
+
+  it('says every mistake in its configuration with line and column', async () => {
+    const { stderr, exit } = await startGatewayProcess({
+      config: {
+        vendors: { openai: { protocol: 'openai', limits: [{ limit: 'ten', windowMs: '1m' }] } },
+        prot: 1,
+      },
+    })
+    expect(await exit).toBe(1)
+    expect(stderr()).toMatch(/spillway\.yaml:1:\d+ +vendors\.openai\.limits\[0\]\.limit: must be/)
+    expect(stderr()).toMatch(/prot: unknown option; did you mean 'port'\?/)
+    expect(stderr()).not.toContain('    at ')
+  })
+
+  it('says that a port is in use', async () => {
+    const { url } = await startGatewayProcess()
+    const { code, stderr } = await spillway(
+      'gateway',
+      '--port',
+      new URL(url).port,
+      '--admin-port',
+      '0',
+    )
+    expect(code).toBe(1)
+    expect(stderr).toContain('EADDRINUSE')
+    expect(stderr).not.toContain('    at ')
+  })
+})
+
+describe('the command line', () => {
+  it('explains itself', async () => {
+    expect((await spillway('--help')).stdout).toContain('spillway gateway')
+    expect((await spillway('gateway', '--help')).stdout).toContain('--admin-port')
+    expect((await spillway('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  it.each([
+    [['gatway'], 'did you mean gateway?'],
+    [['gateway', '--prot', '1'], 'did you mean'],
+    [['gateway', '--port', 'x'], 'must be a port'],
+    [['gateway', 'now'], 'no arguments'],
+  ])('says what is wrong with %j', async (args, message) => {
+    const { code, stderr } = await spillway(...args)
+    expect(code).toBe(2)
+    expect(stderr).toContain(message)
+  })
+})

@@ -1,0 +1,133 @@
+/** Streams pass as they come, and one that breaks off says so. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { pauseMs, readAll, tokensOf, until } from '../../spillway/test/streams/stream-kit.js'
+import { expectIdle, startGateway } from './gateway-kit.js'
+
+/** What comes over the wire, to its end. */
+async function rawChat(url: string, body: object): Promise<string> {
+  const { port } = new URL(url)
+  const socket = connect(Number(port), '127.0.0.1')
+  const text = JSON.stringify({ model: 'gpt', messages: [], ...body })
+  socket.write(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+  )
+  let all = ''
+  socket.setEncoding('utf8').on('data', (chunk) => {
+    all += chunk
+  })
+  await once(socket, 'close')
+  return all
+}
+
+describe('a stream', () => {
+  it('comes as the vendor sends it, not when it has ended', async () => {
+    const { chat, vendor } = await startGateway({}, { knobs: { tokens: 40, tokenMs: 20 } })
+    const answer = await chat({ stream: true })
+    const reader = answer.body!.getReader()
+    await reader.read()
+    expect(vendor.calls[0]?.end).toBe('open')
+    expect(vendor.calls[0]?.tokensSent).toBeLessThan(20)
+    while (!(await reader.read()).done);
+  })
+
+  it('that is cut ends in an error event and a connection that breaks, never in a clean end', async () => {
+    const running = await startGateway({}, { knobs: { tokens: 60, cutAfter: 40 } })
+    const raw = await rawChat(running.url, { stream: true })
+    expect(raw).toMatch(/data: \{"error":\{"message":"openai could not be reached or broke off/)
+    expect(raw).toContain('"code":"VENDOR_ERROR"')
+    // The last chunk of a body that is complete.
+    expect(raw).not.toMatch(/\r\n0\r\n\r\n$/)
+    expect(running.gateway.spillway.snapshot().guards[0]?.outcomes).toMatchObject({ failure: 1 })
+    expect(running.records[0]).toMatchObject({ code: 'VENDOR_ERROR', end: 'truncated' })
+  })
+
+  it('that stalls ends in an error event of its protocol', async () => {
+    const guard = { timeout: { idleMs: 100 } }
+    const { messages } = await startGateway({ guard }, { knobs: { stallAfter: 3 } })
+    const { chunks, error } = await readAll((await messages({ stream: true })).body!)
+    const text = Buffer.concat(chunks).toString()
+    expect(text).toMatch(/event: error\ndata: \{"type":"error","error":\{"type":"timeout_error"/)
+    expect(error).toBeDefined()
+  })
+
+  it('tells what it cost to the limit, and to the client only if it asked', async () => {
+    const guard = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
+    const running = await startGateway({ guard }, { knobs: { tokens: 10 } })
+    // Each books 600 and uses 13.
+    for (let i = 0; i < 3; i++) {
+      const text = await (await running.chat({ stream: true, max_tokens: 600 })).text()
+      expect(text).not.toContain('"choices":[]')
+      expect(text).toContain('[DONE]')
+    }
+    const told = await running.chat({
+      stream: true,
+      max_tokens: 600,
+      stream_options: { include_usage: true },
+    })
+    expect(await told.text()).toContain('"total_tokens"')
+    await until('all are recorded', () => running.records.length === 4)
+    for (const { usage } of running.records) expect(usage).toMatchObject({ outputTokens: 10 })
+  })
+
+  it('makes the vendor wait for a slow client, and keeps nothing', async () => {
+    const running = await startGateway({}, { knobs: { tokens: 200_000 } })
+    const answer = await running.chat({ stream: true })
+    const reader = answer.body!.getReader()
+    await reader.read()
+    const [call] = running.vendor.calls
+    let sent = -1
+    while (call?.bytes !== sent) {
+      sent = call?.bytes ?? 0
+      await pauseMs(400)
+    }
+    expect(call?.end).toBe('open')
+    // Of fifty: what the buffers of four sockets hold.
+    expect(sent).toBeLessThan(25_000_000)
+    await reader.cancel()
+    await expectIdle(running)
+  })
+
+  it('sends comments until the first token, if asked to, and is then the same', async () => {
+    const running = await startGateway(
+      { routes: [{ vendor: 'openai', keepAliveMs: 40 }] },
+      { knobs: { latencyMs: 200, tokens: 3 } },
+    )
+    const answer = await running.chat({ stream: true })
+    const { chunks } = await readAll(answer.body!)
+    const text = Buffer.concat(chunks).toString()
+    expect(text.match(/^(: waiting\n\n){3,}data: /)).not.toBeNull()
+    expect(tokensOf(chunks)).toBe('0 1 2')
+    // Who asked for no stream gets no comments.
+    expect(await (await running.chat()).json()).toHaveProperty('choices')
+  })
+
+  it('that has been promised and is refused ends in an error event', async () => {
+    const { chat } = await startGateway(
+      { routes: [{ vendor: 'openai', keepAliveMs: 20 }] },
+      { knobs: { latencyMs: 100, status: 500 } },
+    )
+    const answer = await chat({ stream: true })
+    expect(answer.status).toBe(200)
+    const { chunks, error } = await readAll(answer.body!)
+    expect(Buffer.concat(chunks).toString()).toContain('"error":{"message"')
+    expect(error).toBeDefined()
+  })
+
+  it('of a client that hangs up is ended at the vendor within 50 ms', async () => {
+    const running = await startGateway({}, { knobs: { tokens: 1_000, tokenMs: 20 } })
+    const lags: number[] = []
+    for (let i = 0; i < 9; i++) {
+      const leave = new AbortController()
+      const answer = await running.chat({ stream: true }, { signal: leave.signal })
+      await answer.body!.getReader().read()
+      const leftMs = performance.now()
+      leave.abort()
+      await until('the vendor is idle', () => running.vendor.atOnce === 0)
+      lags.push(performance.now() - leftMs)
+    }
+    expect(lags.sort((a, b) => a - b)[4]).toBeLessThan(50)
+    expect(new Set(running.vendor.calls.map(({ end }) => end))).toEqual(new Set(['cancelled']))
+  })
+})

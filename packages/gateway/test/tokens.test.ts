@@ -1,0 +1,115 @@
+/** Tokens are booked before a call and settled after it, by model and by key. */
+import { describe, expect, it } from 'vitest'
+import { estimateTokens } from '../src/tokens/estimate.js'
+import { AnswerPrior } from '../src/tokens/prior.js'
+import { startGateway } from './gateway-kit.js'
+
+const LIMITS = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
+
+describe('what is booked', () => {
+  it('is the prompt and what the answer may have', async () => {
+    const { chat, vendor } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 900 } })
+    // 999 booked, 903 used: there is room for 97 more.
+    expect((await chat({ max_tokens: 980 })).status).toBe(200)
+    expect((await chat({ max_tokens: 300 })).status).toBe(429)
+    expect((await chat({ max_tokens: 50 })).status).toBe(200)
+    expect(vendor.counts.arrived).toBe(2)
+  })
+
+  it('comes back as far as it was not used, so that many fit', async () => {
+    const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 5 } })
+    for (let i = 0; i < 10; i++) expect((await chat({ max_tokens: 900 })).status).toBe(200)
+  })
+
+  it('is learnt where a request says nothing', async () => {
+    const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 300 } })
+    // The first books 512 and uses 303; then it is known that two more do not fit at once.
+    expect((await chat()).status).toBe(200)
+    const both = await Promise.all([chat(), chat()])
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 429])
+  })
+
+  it('is counted for each model apart', async () => {
+    const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 900 } })
+    expect((await chat({ model: 'a', max_tokens: 950 })).status).toBe(200)
+    expect((await chat({ model: 'a', max_tokens: 950 })).status).toBe(429)
+    expect((await chat({ model: 'b', max_tokens: 950 })).status).toBe(200)
+  })
+
+  it('is counted for inputs and outputs apart, if the limits are', async () => {
+    const guard = {
+      limits: [
+        { unit: 'inputTokens', limit: 1_000, windowMs: '1h' },
+        { unit: 'outputTokens', limit: 100, windowMs: '1h' },
+      ],
+    }
+    const { messages } = await startGateway({ guard }, { knobs: { tokens: 60 } })
+    expect((await messages({ max_tokens: 100 })).status).toBe(200)
+    expect((await messages({ max_tokens: 100 })).status).toBe(429)
+    expect((await messages({ max_tokens: 30 })).status).toBe(200)
+  })
+})
+
+describe("the vendor's own word", () => {
+  it('on what is left is heeded before it has to refuse anybody', async () => {
+    const guard = { limits: [{ limit: 100, windowMs: '1m' }] }
+    const mock = { limits: [{ limit: 3, windowMs: '1m' as const }] }
+    const { chat, vendor } = await startGateway({ guard }, mock)
+    const statuses: number[] = []
+    for (let i = 0; i < 6; i++) statuses.push((await chat()).status)
+    expect(statuses).toEqual([200, 200, 200, 429, 429, 429])
+    expect(vendor.counts.throttled).toBe(0)
+  })
+
+  it('on a pause holds for the next call', async () => {
+    const { chat, vendor } = await startGateway(
+      {},
+      { knobs: { status: 429, retryAfterMs: 20_000 } },
+    )
+    expect((await chat()).status).toBe(429)
+    const refused = await chat()
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(15)
+    expect(vendor.counts.arrived).toBe(1)
+  })
+})
+
+describe('an estimate', () => {
+  it('is a quarter of the bytes of all text, whatever it is in', () => {
+    const text = 'x'.repeat(400)
+    expect(estimateTokens([text])).toBe(100)
+    expect(estimateTokens([[{ role: 'user', content: text }]])).toBeGreaterThanOrEqual(100)
+    expect(estimateTokens([[{ role: 'user', content: [{ type: 'text', text }] }]])).toBeLessThan(
+      120,
+    )
+    expect(estimateTokens([undefined, null])).toBe(0)
+  })
+
+  it('does not take pictures for prose', () => {
+    const picture = `data:image/png;base64,${'iVBOR'.repeat(100_000)}`
+    const message = { content: [{ type: 'image_url', image_url: { url: picture } }] }
+    expect(estimateTokens([[message]])).toBeLessThan(2_000)
+    const anthropic = { content: [{ type: 'image', source: { data: 'iVBOR'.repeat(100_000) } }] }
+    expect(estimateTokens([[anthropic]])).toBeLessThan(2_000)
+  })
+})
+
+describe('a prior', () => {
+  it('covers most answers once it has seen some', () => {
+    const prior = new AnswerPrior()
+    let state = 7
+    const next = () => {
+      state = (state * 48_271) % 2_147_483_647
+      return 100 + (state % 200)
+    }
+    for (let i = 0; i < 200; i++) prior.learn(next())
+    let covered = 0
+    for (let i = 0; i < 1_000; i++) {
+      const tokens = next()
+      if (tokens <= prior.guess()) covered++
+      prior.learn(tokens)
+    }
+    expect(covered).toBeGreaterThan(900)
+    expect(prior.guess()).toBeLessThan(500)
+  })
+})

@@ -1,0 +1,23 @@
+/** For programs that let their users write a guard down, in a file of their own. */
+export {
+  arrayOf,
+  bool,
+  type Check,
+  type Checked,
+  duration,
+  either,
+  type Fields,
+  integer,
+  number,
+  type OptionProblem,
+  OptionsError,
+  object,
+  oneOf,
+  optional,
+  type Range,
+  text,
+  together,
+  validate,
+} from '../core/options.js'
+export { suggest } from '../core/suggest.js'
+export { readGuardOptions, readPriority } from '../guard/options.js'

@@ -1,0 +1,90 @@
+/** The vendors' own SDKs, as one thing that tests can ask. They retry nothing by themselves. */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import type { Fetch } from '../../src/guard/fetch.js'
+import { QUESTION } from './stream-kit.js'
+
+export type ErrorName =
+  | 'APIConnectionError'
+  | 'APIConnectionTimeoutError'
+  | 'APIError'
+  | 'APIUserAbortError'
+  | 'AuthenticationError'
+  | 'BadRequestError'
+  | 'InternalServerError'
+  | 'RateLimitError'
+
+export interface SdkClient {
+  ask(options?: { signal?: AbortSignal }): Promise<string>
+  /** Told of each token as it comes. */
+  stream(options?: { signal?: AbortSignal; onToken?: (text: string) => void }): Promise<string>
+  errors: Record<ErrorName, new (...args: never[]) => Error>
+}
+
+export interface Sdk {
+  name: string
+  create(url: string, fetch?: Fetch, apiKey?: string): SdkClient
+}
+
+export const SDKS: Sdk[] = [
+  {
+    name: 'openai',
+    create(url, fetch = globalThis.fetch, apiKey = 'key') {
+      const client = new OpenAI({
+        baseURL: `${url}/v1`,
+        apiKey,
+        maxRetries: 0,
+        logLevel: 'off',
+        fetch,
+      })
+      const body = { model: 'gpt', messages: QUESTION }
+      return {
+        errors: OpenAI as never,
+        async ask(options) {
+          const answer = await client.chat.completions.create(body, options)
+          return answer.choices[0]?.message.content ?? ''
+        },
+        async stream({ onToken, ...options } = {}) {
+          const chunks = await client.chat.completions.create({ ...body, stream: true }, options)
+          let text = ''
+          for await (const chunk of chunks) {
+            const token = chunk.choices[0]?.delta.content ?? ''
+            text += token
+            if (token !== '') onToken?.(text)
+          }
+          return text
+        },
+      }
+    },
+  },
+  {
+    name: 'anthropic',
+    create(url, fetch = globalThis.fetch, apiKey = 'key') {
+      const client = new Anthropic({
+        baseURL: url,
+        apiKey,
+        maxRetries: 0,
+        logLevel: 'off',
+        fetch,
+      })
+      const body = { model: 'claude', max_tokens: 100, messages: QUESTION }
+      return {
+        errors: Anthropic as never,
+        async ask(options) {
+          const { content } = await client.messages.create(body, options)
+          return content[0]?.type === 'text' ? content[0].text : ''
+        },
+        async stream({ onToken, ...options } = {}) {
+          const events = await client.messages.create({ ...body, stream: true }, options)
+          let text = ''
+          for await (const event of events) {
+            if (event.type !== 'content_block_delta' || event.delta.type !== 'text_delta') continue
+            text += event.delta.text
+            onToken?.(text)
+          }
+          return text
+        },
+      }
+    },
+  },
+]
