@@ -8,7 +8,10 @@ export default defineConfig({
     // Tests see the sources, so a test run never depends on what happens to be built.
     alias: [
       { find: /^spillway$/, replacement: `${src}/index.ts` },
-      { find: /^spillway\/(http|local|options|shared|testing)$/, replacement: `${src}/$1/index.ts` },
+      {
+        find: /^spillway\/(http|local|options|shared|testing)$/,
+        replacement: `${src}/$1/index.ts`,
+      },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
     ],
   },

@@ -95,7 +95,7 @@ export async function createGateway(
     },
     async close({ graceMs = config.drain.graceMs, delayMs = config.drain.delayMs } = {}) {
       closed ??= drain(delayMs)
-      const patience = setTimeout(() => endGrace?.(), graceMs)
+      const patience = setTimeout(() => endGrace?.(), delayMs + graceMs)
       await closed.finally(() => clearTimeout(patience))
     },
   }

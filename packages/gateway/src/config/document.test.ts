@@ -144,6 +144,15 @@ a.yaml:2:10  vendors: must be an object with at least one vendor, got a number
     expect(load('\uFEFFvendors: { a: { protocol: openai } }\r\n').vendors).toHaveLength(1)
   })
 
+  it('is that of the name where nothing is written, and of the quotes where only they are', () => {
+    const report = reportOf('vendors: { a: { protocol: openai } }\nlog:\nhost: ""\ncallers:\n  -\n')
+    expect(report.match(/^a\.yaml:\S+ {2}[^:]+/gm)).toEqual([
+      'a.yaml:2:1  log',
+      'a.yaml:3:7  host',
+      'a.yaml:5:4  callers[0]',
+    ])
+  })
+
   it('keeps its tabs, so that the mark is below its column', () => {
     expect(reportOf('vendors:\t5')).toContain('    1 | vendors:\t5\n      |         \t^')
   })

@@ -123,8 +123,8 @@ class Reader {
 
   #place(node: Node | null, path: string, key: Scalar | undefined): void {
     const keyAt = key && startOf(key)
-    const isEmpty = node === null || (isScalar(node) && node.source === '')
-    this.places.set(path, { key: keyAt, value: isEmpty ? (keyAt ?? 0) : startOf(node) })
+    const own = node === null ? 0 : startOf(node)
+    this.places.set(path, { key: keyAt, value: isEmpty(node) ? (keyAt ?? own) : own })
   }
 
   #note(scalar: Scalar, path: string, kind: Word['kind']): void {
@@ -176,8 +176,7 @@ class Reader {
         merges.push(...this.#mergedBy(value, `${path}.<<`, key))
         continue
       }
-      const isLone = value === null || (isScalar(value) && value.source === '')
-      this.#note(key, `${path}.${name}`, isLone ? 'lone-name' : 'name')
+      this.#note(key, `${path}.${name}`, isEmpty(value) ? 'lone-name' : 'name')
       const before = own.get(name)
       if (before !== undefined) this.#complainOfTwo(`${path}.${name}`, before, key)
       else if (name === '__proto__') this.#refuseName(`${path}.${name}`, key)
@@ -223,4 +222,9 @@ class Reader {
 
 function startOf(node: Node): number {
   return node.range?.[0] ?? 0
+}
+
+/** Nothing is written there, not even quotes. */
+function isEmpty(node: Node | null): boolean {
+  return node === null || (isScalar(node) && node.value === null && node.source === '')
 }

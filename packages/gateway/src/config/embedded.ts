@@ -2,8 +2,8 @@
 import type { GatewayConfig } from './config.js'
 import { type LoadOptions, loadConfig } from './load.js'
 
-/** As a file would have it, to begin one with. */
-export const EMBEDDED_YAML = `# A vendor inside the gateway, for both protocols: it needs no key, and nothing leaves this machine.
+/** As a file would have it. */
+const EMBEDDED_YAML = `# A vendor inside the gateway, for both protocols: it needs no key, and nothing leaves this machine.
 vendors:
   openai: &guarded
     protocol: openai

@@ -1,0 +1,69 @@
+/** A gateway as its users start it: a process of its own, with a configuration in a file. */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+const BIN = fileURLToPath(new URL('../../packages/gateway/dist/bin/spillway.js', import.meta.url))
+const START_MS = 20_000
+
+export interface GatewayProcess {
+  readonly url: string
+  stop(): Promise<void>
+}
+
+export async function startGateway(
+  config: object,
+  env: Readonly<Record<string, string>>,
+): Promise<GatewayProcess> {
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
+  const [port, adminPort] = [await freePort(), await freePort()]
+  const file = join(folder, 'spillway.yaml')
+  // YAML has JSON in it.
+  writeFileSync(
+    file,
+    JSON.stringify({ ...config, port, host: '127.0.0.1', admin: { port: adminPort } }),
+  )
+  const child = spawn(process.execPath, [BIN, 'gateway', '--config', file], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...env },
+  })
+  const endWithUs = () => child.kill('SIGKILL')
+  process.once('exit', endWithUs)
+  await untilReady(`http://127.0.0.1:${adminPort}/health/ready`, child)
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      child.kill('SIGTERM')
+      if (child.exitCode === null) await once(child, 'exit')
+      process.off('exit', endWithUs)
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function untilReady(url: string, child: ChildProcess): Promise<void> {
+  const endMs = performance.now() + START_MS
+  while (performance.now() < endMs && child.exitCode === null) {
+    const ready = await fetch(url).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+    if (ready) return
+    await sleep(50)
+  }
+  throw new Error('the gateway did not start')
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

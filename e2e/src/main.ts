@@ -1,0 +1,43 @@
+/** npm run e2e: scenarios with real processes that take long or want a machine of their own. */
+import { parseArgs } from 'node:util'
+import { overload } from './overload/overload.js'
+import type { Scenario } from './scenario.js'
+
+/** A new scenario is a folder and a word here. */
+const SCENARIOS: readonly Scenario[] = [overload]
+
+const OPTIONS = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  const { values, positionals } = parseArgs({
+    options: OPTIONS,
+    allowPositionals: true,
+    strict: false,
+  })
+  const [name, ...more] = positionals
+  const scenario = SCENARIOS.find((each) => each.name === name)
+  if (values.help === true || name === undefined) {
+    process.stdout.write(help())
+    return 0
+  }
+  if (scenario === undefined || more.length > 0) {
+    process.stderr.write(`unknown scenario "${positionals.join(' ')}"\n\n${help()}`)
+    return 2
+  }
+  process.stderr.write(`${scenario.what} (about ${scenario.seconds} s) …\n`)
+  const rows = await scenario.run()
+  for (const { figure, value, target, holds } of rows) {
+    const line = values.json
+      ? JSON.stringify({ figure, value, target, holds })
+      : `${figure.padEnd(34)} ${String(value).padStart(10)}  ${target.padEnd(12)} ${holds ? 'holds' : 'MISSED'}`
+    process.stdout.write(`${line}\n`)
+  }
+  return rows.every(({ holds }) => holds) ? 0 : 1
+}
+
+function help(): string {
+  const list = SCENARIOS.map(({ name, what }) => `  ${name.padEnd(12)} ${what}\n`).join('')
+  return `npm run e2e -- SCENARIO [--json]\n\n${list}`
+}

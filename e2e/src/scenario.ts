@@ -1,0 +1,28 @@
+/** Something that is tried out with real processes, and figures that say how it went. */
+export interface Figure {
+  readonly figure: string
+  readonly value: number
+  /** What we want, such as `≥ 0.9`. */
+  readonly target: string
+  readonly holds: boolean
+}
+
+export interface Scenario {
+  readonly name: string
+  readonly what: string
+  /** How long it takes, about. */
+  readonly seconds: number
+  run(): Promise<readonly Figure[]>
+}
+
+export function atLeast(figure: string, value: number, least: number): Figure {
+  return { figure, value: rounded(value), target: `≥ ${least}`, holds: value >= least }
+}
+
+export function atMost(figure: string, value: number, most: number): Figure {
+  return { figure, value: rounded(value), target: `≤ ${most}`, holds: value <= most }
+}
+
+function rounded(value: number): number {
+  return Number(value.toFixed(value < 10 ? 3 : 0))
+}

@@ -1,0 +1,7 @@
+// npm run e2e: scenarios with real processes. Arguments after `--` go to them.
+
+import { runBuilt } from './run-built.mjs'
+import { setupOrExit } from './setup.mjs'
+
+await setupOrExit({ build: ['e2e'], redis: true })
+await runBuilt({ project: 'e2e', name: 'main', args: process.argv.slice(2) })
