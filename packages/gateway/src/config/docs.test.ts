@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { loadConfig } from './load.js'
 
-const page = readFileSync(new URL('../../../../docs/gateway-config.md', import.meta.url), 'utf8')
-const blocks = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, text = '']) => text)
+const PAGES = ['docs/gateway-config.md', 'docs/gateway.md', 'README.md']
+const text = PAGES.map((page) =>
+  readFileSync(new URL(`../../../../${page}`, import.meta.url), 'utf8'),
+).join('\n')
+const blocks = [...text.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
 
-/** Whatever the page refers to is there. */
+/** Whatever the pages refer to is there. */
 const env = Object.fromEntries(
-  [...page.matchAll(/env:(\w+)/g)].map(([, name = '']) => [name, name]),
+  [...text.matchAll(/env:(\w+)/g)].map(([, name = '']) => [name, name]),
 )
 const load = (text: string) =>
   loadConfig({
@@ -19,7 +22,7 @@ const load = (text: string) =>
 
 describe('the examples in the documentation', () => {
   it('are right', () => {
-    expect(blocks).toHaveLength(2)
+    expect(blocks).toHaveLength(4)
     for (const text of blocks) expect(load(text).vendors.length).toBeGreaterThan(0)
   })
 

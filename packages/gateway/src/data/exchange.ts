@@ -297,6 +297,7 @@ export class Exchange implements AnswerListener {
     const error = this.#error ?? this.#reply.error
     const fault = error === undefined ? undefined : faultOf(error, this.#aim?.vendor.name)
     const left = !response.headersSent && this.#leaving.signal.aborted
+    const { firstByteMs } = this.#reply
     return {
       id: this.#id,
       method: this.#request.method ?? 'GET',
@@ -313,13 +314,18 @@ export class Exchange implements AnswerListener {
       vendor: this.#aim?.vendor.name,
       attempts: this.#attempts,
       step: this.#step,
-      waitedMs: this.#waitedMs,
-      firstByteMs: this.#reply.firstByteMs,
-      durationMs: performance.now() - this.#arrivedMs,
+      waitedMs: tenths(this.#waitedMs),
+      firstByteMs: firstByteMs === undefined ? undefined : tenths(firstByteMs),
+      durationMs: tenths(performance.now() - this.#arrivedMs),
       end: this.#end,
       usage: this.#usage,
     }
   }
+}
+
+/** More digits say nothing, and cost room in every line of a log. */
+function tenths(ms: number): number {
+  return Math.round(ms * 10) / 10
 }
 
 function pathOf(url: string): string {

@@ -1,11 +1,10 @@
 /** Logs: a line of JSON for each request and for what changes. No secrets, no bodies. */
-
 import { type DestinationStream, destination, type Logger, pino } from 'pino'
 import type { SpillwayEvent } from 'spillway'
 import type { RequestRecord } from '../data/record.js'
 
 /** Lines are written together; at the latest so often. */
-const BUFFER_BYTES = 4_096
+const BUFFER_BYTES = 16_384
 const FLUSH_MS = 200
 
 export interface GatewayLog {
@@ -17,10 +16,7 @@ export interface GatewayLog {
 export function createLog(level: string, to?: DestinationStream): GatewayLog {
   const buffered =
     to === undefined ? destination({ dest: 1, minLength: BUFFER_BYTES, sync: false }) : undefined
-  const logger = pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime },
-    to ?? buffered!,
-  )
+  const logger = pino({ level, base: null }, (to ?? buffered) as DestinationStream)
   const flushing = buffered && setInterval(() => buffered.flush(), FLUSH_MS).unref()
   return {
     request: (record) => logRequest(logger, record),
@@ -37,26 +33,15 @@ export function createLog(level: string, to?: DestinationStream): GatewayLog {
 }
 
 function logRequest(logger: Logger, record: RequestRecord): void {
-  const { waitedMs, firstByteMs, durationMs, ...rest } = record
-  const line = {
-    ...rest,
-    waitedMs: rounded(waitedMs),
-    firstByteMs: firstByteMs === undefined ? undefined : rounded(firstByteMs),
-    durationMs: rounded(durationMs),
-  }
-  if (record.status >= 500) logger.warn(line, 'request')
-  else logger.info(line, 'request')
+  if (record.status >= 500) logger.warn(record, 'request')
+  else logger.info(record, 'request')
 }
 
-const WORTH_A_LINE = /^(breaker|limit|store|callback)\./
+const WORTH_A_LINE = /^(breaker\.(?!refused)|store\.|callback\.)/
 
 /** What changes for all requests, not what happens to one. */
 function logEvent(logger: Logger, event: SpillwayEvent): void {
   if (!WORTH_A_LINE.test(event.type)) return
   const { type, ...facts } = event
   logger.info(facts, type)
-}
-
-function rounded(ms: number): number {
-  return Math.round(ms * 10) / 10
 }

@@ -8,11 +8,10 @@ const HEAD_BYTES = 4_096
 const TAIL_BYTES = 8_192
 
 /** Our units, by the names vendors have for them. */
-const NAMES = {
-  inputTokens: /"(?:prompt|input)_tokens"\s*:\s*(\d+)/g,
-  outputTokens: /"(?:completion|output)_tokens"\s*:\s*(\d+)/g,
-  tokens: /"total_tokens"\s*:\s*(\d+)/g,
-} as const
+const INPUT = ['"prompt_tokens"', '"input_tokens"'] as const
+const OUTPUT = ['"completion_tokens"', '"output_tokens"'] as const
+const TOTAL = ['"total_tokens"'] as const
+const NUMBER = /\s*:\s*(\d+)/y
 
 export class UsageReader {
   readonly #head: Uint8Array[] = []
@@ -44,12 +43,11 @@ export class UsageReader {
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
     if (this.#told === '' && !mentions(this.#head) && !mentions(this.#tail)) return undefined
-    const head = textOf(this.#head)
     const tail = textOf(this.#tail) + this.#told
-    const input = lastOf(NAMES.inputTokens, tail) ?? lastOf(NAMES.inputTokens, head)
-    const output = lastOf(NAMES.outputTokens, tail)
+    const input = lastOf(INPUT, tail) ?? lastOf(INPUT, textOf(this.#head))
+    const output = lastOf(OUTPUT, tail)
     if (input === undefined && output === undefined) return undefined
-    const tokens = lastOf(NAMES.tokens, tail) ?? (input ?? 0) + (output ?? 0)
+    const tokens = lastOf(TOTAL, tail) ?? (input ?? 0) + (output ?? 0)
     return {
       tokens,
       ...(input !== undefined && { inputTokens: input }),
@@ -66,9 +64,9 @@ function usageIn(chunk: object): string {
 
 /** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
 function mentions(chunks: readonly Uint8Array[]): boolean {
-  const [only] = chunks
-  const bytes = chunks.length === 1 ? asBuffer(only as Uint8Array) : Buffer.concat(chunks)
-  return bytes.includes('_tokens"')
+  for (const chunk of chunks) if (asBuffer(chunk).includes('_tokens"')) return true
+  // It may stand on the border of two.
+  return chunks.length > 1 && Buffer.concat(chunks).includes('_tokens"')
 }
 
 function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
@@ -76,12 +74,25 @@ function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
 }
 
 function textOf(chunks: readonly Uint8Array[]): string {
-  return Buffer.concat(chunks).toString('latin1')
+  const [only] = chunks
+  const bytes = chunks.length === 1 ? asBuffer(only as Uint8Array) : Buffer.concat(chunks)
+  return bytes.toString('latin1')
 }
 
 /** Streams count up: the last word is the true one. */
-function lastOf(name: RegExp, text: string): number | undefined {
+function lastOf(names: readonly string[], text: string): number | undefined {
   let last: number | undefined
-  for (const [, number] of text.matchAll(name)) last = Number(number)
+  let lastAt = -1
+  for (const name of names) {
+    for (let at = text.lastIndexOf(name); at > lastAt; at = text.lastIndexOf(name, at - 1)) {
+      NUMBER.lastIndex = at + name.length
+      const number = NUMBER.exec(text)?.[1]
+      if (number !== undefined) {
+        last = Number(number)
+        lastAt = at
+      }
+      if (at === 0) break
+    }
+  }
   return last
 }
