@@ -1,9 +1,9 @@
 /** What Prometheus is told. Requests are counted as they end; how guards stand is read when asked. */
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Spillway } from 'spillway'
 import type { RequestRecord } from '../data/record.js'
+import { AllSeries, type Series } from './series.js'
 
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const STATES = ['closed', 'open', 'half-open', 'isolated'] as const
 
 export interface GatewayMetrics {
@@ -13,72 +13,69 @@ export interface GatewayMetrics {
 
 export function createMetrics(spillway: Spillway, running: () => number): GatewayMetrics {
   const registry = new Registry()
-  const registers = [registry]
   collectDefaultMetrics({ register: registry })
 
-  const requests = new Counter({
-    name: 'spillway_requests_total',
-    help: 'Requests by route, vendor, status, and why they were refused or failed.',
-    labelNames: ['route', 'vendor', 'status', 'reason'],
-    registers,
-  })
-  const duration = new Histogram({
-    name: 'spillway_request_seconds',
-    help: 'From the first byte of a request to the last of its answer.',
-    labelNames: ['route', 'vendor'],
-    buckets: SECONDS,
-    registers,
-  })
-  const firstByte = new Histogram({
-    name: 'spillway_first_byte_seconds',
-    help: 'From the first byte of a request to the first of its answer.',
-    labelNames: ['route', 'vendor'],
-    buckets: SECONDS,
-    registers,
-  })
-  const attempts = new Counter({
-    name: 'spillway_attempts_total',
-    help: 'Requests made to vendors, retries included.',
-    labelNames: ['vendor'],
-    registers,
-  })
-  const fallbacks = new Counter({
-    name: 'spillway_fallbacks_total',
-    help: 'Requests answered by another target than the one that was meant.',
-    labelNames: ['route', 'vendor'],
-    registers,
-  })
-  const bodies = new Counter({
-    name: 'spillway_bodies_total',
-    help: 'How answers ended: complete, truncated, stalled, abandoned, aborted.',
-    labelNames: ['vendor', 'end'],
-    registers,
-  })
-  const tokens = new Counter({
-    name: 'spillway_tokens_total',
-    help: 'Tokens, as vendors count them in their answers.',
-    labelNames: ['vendor', 'kind'],
-    registers,
-  })
+  const series = new AllSeries()
+  addCounters(registry, series)
   addGauges(registry, spillway, running)
 
   return {
     registry,
-    request(record) {
-      const { route = '', vendor = '', usage } = record
-      requests.inc({ route, vendor, status: record.status, reason: record.code ?? '' })
-      duration.observe({ route, vendor }, record.durationMs / 1_000)
-      if (record.firstByteMs !== undefined) {
-        firstByte.observe({ route, vendor }, record.firstByteMs / 1_000)
-      }
-      if (record.attempts > 0) attempts.inc({ vendor }, record.attempts)
-      if (record.step > 0 && record.code === undefined) fallbacks.inc({ route, vendor })
-      if (record.end !== undefined) bodies.inc({ vendor, end: record.end })
-      if (usage?.inputTokens !== undefined) tokens.inc({ vendor, kind: 'input' }, usage.inputTokens)
-      if (usage?.outputTokens !== undefined)
-        tokens.inc({ vendor, kind: 'output' }, usage.outputTokens)
-    },
+    request: (record) => series.add(record),
   }
+}
+
+function addCounters(registry: Registry, series: AllSeries): void {
+  const seconds = {
+    name: 'spillway_request_seconds',
+    help: 'From the first byte of a request to the last of its answer.',
+  }
+  const firstByte = {
+    name: 'spillway_first_byte_seconds',
+    help: 'From the first byte of a request to the first of its answer.',
+  }
+  const counter = (
+    name: string,
+    help: string,
+    labels: readonly string[],
+    read: (series: Series) => Iterable<readonly [Record<string, string>, number]>,
+  ) => series.counter(registry, { name, help, labels }, read)
+
+  counter(
+    'spillway_requests_total',
+    'Requests by route, vendor, status, and why they were refused or failed.',
+    ['route', 'vendor', 'status', 'reason'],
+    ({ requests }) => [[{}, requests]],
+  )
+  series.histogram(registry, seconds, ({ durations }) => durations)
+  series.histogram(registry, firstByte, ({ firstBytes }) => firstBytes)
+  counter(
+    'spillway_attempts_total',
+    'Requests made to vendors, retries included.',
+    ['vendor'],
+    ({ attempts }) => [[{}, attempts]],
+  )
+  counter(
+    'spillway_fallbacks_total',
+    'Requests answered by another target than the one that was meant.',
+    ['route', 'vendor'],
+    ({ fallbacks }) => [[{}, fallbacks]],
+  )
+  counter(
+    'spillway_bodies_total',
+    'How answers ended: complete, truncated, stalled, abandoned, aborted.',
+    ['vendor'],
+    ({ ends }) => Array.from(ends, ([end, count]) => [{ end }, count] as const),
+  )
+  counter(
+    'spillway_tokens_total',
+    'Tokens, as vendors count them in their answers.',
+    ['vendor'],
+    ({ inputTokens, outputTokens }) => [
+      [{ kind: 'input' }, inputTokens],
+      [{ kind: 'output' }, outputTokens],
+    ],
+  )
 }
 
 /** How everything stands, at the moment somebody asks. */
