@@ -1,12 +1,22 @@
 // npm run bench: the benchmarks. Arguments after `--` go to them; stdout is theirs alone.
 
+import { ensureWrk } from './ensure-wrk.mjs'
 import { runBuilt } from './run-built.mjs'
 import { setupOrExit } from './setup.mjs'
 
 /** Suites that start a Redis server. */
-const WITH_REDIS = ['shared', 'breaker', 'guard']
+const WITH_REDIS = ['shared', 'breaker', 'guard', 'gateway']
 
 const args = process.argv.slice(2)
 const redis = args.some((arg) => WITH_REDIS.includes(arg))
-await setupOrExit({ build: ['bench'], redis })
+const gateway = args.includes('gateway')
+await setupOrExit({ build: gateway ? ['bench', 'packages/gateway'] : ['bench'], redis })
+if (gateway) await wrkOrExit()
 await runBuilt({ project: 'bench', name: 'main', args })
+
+async function wrkOrExit() {
+  const problem = await ensureWrk((line) => process.stderr.write(`${line}\n`))
+  if (problem === undefined) return
+  process.stderr.write(`\n${problem}\n`)
+  process.exit(1)
+}

@@ -6,13 +6,14 @@ import { type Bench, type Measured, measure, type Suite } from './measure.js'
 import { createJsonReport, createTableReport, showProgress } from './report.js'
 import { runApart } from './run-apart.js'
 import { breaker } from './suites/breaker.js'
+import { gateway } from './suites/gateway.js'
 import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
 import { shared } from './suites/shared.js'
 import { streams } from './suites/streams.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local, shared, breaker, guard, streams]
+const SUITES: readonly Suite[] = [local, shared, breaker, guard, streams, gateway]
 
 const ECHO_MS = 500
 

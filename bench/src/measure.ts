@@ -30,13 +30,16 @@ interface Pair {
   peer: Round
 }
 
+type Cost = 'ns/op' | 'bytes'
+const COSTS: readonly string[] = ['ns/op', 'bytes'] satisfies Cost[]
+
 /** Spillway against something that does the same. */
 export interface Comparison extends Described {
   /** How many times as fast as the peer we want to be, at least. */
   target: number
   peerName: string
   /** A cost, of which less is better, or a rate, of which more is. */
-  unit: 'ns/op' | 'decisions/s' | 'calls/s' | 'kB/s'
+  unit: Cost | 'decisions/s' | 'calls/s' | 'requests/s' | 'kB/s'
   /** Makes both contenders; the time this takes does not count. Of several pairs the worst is told. */
   prepare(preparation: Preparation): MaybePromise<Pair | readonly Pair[]>
 }
@@ -94,10 +97,11 @@ async function comparePair(
 ): Promise<Compared> {
   const [ourSamples, peerSamples] = await takeTurns([ours, peer], bench, signal)
   const [our, their] = [median(ourSamples!), median(peerSamples!)]
-  const isCost = bench.unit === 'ns/op'
+  const isCost = COSTS.includes(bench.unit)
+  const decimals = bench.unit === 'ns/op' ? 1 : 0
   return {
-    ours: rounded(our, isCost ? 1 : 0),
-    peer: rounded(their, isCost ? 1 : 0),
+    ours: rounded(our, decimals),
+    peer: rounded(their, decimals),
     peerName: bench.peerName,
     unit: bench.unit,
     ratio: rounded(isCost ? their / our : our / their, 2),

@@ -1,9 +1,8 @@
 /** A Redis server for one bench: its own process, a free port of this machine, nothing on disk. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import type { ChildProcess } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { BenchError } from './bench-error.js'
+import { endProcess, freePort, spawnOwn } from './own-process.js'
 
 export interface RedisServer {
   readonly url: string
@@ -21,9 +20,9 @@ export async function startRedis(): Promise<RedisServer> {
     const server = spawnServer(port)
     const problem = await startingProblem(server)
     if (problem === undefined) {
-      return { url: `redis://127.0.0.1:${port}`, stop: () => end(server) }
+      return { url: `redis://127.0.0.1:${port}`, stop: () => endProcess(server) }
     }
-    await end(server)
+    await endProcess(server)
     // Somebody else may have taken the port in between.
     if (attempt === ATTEMPTS || server.pid === undefined) throw new BenchError(problem)
   }
@@ -41,15 +40,7 @@ function spawnServer(port: number): ChildProcess {
     logfile: '',
   }
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`])
-  const server = spawn(program(), args, {
-    stdio: ['ignore', 'pipe', 'ignore'],
-    // Ctrl-C in the terminal is for us: we end the server when the round under way is over.
-    detached: true,
-  })
-  const endWithUs = () => server.kill('SIGKILL')
-  process.once('exit', endWithUs)
-  server.once('close', () => process.off('exit', endWithUs))
-  return server
+  return spawnOwn(program(), args, { stdio: ['ignore', 'pipe', 'ignore'] })
 }
 
 /** Resolves with nothing when the server listens, and with the reason when it will not. */
@@ -77,23 +68,6 @@ This suite needs redis-server (Redis 7 or Valkey) on the PATH. Install it:
 or say where it is: SPILLWAY_REDIS_SERVER=/path/to/redis-server`
 }
 
-async function end(server: ChildProcess): Promise<void> {
-  if (server.pid === undefined || server.exitCode !== null || server.signalCode !== null) return
-  const closed = once(server, 'close')
-  // There is nothing to save.
-  server.kill('SIGKILL')
-  await closed
-}
-
 function program(): string {
   return process.env.SPILLWAY_REDIS_SERVER ?? 'redis-server'
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }

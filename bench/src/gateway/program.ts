@@ -1,0 +1,54 @@
+/** A program that is not ours to change: started, and waited for until it says that it is ready. */
+import type { ChildProcess } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BenchError } from '../bench-error.js'
+import type { Preparation } from '../measure.js'
+import { endProcess, hasEnded, spawnOwn } from '../own-process.js'
+
+export interface Program {
+  name: string
+  /** What Node is given. */
+  args: readonly string[]
+  env?: Readonly<Record<string, string>>
+  /** Answers 200 when the program is ready. */
+  readyUrl: string
+}
+
+const START_MS = 20_000
+const POLL_MS = 50
+/** Enough of what it said to understand what is wrong. */
+const LAST_WORDS = 4_000
+
+export async function startProgram(
+  { name, args, env, readyUrl }: Program,
+  { atEnd, signal }: Preparation,
+): Promise<ChildProcess> {
+  const child = spawnOwn(process.execPath, args, {
+    // Whatever it logs, it logs it; there is nobody who reads it.
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { ...process.env, NODE_ENV: 'production', ...env },
+  })
+  atEnd(() => endProcess(child))
+  let said = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-LAST_WORDS)
+  })
+  const deadlineMs = performance.now() + START_MS
+  while (!(await isReady(readyUrl))) {
+    signal.throwIfAborted()
+    if (hasEnded(child)) throw new BenchError(`${name} ended at once:\n${said}`)
+    if (performance.now() > deadlineMs) throw new BenchError(`${name} is not ready:\n${said}`)
+    await sleep(POLL_MS)
+  }
+  return child
+}
+
+async function isReady(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url)
+    await response.arrayBuffer()
+    return response.status === 200
+  } catch {
+    return false
+  }
+}

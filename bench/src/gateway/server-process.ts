@@ -1,0 +1,48 @@
+/** A server of ours in a process of its own: a module that starts itself once more, as in `fork`. */
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { BenchError } from '../bench-error.js'
+import type { Preparation } from '../measure.js'
+import { endProcess, spawnOwn } from '../own-process.js'
+
+export interface ServerProcess {
+  readonly child: ChildProcess
+  readonly url: string
+}
+
+/** Starts the module at `moduleUrl`, which calls `serve` when `isServerProcess`. */
+export async function startServerProcess(
+  moduleUrl: string,
+  args: readonly string[],
+  { atEnd }: Preparation,
+): Promise<ServerProcess> {
+  const file = fileURLToPath(moduleUrl)
+  const child = spawnOwn(process.execPath, [file, ...args], {
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    env: { ...process.env, NODE_ENV: 'production' },
+  })
+  atEnd(() => endProcess(child))
+  const [port] = await Promise.race([
+    once(child, 'message'),
+    once(child, 'close').then(() => {
+      throw new BenchError(`${file} ended at once; what it said is above.`)
+    }),
+  ])
+  return { child, url: `http://127.0.0.1:${port}` }
+}
+
+export function isServerProcess(moduleUrl: string): boolean {
+  return process.argv[1] === fileURLToPath(moduleUrl)
+}
+
+/** Listens, and tells where. */
+export function serve(server: Server): void {
+  // Contenders take turns; a connection that idles meanwhile must not be closed under their hands.
+  server.keepAliveTimeout = 600_000
+  server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port))
+  // Whoever started us has gone, however that happened.
+  process.once('disconnect', () => process.exit())
+}

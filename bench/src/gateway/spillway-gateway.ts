@@ -1,0 +1,86 @@
+/** The gateway itself, as it is shipped: one process, all ten stages, nothing ever refused. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Preparation } from '../measure.js'
+import { freePort } from '../own-process.js'
+import { startProgram } from './program.js'
+
+export interface SpillwayGateway {
+  readonly url: string
+  readonly adminUrl: string
+  readonly pid: number
+}
+
+interface GatewayOptions {
+  vendor: string
+  /** Address of a Redis server; without one it keeps its counts in its own memory. */
+  redis?: string
+  /** What Node is given before the program. */
+  nodeArgs?: readonly string[]
+}
+
+export const CALLER_KEY = 'bench-caller-key'
+const VENDOR_KEY = 'bench-vendor-key'
+
+const PROGRAM = fileURLToPath(
+  new URL('../../../packages/gateway/dist/bin/spillway.js', import.meta.url),
+)
+
+export async function startGateway(
+  { vendor, redis, nodeArgs = [] }: GatewayOptions,
+  preparation: Preparation,
+): Promise<SpillwayGateway> {
+  // Both at once, or they might be the same.
+  const [port, adminPort] = await Promise.all([freePort(), freePort()])
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-bench-'))
+  preparation.atEnd(() => rm(folder, { recursive: true, force: true }))
+  const config = join(folder, 'spillway.yaml')
+  await writeFile(config, configText({ port, adminPort, vendor, redis }))
+  const ports = ['--port', `${port}`, '--admin-port', `${adminPort}`]
+  const adminUrl = `http://127.0.0.1:${adminPort}`
+  const { pid } = await startProgram(
+    {
+      name: 'the gateway',
+      args: [...nodeArgs, PROGRAM, 'gateway', '--config', config, ...ports],
+      env: { BENCH_CALLER_KEY: CALLER_KEY, BENCH_VENDOR_KEY: VENDOR_KEY },
+      readyUrl: `${adminUrl}/health/ready`,
+    },
+    preparation,
+  )
+  return { url: `http://127.0.0.1:${port}`, adminUrl, pid: pid! }
+}
+
+interface Addresses {
+  port: number
+  adminPort: number
+  vendor: string
+  redis: string | undefined
+}
+
+/** Numbers so generous that every stage has something to count and none a reason to refuse. */
+function configText({ port, adminPort, vendor, redis }: Addresses): string {
+  return `port: ${port}
+host: 127.0.0.1
+admin: { port: ${adminPort} }
+${redis === undefined ? '' : `redis: ${redis}`}
+vendors:
+  openai:
+    protocol: openai
+    url: ${vendor}
+    key: env:BENCH_VENDOR_KEY
+    shed: { maxQueue: 1000 }
+    userLimits: [{ per: user, limit: 100000000, windowMs: 1m }]
+    queue: { size: 1000, timeoutMs: 5s }
+    breaker: { failureRate: 0.5, windowMs: 30s, minimumCalls: 10, openMs: 30s, probes: 3, successes: 2 }
+    limits: [{ unit: requests, limit: 100000000, windowMs: 1m }, { unit: tokens, limit: 1000000000000, windowMs: 1m }]
+    pace: { limit: 1000000, windowMs: 1s }
+    concurrency: { limit: 500 }
+    timeout: { callMs: 30s, firstByteMs: 10s, idleMs: 15s }
+    retry: { attempts: 3, budget: 0.2, baseMs: 100 }
+callers:
+  - { key: env:BENCH_CALLER_KEY, user: bench, tier: pro, priority: normal }
+log: { level: info }
+`
+}

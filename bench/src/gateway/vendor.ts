@@ -1,0 +1,66 @@
+/**
+ * The vendor that everybody forwards to: as fast as node:http gets, in a process of its own. It counts
+ * the requests, so that nobody can answer one without it.
+ */
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { Preparation } from '../measure.js'
+import { ANSWER, ANSWER_HEADERS, EVENTS, STREAMED } from './chat.js'
+import { isServerProcess, serve, startServerProcess } from './server-process.js'
+
+export interface Vendor {
+  readonly url: string
+  /** How many requests it has seen. */
+  count(): Promise<number>
+}
+
+export async function startVendor(preparation: Preparation): Promise<Vendor> {
+  const { child, url } = await startServerProcess(import.meta.url, [], preparation)
+  return {
+    url,
+    async count() {
+      const answered = once(child, 'message')
+      child.send('count')
+      return (await answered)[0]
+    },
+  }
+}
+
+function beVendor(): void {
+  const body = Buffer.from(ANSWER)
+  const headers = flat({
+    ...ANSWER_HEADERS,
+    'content-type': 'application/json',
+    'content-length': `${body.length}`,
+  })
+  const streamHeaders = flat({ ...ANSWER_HEADERS, 'content-type': 'text/event-stream' })
+  let requests = 0
+  const server = createServer((request, response) => {
+    let streamed = false
+    request.on('data', (chunk: Buffer) => {
+      streamed ||= chunk.includes(STREAMED)
+    })
+    request.on('end', () => {
+      requests++
+      response.writeHead(200, streamed ? streamHeaders : headers)
+      if (streamed) sendEvents(response)
+      else response.end(body)
+    })
+  })
+  process.on('message', () => process.send?.(requests))
+  serve(server)
+}
+
+/** One in each turn of the loop, so that they leave one by one. */
+function sendEvents(response: ServerResponse, next = 0): void {
+  if (next === EVENTS.length) return void response.end()
+  response.write(EVENTS[next]!)
+  setImmediate(sendEvents, response, next + 1)
+}
+
+/** Node takes them as they are, and looks at each but once. */
+function flat(headers: Record<string, string>): string[] {
+  return Object.entries(headers).flat()
+}
+
+if (isServerProcess(import.meta.url)) beVendor()

@@ -1,0 +1,108 @@
+/** Load from wrk, which costs the machine next to nothing, and leaves it to those who are measured. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { BenchError } from '../bench-error.js'
+import type { Preparation } from '../measure.js'
+import { spawnOwn } from '../own-process.js'
+
+export const CONNECTIONS = 32
+const THREADS = 1
+/** Longer than a round: who is slow should be counted, not refused. */
+const TIMEOUT = '30s'
+
+/** What is sent, over and over. */
+export interface Load {
+  url: string
+  headers: Readonly<Record<string, string>>
+  body: string
+}
+
+export interface Answered {
+  requests: number
+  seconds: number
+}
+
+export interface Wrk {
+  /** Fails unless every answer is a good one. `enough` ends it early. */
+  run(seconds: number, enough?: AbortSignal): Promise<Answered>
+}
+
+export async function openWrk(load: Load, { atEnd }: Preparation): Promise<Wrk> {
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-bench-'))
+  atEnd(() => rm(folder, { recursive: true, force: true }))
+  const script = join(folder, 'load.lua')
+  await writeFile(script, scriptText(load))
+  return {
+    async run(seconds, enough) {
+      const size = ['-t', `${THREADS}`, '-c', `${CONNECTIONS}`, '-d', `${seconds}s`]
+      const args = [...size, '--timeout', TIMEOUT, '-s', script, load.url]
+      return answered(await runWrk(args, enough))
+    },
+  }
+}
+
+/** `done` prints what we want to know as the last line. */
+function scriptText({ headers, body }: Load): string {
+  const lines = Object.entries(headers).map(
+    ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}\n`,
+  )
+  return `wrk.method = 'POST'
+${lines.join('')}wrk.body = ${quoted(body)}
+
+function done(summary)
+  local errors = summary.errors
+  local failed = errors.connect + errors.read + errors.write + errors.timeout
+  print(string.format('\\n%d %d %d %d', summary.requests, summary.duration, errors.status, failed))
+end
+`
+}
+
+/** A text in long brackets is taken as it is. */
+function quoted(text: string): string {
+  return `[==[${text}]==]`
+}
+
+function runWrk(args: readonly string[], enough: AbortSignal | undefined): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const child = spawnOwn('wrk', args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    // It stops then, and reports as it would have at the end.
+    const stop = () => child.kill('SIGINT')
+    enough?.addEventListener('abort', stop)
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        output += text
+      })
+    }
+    child.once('error', (error) => reject(new BenchError(missing(error))))
+    child.once('close', (code) => {
+      enough?.removeEventListener('abort', stop)
+      if (code === 0) resolve(output)
+      else reject(new BenchError(`wrk failed (exit code ${code}):\n${output}`))
+    })
+  })
+}
+
+function answered(output: string): Answered {
+  const [requests, us, refused, failed] = output
+    .trimEnd()
+    .split('\n')
+    .at(-1)!
+    .split(' ')
+    .map(Number)
+  if (refused !== 0 || failed !== 0) {
+    throw new BenchError(
+      `wrk got ${refused} errors for answers, and ${failed} no answer:\n${output}`,
+    )
+  }
+  if (!requests || !us) throw new BenchError(`wrk got no answer:\n${output}`)
+  return { requests, seconds: us / 1e6 }
+}
+
+function missing(error: Error): string {
+  return `wrk could not be started (${(error as NodeJS.ErrnoException).code}).
+This suite needs wrk on the PATH. Install it:
+  Debian, Ubuntu   sudo apt-get install wrk
+  macOS            brew install wrk`
+}

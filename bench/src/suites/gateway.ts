@@ -1,0 +1,223 @@
+/**
+ * What the gateway costs a request, beside a proxy that only forwards and beside another gateway. All
+ * of them have a process of their own and forward to the same vendor, on this machine; nothing is ever
+ * refused, and an answer that is not the vendor's ends the bench.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Pool } from 'undici'
+import { BenchError } from '../bench-error.js'
+import { startBareProxy } from '../gateway/bare-proxy.js'
+import { PATH, STREAMED_REQUEST } from '../gateway/chat.js'
+import { type Forwarder, openLoad } from '../gateway/checked-load.js'
+import { portkeyHeaders, portkeyName, startPortkey } from '../gateway/portkey-gateway.js'
+import { CALLER_KEY, type SpillwayGateway, startGateway } from '../gateway/spillway-gateway.js'
+import { startVendor, type Vendor } from '../gateway/vendor.js'
+import { CONNECTIONS } from '../gateway/wrk.js'
+import {
+  type Comparison,
+  type Figure,
+  median,
+  type Preparation,
+  type Round,
+  type Suite,
+} from '../measure.js'
+import { peerName } from '../peer-name.js'
+import { startRedis } from '../redis-server.js'
+
+const ROUND_SECONDS = 1
+const ROUNDS = { warmUp: 1, counted: 15 }
+/** Before the rounds. It takes that many until all of the code is optimised; who is slow gets the time. */
+const WARM_UP = { requests: 20_000, seconds: 10 }
+
+const HEADERS = { 'content-type': 'application/json', authorization: `Bearer ${CALLER_KEY}` }
+
+async function requestsPerSecond(
+  forwarder: Forwarder,
+  vendor: Vendor,
+  preparation: Preparation,
+): Promise<Round> {
+  const load = await openLoad(forwarder, vendor, preparation)
+  await load({
+    seconds: WARM_UP.seconds,
+    total: (await vendor.count()) + WARM_UP.requests,
+  })
+  return async () => {
+    const { requests, seconds } = await load({ seconds: ROUND_SECONDS })
+    return requests / seconds
+  }
+}
+
+interface Versus extends Pick<Comparison, 'name' | 'what' | 'target' | 'peerName'> {
+  store?: 'redis'
+  startPeer(vendor: string, preparation: Preparation): Promise<Forwarder>
+}
+
+function versus({ startPeer, store, ...described }: Versus): Comparison {
+  return {
+    ...described,
+    unit: 'requests/s',
+    rounds: ROUNDS,
+    async prepare(preparation) {
+      const vendor = await startVendor(preparation)
+      const redis = store && { redis: await startStore(preparation) }
+      const { url } = await startGateway({ vendor: vendor.url, ...redis }, preparation)
+      const peer = await startPeer(vendor.url, preparation)
+      return {
+        ours: await requestsPerSecond({ url, headers: HEADERS }, vendor, preparation),
+        peer: await requestsPerSecond(peer, vendor, preparation),
+      }
+    },
+  }
+}
+
+async function startStore({ atEnd }: Preparation): Promise<string> {
+  const server = await startRedis()
+  atEnd(() => server.stop())
+  return server.url
+}
+
+const BARE = {
+  peerName: `bare proxy, ${peerName('undici')}`,
+  startPeer: async (vendor: string, preparation: Preparation) => ({
+    url: await startBareProxy(vendor, preparation),
+    headers: HEADERS,
+  }),
+}
+
+const gatewayVsBare = versus({
+  name: 'gateway-vs-bare',
+  what: `requests through all ten stages, ${CONNECTIONS} connections`,
+  target: 0.75,
+  ...BARE,
+})
+
+const gatewayVsPortkey = versus({
+  name: 'gateway-vs-portkey',
+  what: 'the same beside another gateway',
+  target: 10,
+  peerName: portkeyName(),
+  startPeer: async (vendor, preparation) => ({
+    url: await startPortkey(preparation),
+    headers: { ...HEADERS, ...portkeyHeaders(vendor) },
+  }),
+})
+
+const gatewayRedisVsBare = versus({
+  name: 'gateway-redis-vs-bare',
+  what: 'the same with counts that are shared through Redis',
+  target: 0.6,
+  store: 'redis',
+  ...BARE,
+})
+
+const PAIRS = 48
+const AT_ONCE = 8
+
+/** Milliseconds until the first byte of a streamed answer's body. */
+async function firstByteMs(pool: Pool): Promise<number> {
+  const startMs = performance.now()
+  const { statusCode, headers, body } = await pool.request({
+    method: 'POST',
+    path: PATH,
+    headers: HEADERS,
+    body: STREAMED_REQUEST,
+  })
+  let tookMs = 0
+  let text = ''
+  for await (const chunk of body) {
+    tookMs ||= performance.now() - startMs
+    text += chunk
+  }
+  const type = `${headers['content-type']}`
+  if (statusCode === 200 && type.startsWith('text/event-stream') && text.endsWith('[DONE]\n\n')) {
+    return tookMs
+  }
+  throw new BenchError(`not a streamed answer: ${statusCode} ${type}\n${text}`)
+}
+
+/** Ours and the vendor's in turn, so many at once. */
+async function addedMs(ours: Pool, direct: Pool, atOnce: number): Promise<number> {
+  const [ourMs, directMs]: [number[], number[]] = [[], []]
+  const take = async (pool: Pool, all: number[]) => {
+    all.push(...(await Promise.all(Array.from({ length: atOnce }, () => firstByteMs(pool)))))
+  }
+  for (let done = 0; done < PAIRS; done += atOnce) {
+    await take(ours, ourMs)
+    await take(direct, directMs)
+  }
+  return median(ourMs) - median(directMs)
+}
+
+const firstByteAdded: Figure = {
+  name: 'first-byte-added-ms',
+  what: `how much later than from the vendor a stream starts, the worse of 1 and ${AT_ONCE} at once`,
+  target: { atMost: 2 },
+  unit: 'ms',
+  rounds: { warmUp: 10, counted: 21 },
+  async prepare(preparation) {
+    const vendor = await startVendor(preparation)
+    const gateway = await startGateway({ vendor: vendor.url }, preparation)
+    const open = (url: string) => {
+      const pool = new Pool(url)
+      preparation.atEnd(() => pool.destroy())
+      return pool
+    }
+    const [ours, direct] = [open(gateway.url), open(vendor.url)]
+    return async () => {
+      const alone = await addedMs(ours, direct, 1)
+      return Math.max(alone, await addedMs(ours, direct, AT_ONCE))
+    }
+  },
+}
+
+const FEW = 20_000
+const MANY = 200_000
+/** A machine that needs longer is busy with something else. */
+const LONGEST_SECONDS = 300
+const COLLECTIONS = 3
+const COLLECTING_MS = 300
+
+const growthMemory: Comparison = {
+  name: 'growth-memory',
+  what: `what the gateway keeps in memory after ${MANY.toLocaleString('en-US')} requests`,
+  target: 0.9,
+  peerName: `the same after ${FEW.toLocaleString('en-US')}`,
+  unit: 'bytes',
+  // One process, which has had few requests only once.
+  rounds: { warmUp: 0, counted: 1 },
+  async prepare(preparation) {
+    const vendor = await startVendor(preparation)
+    const collector = new URL('../gateway/collect-on-signal.js', import.meta.url).href
+    const nodeArgs = ['--expose-gc', '--import', collector]
+    const gateway = await startGateway({ vendor: vendor.url, nodeArgs }, preparation)
+    const load = await openLoad({ url: gateway.url, headers: HEADERS }, vendor, preparation)
+    const keptAfter = async (total: number) => {
+      await load({ seconds: LONGEST_SECONDS, total })
+      if ((await vendor.count()) >= total) return keptBytes(gateway)
+      throw new BenchError(`no ${total} requests in ${LONGEST_SECONDS} s`)
+    }
+    const few = await keptAfter(FEW)
+    const many = await keptAfter(MANY)
+    return { ours: () => many, peer: () => few }
+  },
+}
+
+/** The least of a few looks: to ask for it makes some garbage as well. */
+async function keptBytes({ pid, adminUrl }: SpillwayGateway): Promise<number> {
+  const looks: number[] = []
+  while (looks.length < COLLECTIONS) {
+    process.kill(pid, 'SIGUSR2')
+    await sleep(COLLECTING_MS)
+    const text = await (await fetch(`${adminUrl}/metrics`)).text()
+    const bytes = /^nodejs_heap_size_used_bytes(?:{.*})? (\S+)/m.exec(text)?.[1]
+    if (bytes === undefined) throw new BenchError(`no heap among the gateway's metrics:\n${text}`)
+    looks.push(Number(bytes))
+  }
+  return Math.min(...looks)
+}
+
+export const gateway: Suite = {
+  name: 'gateway',
+  what: 'what the gateway costs a request, every process on this machine',
+  benches: [gatewayVsBare, gatewayVsPortkey, gatewayRedisVsBare, firstByteAdded, growthMemory],
+}
