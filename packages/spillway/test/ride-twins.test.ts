@@ -190,7 +190,7 @@ describe('the Lua script of a take that brings outcomes along', () => {
     for (const [what, times] of Object.entries(reached)) expect(times, what).toBeGreaterThan(30)
     // Much of it was granted without unpacking a lane.
     const stats = String(await server.send('INFO', 'commandstats'))
-    expect(Number(/cmdstat_setrange:calls=(\d+)/.exec(stats)?.[1])).toBeGreaterThan(500)
+    expect(Number(/cmdstat_setrange:calls=(\d+)/.exec(stats)?.[1])).toBeGreaterThan(200)
   }, 180_000)
 
   it('leaves no key without an end', async () => {
