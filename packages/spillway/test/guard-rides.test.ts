@@ -307,6 +307,16 @@ describe('asking how the breaker is', () => {
     expect(trips.sync).toBe(5)
   })
 
+  it('happens at once where messages may have been missed, whatever was just heard', async () => {
+    const { clock, trips, connection, callFor } = await setup()
+    await callFor(200)
+    connection.goDown()
+    connection.comeBack()
+    // As long as it takes to listen again.
+    await clock.advance(5)
+    expect(trips.sync).toBe(1)
+  })
+
   it('finds out within a second and a half what a lost message said', async () => {
     for (let phase = 0; phase < 1_000; phase += 50) {
       const { clock, connection, breaker, guard, callFor } = await setup()

@@ -208,9 +208,9 @@ export class LaneBreaker {
     this.#hear(view)
   }
 
-  /** Nothing stands in the way, nothing is to be renewed, and the store has said so since then. */
+  /** Nothing stands in the way, so there are no probes to renew, and the store has said so since then. */
   isInStep(sinceMs: number): boolean {
-    return this.#clear && this.#desk.isIdle && this.#replica.heardMs >= sinceMs
+    return this.#clear && this.#replica.heardMs >= sinceMs
   }
 
   /** What this lane wants to know and to renew, now and then; and who hears the answer. */
