@@ -6,6 +6,7 @@ import { claimLooking } from './breaker-claims/looking.js'
 import { claimMembers } from './breaker-claims/members.js'
 import { claimProbing } from './breaker-claims/probing.js'
 import { claimQuorum } from './breaker-claims/quorum.js'
+import { claimRiding } from './breaker-claims/riding.js'
 import { claimTripping } from './breaker-claims/tripping.js'
 import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
 
@@ -19,6 +20,7 @@ describe.each([createMemoryFleet(), createRedisFleet()])('breakers in $kind', (f
   claimLooking(fleet)
   claimQuorum(fleet)
   claimMembers(fleet)
+  claimRiding(fleet)
   // Last: it looks at the keys of all the others.
   claimKeys(fleet)
 })

@@ -297,9 +297,14 @@ export class SharedGuard implements Guard {
       maxPauseMs,
       onGivenBack: (lane) => this.#machinery.dispatcher.unblock(lane),
     })
-    return new LimitStage(book, store.remote, (lane, pauseMs) => {
-      const untilMs = clock.now() + Math.min(pauseMs, maxPauseMs)
-      this.#machinery.dispatcher.pauseUntil(lane, untilMs)
+    return new LimitStage({
+      book,
+      remote: store.remote,
+      onPause: (lane, pauseMs) => {
+        const untilMs = clock.now() + Math.min(pauseMs, maxPauseMs)
+        this.#machinery.dispatcher.pauseUntil(lane, untilMs)
+      },
+      ride: (lane) => this.#machinery.breaker?.ride(lane),
     })
   }
 

@@ -5,6 +5,7 @@
 import { inMs, SpillwayError } from '../core/errors.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { isThenable, swallow } from '../core/thenable.js'
+import type { BreakerRide } from '../shared/circuit-breaker/lane-breaker.js'
 import type { LimitBook, Trip } from '../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { Subject } from '../shared/user-limits/levels.js'
@@ -14,17 +15,27 @@ import type { LimitGate } from './admitter.js'
 import { storeError } from './refusals.js'
 import type { RunOptions, UserStanding } from './run-options.js'
 
+export interface LimitStageOptions {
+  book: LimitBook
+  remote: boolean
+  /** Hears how long a lane is paused, as far as this pod can tell at once. */
+  onPause(lane: string, pauseMs: number): void
+  /** What of the breaker goes along on a trip for this lane. */
+  ride(lane: string): BreakerRide | undefined
+}
+
 /** Stage 5. */
 export class LimitStage implements LimitGate<LanePermit, Trip> {
   readonly remote: boolean
   readonly #book: LimitBook
-  readonly #onPause: (lane: string, pauseMs: number) => void
+  readonly #onPause: LimitStageOptions['onPause']
+  readonly #ride: LimitStageOptions['ride']
 
-  /** `onPause` hears how long a lane is paused, as far as this pod can tell at once. */
-  constructor(book: LimitBook, remote: boolean, onPause: (lane: string, pauseMs: number) => void) {
+  constructor({ book, remote, onPause, ride }: LimitStageOptions) {
     this.#book = book
     this.remote = remote
     this.#onPause = onPause
+    this.#ride = ride
   }
 
   get useWithinMs(): number {
@@ -48,7 +59,28 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     costs: readonly (readonly number[])[],
     atMs: number | undefined,
   ): MaybePromise<Trip> {
+    // A store that answers at once is told at once.
+    const ride = this.remote ? this.#ride(lane) : undefined
+    if (ride !== undefined) return this.#takeAlong(ride, lane, costs)
     return this.#book.take(lane, costs, atMs)
+  }
+
+  /** The breaker hears first what came back: who was granted a permit may not use it any more. */
+  async #takeAlong(
+    ride: BreakerRide,
+    lane: string,
+    costs: readonly (readonly number[])[],
+  ): Promise<Trip> {
+    let trip: Trip
+    try {
+      trip = await this.#book.takeAlong(lane, costs, ride.report)
+    } catch (error) {
+      ride.lost()
+      throw error
+    }
+    if (trip.view === undefined) ride.lost()
+    else ride.arrived(trip.view)
+    return trip
   }
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {

@@ -23,6 +23,12 @@ export interface TakeRequest extends LaneRef {
   costs: readonly (readonly number[])[]
   /** What time it is on the asker's clock; of use to a store in the same process with the same one. */
   atMs?: number | undefined
+  /**
+   * How calls of the same guard ended, told on the same trip and counted after the take as
+   * `BreakerStore.report` would. A take whose answer is lost is never sent again, a report is: by
+   * itself, under its number.
+   */
+  report?: BreakerReport
 }
 
 export interface TakeReply {
@@ -37,6 +43,8 @@ export interface TakeReply {
   stamps: readonly number[]
   /** Per limit: the largest cost that can be granted; what asked for more was booked with this. */
   capacities: readonly number[]
+  /** How the breaker stands, if a report came along. Without it, that has to be told again. */
+  view?: BreakerView
   /** Whatever the asker wants to remember with it: the limits it asked under. */
   under?: unknown
   /** The limits in force, where this pod's belief is out of date. */

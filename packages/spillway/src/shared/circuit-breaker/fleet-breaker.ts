@@ -15,6 +15,7 @@ import { DEFAULT_LANE } from '../default-lane.js'
 import { BEATS_IN_A_LIFE } from '../membership.js'
 import type { BreakerChange, BreakerSnapshot, BreakerStateName } from './api.js'
 import {
+  type BreakerRide,
   type Entry,
   LaneBreaker,
   type LaneBreakerOptions,
@@ -34,7 +35,10 @@ export interface FleetBreakerOptions {
 
 /** The lane of a breaker that spans all of them. */
 const ALL_LANES = ''
-/** A lost message is found out after this at the latest. */
+/**
+ * A lane of which nothing is heard is asked for so often. One of which something was heard in the
+ * last half of that is not, so a lost message is found out after one and a half of it at the latest.
+ */
 const SYNC_MS = 1_000
 /** A lane that nobody has used for so long, and that has nothing to remember, is dropped. */
 const REST_MS = 300_000
@@ -80,7 +84,7 @@ export class FleetBreaker {
       onView: (guard, lane, view) => {
         if (guard === this.name) this.#hear(lane, view)
       },
-      onGap: () => this.#sync(),
+      onGap: () => this.#sync(Number.POSITIVE_INFINITY),
     })
     this.#beat()
     this.#keepInStep()
@@ -105,6 +109,11 @@ export class FleetBreaker {
   exit(permit: LanePermit, outcome: Outcome): void {
     const { fleet, quorum } = this.#lane(permit.lane)
     ;(quorum ?? fleet).exit(permit, outcome)
+  }
+
+  /** Outcomes of this lane that wait, for somebody who leaves for this guard's store now. */
+  ride(lane: string): BreakerRide | undefined {
+    return this.#lane(lane).fleet.ride()
   }
 
   /** For a call that was made without asking. */
@@ -287,7 +296,7 @@ export class FleetBreaker {
     const roundMs = Math.min(SYNC_MS, this.#policy.probeLeaseMs / 3)
     this.#syncing = this.#clock.schedule(roundMs, () => {
       this.#sweep()
-      this.#sync()
+      this.#sync(this.#clock.now() - roundMs / 2)
       this.#beat()
       this.#keepInStep()
     })
@@ -306,12 +315,15 @@ export class FleetBreaker {
     this.#last = undefined
   }
 
-  /** Repairs what a lost message left behind, and renews the leases of our probes. */
-  #sync(): void {
+  /**
+   * Repairs what a lost message left behind, and renews the leases of our probes. Of a lane that the
+   * store has spoken of since then nothing is lost: every answer says how things are.
+   */
+  #sync(heardSinceMs: number): void {
     const lanes = [...this.#lanes.values()]
     askAll(
       this.#store.breakers,
-      lanes.map(({ fleet }) => fleet),
+      lanes.flatMap(({ fleet }) => (fleet.isInStep(heardSinceMs) ? [] : fleet)),
     )
     if (this.#privateStore === undefined) return
     askAll(

@@ -10,6 +10,7 @@ import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../../store/b
 import type {
   BreakerCommand,
   BreakerRef,
+  BreakerReport,
   BreakerStore,
   BreakerView,
   MaybePromise,
@@ -52,6 +53,15 @@ export interface LanePermit extends BreakerPermit {
 }
 
 export type Entry = LanePermit | SpillwayError
+
+/** Outcomes that go along with something else on its way to the store. */
+export interface BreakerRide {
+  report: BreakerReport
+  /** With what the store said. */
+  arrived(view: BreakerView): void
+  /** Nobody knows. They are told again. */
+  lost(): void
+}
 
 /** After closing, the calls at once double so many times before they are free. */
 const DOUBLINGS = 6
@@ -198,11 +208,31 @@ export class LaneBreaker {
     this.#hear(view)
   }
 
+  /** Nothing stands in the way, so there are no probes to renew, and the store has said so since then. */
+  isInStep(sinceMs: number): boolean {
+    return this.#clear && this.#replica.heardMs >= sinceMs
+  }
+
   /** What this lane wants to know and to renew, now and then; and who hears the answer. */
   ask(): { request: SyncRequest; hear(view: BreakerView): void } {
     const { news } = this.#replica
     const renew = this.#desk.youngerThan(this.#options.maxProbeMs)
     return { request: { ...this.#ref, renew }, hear: (view) => this.#hear(view, news) }
+  }
+
+  /** Outcomes that wait, for somebody who leaves for the store now. */
+  ride(): BreakerRide | undefined {
+    const ride = this.#reporter.ride()
+    if (ride === undefined) return undefined
+    const { news } = this.#replica
+    return {
+      report: { ...this.#ref, pod: this.#options.pod, ...ride.report },
+      arrived: (view) => {
+        this.#hear(view, news)
+        ride.arrived()
+      },
+      lost: ride.lost,
+    }
   }
 
   command(command: BreakerCommand['command']): MaybePromise<void> {

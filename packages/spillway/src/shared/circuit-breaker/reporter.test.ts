@@ -88,4 +88,95 @@ describe('a reporter', () => {
     await reporter.close()
     expect(sent).toEqual([])
   })
+
+  describe('of which somebody takes a report along', () => {
+    it('hands over what has waited half of its time, and nothing twice', async () => {
+      const { clock, sent, reporter } = setup()
+      expect(reporter.ride()).toBeUndefined()
+      reporter.addSuccess()
+      await clock.advance(49)
+      expect(reporter.ride()).toBeUndefined()
+      reporter.addSuccess()
+      await clock.advance(1)
+      const ride = reporter.ride()
+      expect(ride?.report).toEqual({ sequence: 1, generation: 0, outcomes: [[0, 2]], probes: [] })
+      expect(reporter.ride()).toBeUndefined()
+      ride?.arrived()
+      await clock.advance(1_000)
+      expect(sent).toEqual([])
+      expect(reporter.isIdle).toBe(true)
+    })
+
+    it('sends nothing else meanwhile, and afterwards at once what cannot wait', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addSuccess()
+      await clock.advance(50)
+      const ride = reporter.ride()
+      reporter.addSuccess()
+      reporter.add(1)
+      expect(sent).toEqual([])
+      ride?.arrived()
+      expect(sent).toMatchObject([
+        {
+          sequence: 2,
+          outcomes: [
+            [0, 1],
+            [1, 1],
+          ],
+        },
+      ])
+    })
+
+    it('lets what came meanwhile wait for a ride of its own', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addSuccess()
+      await clock.advance(50)
+      const ride = reporter.ride()
+      reporter.addSuccess()
+      await clock.advance(5)
+      ride?.arrived()
+      await clock.advance(50)
+      expect(reporter.ride()?.report).toMatchObject({ sequence: 2, outcomes: [[0, 1]] })
+      expect(sent).toEqual([])
+    })
+
+    it('sends it again by itself, under the same number, when nobody knows whether it arrived', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addSuccess()
+      await clock.advance(50)
+      const ride = reporter.ride()
+      reporter.addSuccess()
+      ride?.lost()
+      await clock.advance(99)
+      expect(reporter.ride()).toBeUndefined()
+      await clock.advance(1)
+      expect(sent).toEqual([ride?.report])
+      await clock.until(reporter.flush())
+      expect(sent.map(({ sequence }) => sequence)).toEqual([1, 2])
+    })
+
+    it('has nothing for the way of a generation that is over', async () => {
+      const { clock, reporter } = setup()
+      reporter.addSuccess()
+      await clock.advance(50)
+      reporter.begin(7)
+      expect(reporter.ride()).toBeUndefined()
+    })
+
+    it('is not closed before it is back', async () => {
+      const { clock, sent, reporter } = setup()
+      reporter.addSuccess()
+      await clock.advance(50)
+      const ride = reporter.ride()
+      let closed = false
+      const closing = reporter.close().then(() => {
+        closed = true
+      })
+      await clock.settle()
+      expect(closed).toBe(false)
+      ride?.lost()
+      await closing
+      expect(sent).toEqual([])
+    })
+  })
 })

@@ -1,8 +1,9 @@
 /**
  * Tells the store how calls ended. A failure goes at once and takes along the successes that came
  * before it, in order, so that waiting for company never makes a rate look bad; successes alone wait
- * a moment. One report at a time; what comes meanwhile goes with the next. A report whose answer was
- * lost is sent again under the same number, which the store remembers.
+ * a moment, and go along with whatever leaves for the store meanwhile. One report at a time; what
+ * comes meanwhile goes with the next. A report whose answer was lost is sent again, by itself and
+ * under the same number, which the store remembers.
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import { isThenable } from '../../core/thenable.js'
@@ -10,6 +11,13 @@ import { SUCCESS } from '../../store/breaker-spec.js'
 import type { BreakerReport, MaybePromise } from '../../store/port.js'
 
 export type Report = Pick<BreakerReport, 'sequence' | 'generation' | 'outcomes' | 'probes'>
+
+/** A report that goes along with something else. Whoever takes it says what became of it. */
+export interface Ride {
+  report: Report
+  arrived(): void
+  lost(): void
+}
 
 export interface ReporterOptions {
   clock: Clock
@@ -33,7 +41,10 @@ export class Reporter {
   /** Successes since the last entry of the list: the usual case costs one addition. */
   #successes = 0
   #probes: [probe: string, kind: number][] = []
+  /** Set while successes wait. */
   #timer: Timer | undefined
+  /** From then on they go along with others. */
+  #rideFromMs = 0
   #underWay = false
   /** Set while a report that got no answer waits to be sent again. */
   #retry: (() => void) | undefined
@@ -74,6 +85,23 @@ export class Reporter {
     this.#send()
   }
 
+  /**
+   * What waits, for somebody who leaves for the store now; nothing before half of its time is over,
+   * because on a busy lane somebody always does.
+   */
+  ride(): Ride | undefined {
+    if (this.#timer === undefined || this.#successes === 0) return undefined
+    const nowMs = this.#options.clock.now()
+    if (nowMs < this.#rideFromMs) return undefined
+    const report = this.#pack()
+    this.#underWay = true
+    return {
+      report,
+      arrived: () => this.#done(),
+      lost: () => this.#again(report, nowMs),
+    }
+  }
+
   /** All is told, or given up. */
   get isIdle(): boolean {
     return !this.#underWay && this.#successes === 0 && this.#outcomes.length === 0
@@ -98,7 +126,9 @@ export class Reporter {
   #wait(): void {
     const delayMs = this.#options.flushMs()
     if (delayMs === 0) return this.#send()
-    this.#timer = this.#options.clock.schedule(delayMs, () => {
+    const { clock } = this.#options
+    this.#rideFromMs = clock.now() + delayMs / 2
+    this.#timer = clock.schedule(delayMs, () => {
       this.#timer = undefined
       this.#send()
     })
@@ -115,18 +145,24 @@ export class Reporter {
     while (!this.#underWay) {
       this.#close()
       if (this.#outcomes.length === 0 && this.#probes.length === 0) return this.#rest()
-      const report: Report = {
-        sequence: this.#options.nextNumber(),
-        generation: this.#generation,
-        outcomes: this.#outcomes,
-        probes: this.#probes,
-      }
-      this.#outcomes = []
-      this.#probes = []
-      this.#timer?.cancel()
-      this.#timer = undefined
-      this.#deliver(report, this.#options.clock.now())
+      this.#deliver(this.#pack(), this.#options.clock.now())
     }
+  }
+
+  /** Everything that has not been told, under a number of its own. */
+  #pack(): Report {
+    this.#close()
+    const report: Report = {
+      sequence: this.#options.nextNumber(),
+      generation: this.#generation,
+      outcomes: this.#outcomes,
+      probes: this.#probes,
+    }
+    this.#outcomes = []
+    this.#probes = []
+    this.#timer?.cancel()
+    this.#timer = undefined
+    return report
   }
 
   #deliver(report: Report, sinceMs: number): void {

@@ -8,7 +8,13 @@ import { SpillwayError } from '../../core/errors.js'
 import { integer, validate } from '../../core/options.js'
 import { RollingCounter } from '../../core/rolling-counter.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
-import type { LaneRef, LimitStore, MaybePromise, TakeReply } from '../../store/port.js'
+import type {
+  BreakerReport,
+  LaneRef,
+  LimitStore,
+  MaybePromise,
+  TakeReply,
+} from '../../store/port.js'
 import type { RateLimiterFigures } from './api.js'
 import { type readLimits, toUnitLimits, type UnitLimit, unknownUnit } from './options.js'
 import { type Correction, type Cost, LanePermit } from './permit.js'
@@ -122,6 +128,17 @@ export class LimitBook {
     return reply instanceof Promise
       ? reply.then((each) => this.#learn(each, limits))
       : this.#learn(reply, limits)
+  }
+
+  /** The same, with outcomes for this guard's breaker on the same trip. */
+  async takeAlong(
+    lane: string,
+    costs: readonly (readonly number[])[],
+    report: BreakerReport,
+  ): Promise<Trip> {
+    const limits = this.#limits
+    const reply = await this.#store.take({ ...this.#ref(lane), costs, report })
+    return this.#learn(reply, limits)
   }
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {

@@ -7,17 +7,28 @@ import {
   syncBreaker,
   takeProbes,
 } from '../breaker/transitions.js'
-import type { BreakerRef, BreakerStore, BreakerWatcher } from '../port.js'
+import type {
+  BreakerRef,
+  BreakerReport,
+  BreakerStore,
+  BreakerView,
+  BreakerWatcher,
+} from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 
 /** As long as the longest window: after that nobody sends a report again. */
 const SEQUENCE_LIFE_US = 300_000_000
 
+export interface MemoryBreakers extends BreakerStore {
+  /** Answers at once. */
+  report(request: BreakerReport): BreakerView
+}
+
 /** `live` says how many pods of a guard there are. */
 export function createMemoryBreakers(
   nowUs: () => number,
   live: (guard: string) => number,
-): BreakerStore {
+): MemoryBreakers {
   const states = new ExpiringMap<BreakerState>()
   const sequences = new ExpiringMap<number>()
   const watchers = new Set<BreakerWatcher>()

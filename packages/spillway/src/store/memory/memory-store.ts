@@ -19,7 +19,7 @@ import {
 import { takeUsual } from '../limits/usual-take.js'
 import type { LaneRef, LevelStore, LimitStore, Store } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
-import { createMemoryBreakers } from './memory-breakers.js'
+import { createMemoryBreakers, type MemoryBreakers } from './memory-breakers.js'
 import { MemoryBuckets } from './memory-buckets.js'
 import { createMemoryPods } from './memory-pods.js'
 
@@ -36,11 +36,12 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const { clock } = validate('memoryStore', options, readOptions)
   const nowUs = createMicroseconds(clock)
   const pods = createMemoryPods(nowUs)
+  const breakers = createMemoryBreakers(nowUs, pods.live)
   return {
     remote: false,
-    limits: createMemoryLimits(nowUs),
+    limits: createMemoryLimits(nowUs, breakers.report),
     levels: createMemoryLevels(nowUs),
-    breakers: createMemoryBreakers(nowUs, pods.live),
+    breakers,
     pods,
     close: async () => {},
   }
@@ -70,7 +71,7 @@ function createMemoryLevels(nowUs: Microseconds): LevelStore {
   }
 }
 
-function createMemoryLimits(nowUs: Microseconds): LimitStore {
+function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report']): LimitStore {
   const allLanes = new Map<string, ExpiringMap<LaneState>>()
   const guards = new ExpiringMap<GuardState>()
   const sequences = new ExpiringMap<number>()
@@ -105,7 +106,9 @@ function createMemoryLimits(nowUs: Microseconds): LimitStore {
         lane !== undefined && guards.get(request.guard, now) === undefined
           ? takeUsual(lane, request, now)
           : undefined
-      return usual ?? change(request, takePermits)
+      const reply = usual ?? change(request, takePermits)
+      if (request.report !== undefined) reply.view = tell(request.report)
+      return reply
     },
     settle(request) {
       const now = nowUs()

@@ -1,7 +1,14 @@
 /** The breaker operations as scripts, and what the scripts publish as calls of watchers. */
 import type { BreakerSpec } from '../breaker-spec.js'
 import { escaped, type Keys, unescaped } from '../keys.js'
-import type { BreakerRef, BreakerStore, BreakerView, BreakerWatcher, SyncRequest } from '../port.js'
+import type {
+  BreakerRef,
+  BreakerReport,
+  BreakerStore,
+  BreakerView,
+  BreakerWatcher,
+  SyncRequest,
+} from '../port.js'
 import type { ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 import type { Subscribe, Subscription } from './subscription.js'
@@ -20,8 +27,7 @@ export function createRedisBreakers(
   const watchers = createWatchers(keys.breakers, subscribe)
   const keyOf = ({ guard, lane }: BreakerRef) => keys.breaker(guard, lane)
   const args = (own: object) => [time(), JSON.stringify({ channel: keys.breakers, ...own })]
-  const one = (request: BreakerRef, own: object) =>
-    args({ spec: writeSpec(request.spec), name: nameOf(request), ...own })
+  const one = (request: BreakerRef, own: object) => [time(), writeInput(keys, request, own)]
 
   async function syncGuard(requests: readonly SyncRequest[]): Promise<BreakerView[]> {
     const breakers = requests.map((each) => [writeSpec(each.spec), nameOf(each), each.renew])
@@ -31,10 +37,8 @@ export function createRedisBreakers(
 
   return {
     async report(request) {
-      const { guard, lane, pod, sequence, generation, outcomes, probes } = request
-      const own = { pod, sequence, generation, outcomes, probes }
-      const scriptKeys = [keyOf(request), keys.outcomes(guard, lane, pod), keys.pods(guard)]
-      const reply = await runner.run(SCRIPTS.reportOutcomes, scriptKeys, one(request, own))
+      const { scriptKeys, input } = writeReport(keys, request)
+      const reply = await runner.run(SCRIPTS.reportOutcomes, scriptKeys, [time(), input])
       return readView(reply as number[])
     },
     async probe(request) {
@@ -61,6 +65,25 @@ export function createRedisBreakers(
     watch: watchers.add,
     close: watchers.close,
   }
+}
+
+/** What a script is told of a report, whether it comes alone or with something else. */
+export function writeReport(
+  keys: Keys,
+  request: BreakerReport,
+): { scriptKeys: string[]; input: string } {
+  const { guard, lane, pod, sequence, generation, outcomes, probes } = request
+  const own = { pod, sequence, generation, outcomes, probes }
+  return {
+    scriptKeys: [keys.breaker(guard, lane), keys.outcomes(guard, lane, pod), keys.pods(guard)],
+    input: writeInput(keys, request, own),
+  }
+}
+
+function writeInput(keys: Keys, request: BreakerRef, own: object): string {
+  const { breakers: channel } = keys
+  const spec = writeSpec(request.spec)
+  return JSON.stringify({ channel, spec, name: nameOf(request), ...own })
 }
 
 /** All watchers share one subscription, which is there while there are any. */
@@ -153,7 +176,7 @@ const VIEW_FIELDS = [
   'consecutive',
 ] as const satisfies readonly (keyof BreakerView)[]
 
-function readView(numbers: readonly number[]): BreakerView {
+export function readView(numbers: readonly number[]): BreakerView {
   const fields = VIEW_FIELDS.map((field, index) => [field, numbers[index]])
   return Object.fromEntries(fields) as BreakerView
 }

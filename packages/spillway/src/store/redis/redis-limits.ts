@@ -2,7 +2,15 @@
 import { createHash } from 'node:crypto'
 import type { Keys } from '../keys.js'
 import type { LimitSpec } from '../limit-spec.js'
-import type { LaneFigures, LaneRef, LimitStore, TakeReply, TakeRequest } from '../port.js'
+import type {
+  BreakerReport,
+  LaneFigures,
+  LaneRef,
+  LimitStore,
+  TakeReply,
+  TakeRequest,
+} from '../port.js'
+import { readView, writeReport } from './redis-breakers.js'
 import type { ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 
@@ -28,6 +36,20 @@ export function createRedisLimits(
     writeSpecs(request.limits).tag,
   ]
 
+  async function takeAndReport(
+    request: TakeRequest,
+    args: readonly (string | number)[],
+    report: BreakerReport,
+  ): Promise<TakeReply> {
+    const { scriptKeys, input: outcomes } = writeReport(keys, report)
+    const allKeys = [...laneKeys(request), ...scriptKeys]
+    const reply = await runner.run(SCRIPTS.takeAndReport, allKeys, [...args, outcomes])
+    const [granted, view] = reply as [number[], number[] | null]
+    const answer = readTakeReply(granted, request)
+    if (view !== null) answer.view = readView(view)
+    return answer
+  }
+
   return {
     take(request) {
       // The hot one, so it is put together by hand.
@@ -35,6 +57,7 @@ export function createRedisLimits(
       const asked = `{"v":${request.version},"l":${json}}`
       const { costs } = request
       const args = [time(), asked, tag, `[${costs.join()}]`, costs.length, ...sumsOf(request)]
+      if (request.report !== undefined) return takeAndReport(request, args, request.report)
       return runner
         .run(SCRIPTS.takePermits, laneKeys(request), args)
         .then((reply) => readTakeReply(reply as number[], request))

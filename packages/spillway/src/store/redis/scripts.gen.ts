@@ -2295,6 +2295,686 @@ reply[index] = tell(KEYS[index], name, state, spec, now, before, last)
 end
 return reply`,
   },
+  takeAndReport: {
+    name: 'takeAndReport',
+    sha: '16ea472f0789fff8dc38ebb2a64c974493ed542c',
+    text: `local KEYS_OF_TAKE = 2
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local outcomes = table.remove(ARGV)
+local function take_permits()
+local BEFORE_SUMS = 5
+local tag = ARGV[3]
+local wish_count = tonumber(ARGV[5])
+local sums = {}
+for index = BEFORE_SUMS + 1, #ARGV do sums[index - BEFORE_SUMS] = tonumber(ARGV[index]) end
+local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+local stored = redis.call('MGET', KEYS[1], KEYS[2])
+local stored_lane, stored_guard = stored[1], stored[2]
+local function usual_take(tag, wish_count, sums)
+if not stored_lane or stored_guard or wish_count == 0 then return nil end
+local stored_tag, t, p, limit_count, at = struct.unpack(HEAD_FORM, stored_lane)
+local server = server_us()
+local now = math.max(server, t)
+if stored_tag ~= tag or now - server > SET_BACK_US or p > now then return nil end
+local head = struct.pack(HEAD_FORM, tag, now, p, limit_count)
+local reply = { wish_count, now }
+for index = 1, #sums do
+local newest, counted, slice_us, in_newest, limit
+newest, counted, slice_us, in_newest, limit, at = struct.unpack(LIMIT_FORM, stored_lane, at)
+counted, in_newest = counted + sums[index], in_newest + sums[index]
+if math.floor(now / slice_us) > newest or counted > limit then return nil end
+head = head .. struct.pack(LIMIT_FORM, newest, counted, slice_us, in_newest, limit)
+reply[2 + index] = newest
+end
+redis.call('SETRANGE', KEYS[1], '0', head)
+return reply
+end
+local usual_reply = usual_take(tag, wish_count, sums)
+if usual_reply then return usual_reply end
+local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_count()
+return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
+end
+local function open_slices(count)
+local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
+for index = #slices + 1, count[K] do slices[index] = 0 end
+slices[count[N] % count[K] + 1] = count[C]
+return slices
+end
+local function adopts(spec, count, slice_us, version)
+if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
+return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+end
+local function advance_slices(spec, count, now, version)
+local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+if adopts(spec, count, own_slice_us, version) then
+count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
+count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
+count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
+return count[S] > 0
+end
+local slice = floor(now / count[W])
+local length = count[K]
+if slice <= count[N] then return false end
+local slices = open_slices(count)
+for passed = max(count[N], slice - length) + 1, slice do
+count[S] = count[S] - slices[passed % length + 1]
+slices[passed % length + 1] = 0
+end
+count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+return false
+end
+local function advance_window(spec, count, now, version)
+if adopts(spec, count, spec[WINDOW], version) then
+count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
+count[N] = floor(now / spec[WINDOW])
+return count[S] > 0
+end
+local window = floor(now / count[W])
+if window > count[N] then
+count[N] = window
+count[S] = 0
+end
+return false
+end
+local function rescale(spec, count, now)
+if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
+local in_debt = count[F] > now and count[R] > 0
+if in_debt then
+local units = ((count[F] - now) * count[R]) / count[W]
+count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+end
+count[R] = spec[LIMIT]
+count[W] = spec[WINDOW]
+return in_debt
+end
+local function advance(spec, count, now, version)
+if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
+if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+return rescale(spec, count, now)
+end
+local function is_bucket(spec)
+return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+end
+local function units_to_us(spec, units)
+return ceil((units * spec[WINDOW]) / spec[LIMIT])
+end
+local function burst_us(spec)
+return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+end
+local function fits(spec, count, now, cost)
+if cost == 0 then return true end
+if spec[ALGORITHM] == LEAKY then return count[F] <= now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+end
+return count[S] + cost <= spec[LIMIT]
+end
+local function capacity(spec)
+return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+end
+local function wait_us(spec, count, now, cost)
+if spec[ALGORITHM] == LEAKY then return count[F] - now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+end
+if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
+local length = count[K]
+local slices = open_slices(count)
+local missing = count[S] + cost - spec[LIMIT]
+for slice = max(0, count[N] - length + 1), count[N] do
+missing = missing - slices[slice % length + 1]
+if missing <= 0 then return (slice + length) * count[W] - now end
+end
+return spec[WINDOW]
+end
+local function charge(spec, count, now, cost)
+if is_bucket(spec) then
+count[F] = max(count[F], now) + units_to_us(spec, cost)
+return
+end
+count[S] = count[S] + cost
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+end
+local function stamp_of(spec, count)
+return is_bucket(spec) and 0 or count[N]
+end
+local function refund(spec, count, now, stamp, units)
+if is_bucket(spec) then
+count[F] = max(now, count[F] - units_to_us(spec, units))
+elseif spec[ALGORITHM] == FIXED then
+if stamp == count[N] then count[S] = max(0, count[S] - units) end
+elseif stamp > count[N] - count[K] and stamp <= count[N] then
+local slices = open_slices(count)
+local index = stamp % count[K] + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
+count[B] = cmsgpack.pack(slices)
+end
+end
+local function overrun(spec, count, now, units)
+if is_bucket(spec) then
+local most = now + burst_us(spec) + spec[WINDOW]
+count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+return
+end
+local most = max(0, 2 * spec[LIMIT] - count[S])
+charge(spec, count, now, min(units, most))
+end
+local function remaining(spec, count, now)
+if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
+if spec[ALGORITHM] == TOKEN then
+local free_us = burst_us(spec) - max(0, count[F] - now)
+return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+end
+return max(0, spec[LIMIT] - count[S])
+end
+local function used(spec, count, now)
+if not is_bucket(spec) then return count[S] end
+local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+if spec[ALGORITHM] == LEAKY then whole = 1 end
+return whole - remaining(spec, count, now)
+end
+local function life_us(count, now)
+local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+return max(0, count[F] - now, window_us)
+end
+local function rebase(count, back_us)
+if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+end
+local MARGIN_US = 1000000
+local CHANGED_LIMITS_LIFE_US = 86400000000
+local input = cjson.decode(ARGV[2])
+local version = input.v
+local limit_count = #input.l
+local NO_TAG = '                '
+local function unpack_lane(packed)
+if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local ids, all, counts = rest[3], rest[4], {}
+for index = 1, limit_count do
+local count = all[index]
+count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+counts[ids[index]] = count
+end
+return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+end
+local function pack_lane(lane, tag, ids, limits)
+local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+for index, id in ipairs(ids) do
+local count = lane.counts[id]
+local limit = limits[id] or 0
+parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+counts[index] = count
+end
+return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
+end
+local function spec_stored(spec, guard)
+local stored = guard.limits[spec[ID]]
+if not stored then return spec end
+local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+end
+local function spec_in_force(spec, guard, now)
+local base = guard.v > version and spec_stored(spec, guard) or spec
+local override = guard.overrides[spec[ID]]
+if not override or override[2] <= now then return base end
+local limit = override[1]
+return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+end
+local function rebase_state(state, server)
+local back_us = state.t - server
+if back_us <= 0 then return end
+for _, count in pairs(state.counts) do rebase(count, back_us) end
+if state.p then
+state.p = max(0, state.p - back_us)
+state.f = 0
+else
+for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
+end
+state.t = server
+end
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
+or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+local server = server_us()
+local changed = max(lane.t, guard.t) - server > SET_BACK_US
+if changed then
+rebase_state(lane, server)
+rebase_state(guard, server)
+end
+local now = max(server, lane.t, guard.t)
+local own_specs = {}
+local specs = {}
+local counts = {}
+local spans_vendor = false
+for index = 1, limit_count do
+local own = input.l[index]
+local spec = spec_in_force(own, guard, now)
+local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+local count = home[spec[ID]]
+if not count then
+count = empty_count()
+home[spec[ID]] = count
+end
+changed = advance(spec, count, now, max(guard.v, version)) or changed
+own_specs[index] = own
+specs[index] = spec
+counts[index] = count
+spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function longest_life_us(all_counts)
+local life = 0
+for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
+return life
+end
+local function save(key, packed, life)
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+end
+local function is_in_head(spec, count)
+return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+end
+local function save_lane()
+local ids, limits = {}, {}
+local tag = ARGV[3]
+for index = 1, limit_count do
+local own = own_specs[index]
+if not is_in_head(own, counts[index]) then tag = NO_TAG end
+if own[VENDOR] == 0 then
+ids[#ids + 1] = own[ID]
+limits[own[ID]] = own[LIMIT]
+end
+end
+for id in pairs(lane.counts) do
+if not limits[id] then ids[#ids + 1] = id end
+end
+lane.t = now
+local life = max(lane.p - now, longest_life_us(lane.counts))
+save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
+end
+local function save_guard()
+local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
+guard.t = now
+save(KEYS[2], cmsgpack.pack(guard), life)
+end
+local function keep()
+save_lane()
+if spans_vendor or changed then save_guard() end
+end
+local granted = 0
+local wait = 0
+local function all_fit()
+for index = 1, limit_count do
+local spec = specs[index]
+if is_bucket(spec) or not fits(spec, counts[index], now, sums[index]) then return false end
+end
+return true
+end
+local function longest_wait(costs, before)
+local longest = 0
+for index = 1, limit_count do
+local spec, count = specs[index], counts[index]
+local cost = min(costs[before + index], capacity(spec))
+if not fits(spec, count, now, cost) then
+longest = max(longest, wait_us(spec, count, now, cost), 1)
+end
+end
+return longest
+end
+local function charge_all(costs, before)
+for index = 1, limit_count do
+local cost = min(costs[before + index], capacity(specs[index]))
+if cost > 0 then charge(specs[index], counts[index], now, cost) end
+end
+end
+local paused = lane.p > now
+if paused then
+wait = lane.p - now
+elseif all_fit() then
+charge_all(sums, 0)
+granted = wish_count
+else
+local costs = cjson.decode(ARGV[4])
+for wish = 1, wish_count do
+local before = (wish - 1) * limit_count
+wait = longest_wait(costs, before)
+if wait > 0 then break end
+charge_all(costs, before)
+granted = wish
+end
+end
+local reply = { granted, now }
+for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+reply[#reply + 1] = wait
+reply[#reply + 1] = paused and 1 or 0
+reply[#reply + 1] = guard.v
+for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+if guard.v > version then
+for index = 1, limit_count do
+local spec = spec_stored(own_specs[index], guard)
+for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
+end
+end
+if granted > 0 or changed then keep() end
+return reply
+end
+local function report_outcomes(KEYS, ARGV)
+local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
+local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
+local FAILURE, SLOW, NOTHING = 1, 2, 3
+local SLICES = 10
+local RUN_LIFE_US = 300000000
+local EVERYBODY = '*'
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_tally()
+return { slices = {}, recent = {}, sums = {}, runs = {} }
+end
+local function add(all, pod, counts, sign)
+local sum = all[pod] or { 0, 0, 0 }
+for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
+all[pod] = sum[1] ~= 0 and sum or nil
+end
+local function counts_of(kind, times)
+return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+end
+local function slice_us_of(spec)
+return ceil(spec[WINDOW] / SLICES)
+end
+local function start_of(now, slice_us)
+return floor(now / slice_us) * slice_us
+end
+local function forget_slices(tally, start)
+while tally.slices[1] and tally.slices[1][1] <= start do
+for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
+table.remove(tally.slices, 1)
+end
+end
+local function forget_calls(tally, most)
+local over = -most
+for index = 1, #tally.recent do over = over + tally.recent[index][3] end
+while over > 0 do
+local oldest = tally.recent[1]
+local gone = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
+oldest[3] = oldest[3] - gone
+over = over - gone
+if oldest[3] == 0 then table.remove(tally.recent, 1) end
+end
+end
+local function advance(tally, spec, now)
+if spec[WINDOW_CALLS] > 0 then
+forget_slices(tally, now)
+else
+forget_calls(tally, 0)
+local slice_us = slice_us_of(spec)
+forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+end
+local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+for pod, run in pairs(tally.runs) do
+if now - run[3] >= life then tally.runs[pod] = nil end
+end
+end
+local function add_calls(tally, pod, kind, times)
+local newest = tally.recent[#tally.recent]
+if newest and newest[1] == pod and newest[2] == kind then
+newest[3] = newest[3] + times
+else
+tally.recent[#tally.recent + 1] = { pod, kind, times }
+end
+end
+local function slice_at(tally, start)
+local newest = tally.slices[#tally.slices]
+if newest and newest[1] >= start then return newest[2] end
+local counts = {}
+tally.slices[#tally.slices + 1] = { start, counts }
+return counts
+end
+local function count(tally, spec, by, kind, times, now)
+local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local counts = counts_of(kind, times)
+add(tally.sums, pod, counts, 1)
+if spec[WINDOW_CALLS] > 0 then
+add_calls(tally, pod, kind, times)
+forget_calls(tally, spec[WINDOW_CALLS])
+else
+add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+end
+if kind == FAILURE then
+local run = tally.runs[pod] or { 0, 0, 0 }
+tally.runs[pod] = { run[1] + times, run[2] + times, now }
+return
+end
+tally.runs[pod] = nil
+for _, run in pairs(tally.runs) do run[1] = 0 end
+end
+local function totals(tally)
+local calls, failures, slow, run = 0, 0, 0, 0
+for _, counts in pairs(tally.sums) do
+calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
+end
+for _, each in pairs(tally.runs) do run = run + each[1] end
+return calls, failures, slow, run
+end
+local function holds(spec, calls, failures, slow, run)
+if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
+if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
+if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
+return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+end
+local function sum_of_worst(tally, bad, share, most)
+local worst = {}
+for _, counts in pairs(tally.sums) do
+worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+end
+table.sort(worst, function(one, other)
+if one[1] ~= other[1] then return one[1] > other[1] end
+return one[2] > other[2]
+end)
+local calls, bad_calls = 0, 0
+for index = 1, min(most, #worst) do
+calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+end
+return calls, bad_calls
+end
+local function holds_without_worst(tally, spec, leave_out)
+local calls, failures, slow, run = totals(tally)
+local runs = {}
+for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
+table.sort(runs, function(one, other) return one > other end)
+for index = 1, min(leave_out, #runs) do run = run - runs[index] end
+local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, run)
+or holds(spec, calls - lagging, 0, slow - lagged, 0)
+end
+local function half_agree(tally, spec, quorum, pods)
+local agree = 0
+for pod, counts in pairs(tally.sums) do
+local run = tally.runs[pod]
+if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+end
+return agree >= max(quorum, ceil(pods / 2))
+end
+local function is_tripped(tally, spec, live)
+local pods = live
+if live == 0 then
+for _ in pairs(tally.sums) do pods = pods + 1 end
+end
+local quorum = min(spec[QUORUM], pods)
+if quorum <= 1 then return holds(spec, totals(tally)) end
+return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
+end
+local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
+local MARGIN_US = 1000000
+local LONGEST_LIFE_US = 300000000
+local UNPROBED_US = 60000000
+local input = cjson.decode(ARGV[2])
+local server = server_us()
+local function read_breaker(key)
+local packed = redis.call('GET', key)
+if packed then return cmsgpack.unpack(packed) end
+return {
+t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+probes = {}, late = {}, holds = {}, tally = empty_tally(),
+}
+end
+local function show(state, now)
+state.v = max(now, state.v + 1)
+end
+local function move(state, kind, now)
+state.kind = kind
+state.g = max(now, state.g + 1)
+state.w = 0
+for probe, ends in pairs(state.probes) do state.late[probe] = ends end
+state.probes = {}
+if kind == CLOSED then
+state.late = {}
+state.tally = empty_tally()
+end
+show(state, now)
+end
+local function open(state, spec, now)
+if state.kind == CLOSED then
+state.o = 0
+state.d = spec[OPEN_US]
+elseif state.kind == HALF_OPEN then
+state.o = state.o + 1
+local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
+state.d = min(spec[MAX_OPEN_US], longer)
+end
+state.u = now + state.d
+move(state, OPEN, now)
+end
+local function close(state, now)
+state.o = 0
+state.c = now
+move(state, CLOSED, now)
+end
+local function rebase(state)
+local back_us = state.t - server
+state.u = state.u - back_us
+state.c = max(0, state.c - back_us)
+for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
+for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
+for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
+state.tally = empty_tally()
+state.t = server
+end
+local function expire(ends, now)
+local expired = false
+for key, until_us in pairs(ends) do
+if until_us <= now then
+ends[key] = nil
+expired = true
+end
+end
+return expired
+end
+local function present(state, spec)
+if state.t - server > SET_BACK_US then rebase(state) end
+local now = max(server, state.t)
+state.t = now
+if expire(state.holds, now) then show(state, now) end
+if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+expire(state.probes, now)
+expire(state.late, now)
+if state.kind == CLOSED then advance(state.tally, spec, now) end
+return now
+end
+local function size(of)
+local entries = 0
+for _ in pairs(of) do entries = entries + 1 end
+return entries
+end
+local function latest(ends)
+local until_us = 0
+for _, each in pairs(ends) do until_us = max(until_us, each) end
+return until_us
+end
+local function view_of(state, now)
+local calls, failures, slow, run = totals(state.tally)
+return {
+now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+}
+end
+local function means_something_us(state, spec, now)
+if state.kind == CLOSED then
+return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+end
+local open_us = state.kind == OPEN and state.u - now or 0
+local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
+return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+end
+local function publish(name, view)
+local words = { name }
+for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) end
+redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
+end
+local function keep(key, name, state, spec, now, version_before)
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local view = view_of(state, now)
+if state.v ~= version_before then publish(name, view) end
+return view
+end
+local function tell(key, name, state, spec, now, version_before, last)
+if state.kind == CLOSED and state.v == version_before and now >= last then
+return view_of(state, now)
+end
+return keep(key, name, state, spec, now, version_before)
+end
+local spec = input.spec
+local state = read_breaker(KEYS[1])
+local before, last_us = state.v, state.t
+local now = present(state, spec)
+local function end_probe(probe, kind)
+state.late[probe] = nil
+if not state.probes[probe] then return end
+state.probes[probe] = nil
+if kind == NOTHING then return end
+if kind == FAILURE or (kind == SLOW and spec[SLOW_RATE] > 0) then return open(state, spec, now) end
+state.w = state.w + 1
+if state.w >= spec[SUCCESSES] then close(state, now) end
+end
+local last = redis.call('GET', KEYS[2])
+if last and tonumber(last) >= input.sequence then
+return tell(KEYS[1], input.name, state, spec, now, before, last_us)
+end
+redis.call('SET', KEYS[2], string.format('%.0f', input.sequence), 'PX', 300000)
+local live = 1
+if spec[QUORUM] > 1 then
+live = redis.call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', server), '+inf')
+end
+for _, probe in ipairs(input.probes) do end_probe(probe[1], probe[2]) end
+if state.kind == CLOSED and state.g < input.generation then state.g = input.generation end
+for _, outcome in ipairs(input.outcomes) do
+if state.kind ~= CLOSED or state.g ~= input.generation then break end
+count(state.tally, spec, input.pod, outcome[1], outcome[2], now)
+if is_tripped(state.tally, spec, live) then open(state, spec, now) end
+end
+return keep(KEYS[1], input.name, state, spec, now, before)
+end
+local granted = take_permits()
+local counted, view = pcall(
+report_outcomes,
+{ unpack(KEYS, KEYS_OF_TAKE + 1) },
+{ ARGV[1], outcomes }
+)
+return { granted, counted and view }`,
+  },
   takePermits: {
     name: 'takePermits',
     sha: '6e5db9a2e78eb57d4349744326009b413b49dc7d',

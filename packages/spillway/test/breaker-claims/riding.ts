@@ -1,0 +1,134 @@
+/** Outcomes that come along with a take: told to the breaker as if they had come alone. */
+import type { Store } from 'spillway/shared'
+import { describe, expect, it } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+import { eventually } from './fleet.js'
+
+type Limits = Store['limits']
+type Take = Parameters<Limits['take']>[0]
+type Report = NonNullable<Take['report']>
+
+const SPEC: Report['spec'] = {
+  consecutive: 3,
+  failureRate: 0,
+  slowRate: 0,
+  windowUs: 60_000_000,
+  windowCalls: 0,
+  minimumCalls: 1,
+  openUs: 60_000_000,
+  openFactor: 1,
+  maxOpenUs: 60_000_000,
+  probes: 1,
+  successes: 1,
+  probeLeaseUs: 1_000_000,
+  quorum: 1,
+}
+const [SUCCESS, FAILURE] = [0, 1]
+
+let guards = 0
+
+/** A guard that nobody has used, with so many requests in two minutes. */
+function createRider(fleet: Fleet, limit = 10) {
+  const guard = `ridden-${++guards}`
+  const limits: Take['limits'] = [
+    {
+      id: 'requests',
+      algorithm: 'sliding-window',
+      limit,
+      windowUs: 120_000_000,
+      slices: 10,
+      burst: 0,
+      span: 'lane',
+    },
+  ]
+  let sequence = 0
+  const told = (outcomes: Report['outcomes'], lane = 'a'): Report => ({
+    guard,
+    lane,
+    spec: SPEC,
+    pod: 'pod',
+    sequence: ++sequence,
+    generation: 0,
+    outcomes,
+    probes: [],
+  })
+  const take = async (wishes: number, report?: Report) => {
+    const costs = Array.from({ length: wishes }, () => [1])
+    const request = { guard, lane: 'a', limits, version: 0, costs, ...(report && { report }) }
+    return await fleet.store().limits.take(request)
+  }
+  const counted = async (lane = 'a') => {
+    const [view] = await fleet.store().breakers.sync([{ guard, lane, spec: SPEC, renew: [] }])
+    return view!.calls
+  }
+  return { guard, told, take, counted }
+}
+
+export function claimRiding(fleet: Fleet): void {
+  describe('outcomes that come along with a take', () => {
+    it('are counted, and the answer says how the breaker stands', async () => {
+      const { told, take, counted } = createRider(fleet)
+      expect(await take(2)).not.toHaveProperty('view')
+      const reply = await take(3, told([[SUCCESS, 4]]))
+      expect(reply).toMatchObject({ granted: 3, waitUs: 0, view: { kind: 0, calls: 4 } })
+      expect(await counted()).toBe(4)
+    })
+
+    it('are counted once, whether they are sent again alone or along with another', async () => {
+      const { told, take, counted } = createRider(fleet)
+      const report = told([[SUCCESS, 4]])
+      await take(1, report)
+      expect(await take(1, report)).toMatchObject({ granted: 1, view: { calls: 4 } })
+      expect(await fleet.store().breakers.report(report)).toMatchObject({ calls: 4 })
+      const next = told([[SUCCESS, 1]])
+      expect(await fleet.store().breakers.report(next)).toMatchObject({ calls: 5 })
+      expect(await take(1, next)).toMatchObject({ view: { calls: 5 } })
+      expect(await counted()).toBe(5)
+    })
+
+    it('take nothing and give nothing: permits are what they are without them', async () => {
+      const alone = createRider(fleet, 3)
+      const along = createRider(fleet, 3)
+      for (const wishes of [1, 1, 0, 2, 1]) {
+        const { nowUs: _, view, ...reply } = await along.take(wishes, along.told([[SUCCESS, 1]]))
+        expect(view).toBeDefined()
+        const { granted, paused, capacities } = await alone.take(wishes)
+        expect(reply).toMatchObject({ granted, paused, capacities })
+      }
+      // Also of takes that got nothing.
+      expect(await along.counted()).toBe(5)
+    })
+
+    it('may be of another lane, or of all of them', async () => {
+      const { told, take, counted } = createRider(fleet)
+      expect(await take(1, told([[SUCCESS, 2]], 'b'))).toMatchObject({ view: { calls: 2 } })
+      expect(await take(1, told([[SUCCESS, 3]], ''))).toMatchObject({ view: { calls: 3 } })
+      expect([await counted('a'), await counted('b'), await counted('')]).toEqual([0, 2, 3])
+    })
+
+    it('open the breaker, and all who watch hear of it', async () => {
+      const { guard, told, take } = createRider(fleet)
+      const heard: number[] = []
+      const stop = fleet.store().breakers.watch({
+        onView: (name, _, { kind }) => name === guard && heard.push(kind),
+        onGap: () => heard.push(-1),
+      })
+      if (fleet.kind === 'redis') await eventually(fleet, () => heard.includes(-1))
+      expect(await take(1, told([[FAILURE, 3]]))).toMatchObject({ granted: 1, view: { kind: 1 } })
+      await eventually(fleet, () => heard.includes(1))
+      stop()
+    })
+
+    if (fleet.kind === 'memory') return
+
+    it('cost no permit when they cannot be counted: that is told instead', async () => {
+      const { guard, told, take } = createRider(fleet)
+      const key = `sw1:{${guard}}:b:a`
+      await fleet.send('HSET', key, 'not', 'a breaker')
+      const reply = await take(2, told([[SUCCESS, 1]]))
+      expect(reply).toMatchObject({ granted: 2 })
+      expect(reply.view).toBeUndefined()
+      await fleet.send('DEL', key)
+    })
+  })
+}

@@ -1,0 +1,332 @@
+/**
+ * How a guard tells its breaker how calls ended, with a store that is far away: along with the trips
+ * for permits while there are any, by itself when there are none, and each outcome exactly once.
+ */
+import { describe, expect, it } from 'vitest'
+import { createRandom } from '../src/core/random.js'
+import type { GuardOptions } from '../src/guard/options.js'
+import type { BreakerReport } from '../src/store/port.js'
+import { countFates, createGuardPod, createJob, fateOf, vendorError } from './guard-pod.js'
+
+const OPTIONS: GuardOptions = {
+  queue: { size: 100, timeoutMs: '10s' },
+  breaker: { failureRate: 0.9, windowMs: '5m' },
+  limits: [{ limit: 100_000, windowMs: '5m' }],
+}
+/** So many, and the breaker has no reason any more to be told of each success at once. */
+const ENOUGH = 150
+
+interface Sent {
+  kind: 'along' | 'alone'
+  atMs: number
+  report: BreakerReport
+}
+
+/** A pod that has made some calls, and what it tells the store from now on. */
+async function setup(options: GuardOptions = OPTIONS, { lanes = ['default'], seed = 1 } = {}) {
+  const pod = createGuardPod(options, { where: 'remote', seed })
+  const { clock, store, breaker, quick } = pod
+  for (const lane of lanes) for (let call = 0; call < ENOUGH; call++) quick({ lane })
+  await clock.advance(500)
+  const sent: Sent[] = []
+  const trips = { take: 0, sync: 0 }
+  const { take } = store.limits
+  store.limits.take = (request) => {
+    trips.take++
+    const { report } = request
+    if (report !== undefined) sent.push({ kind: 'along', atMs: clock.now(), report })
+    return take(request)
+  }
+  const { report: tell, sync } = store.breakers
+  store.breakers.report = (report) => {
+    sent.push({ kind: 'alone', atMs: clock.now(), report })
+    return tell(report)
+  }
+  store.breakers.sync = (requests) => {
+    trips.sync++
+    return sync(requests)
+  }
+  /** What the fleet knows, as another pod sees it. */
+  const counted = async (lane = 'default') => {
+    breaker.state({ lane })
+    await clock.advance(1_500)
+    return breaker.snapshot({ lane })
+  }
+  /** Calls that follow each other for so long; each takes as long as two trips. */
+  const callFor = async (ms: number, lane?: string) => {
+    const untilMs = clock.now() + ms
+    let calls = 0
+    while (clock.now() < untilMs) {
+      const call = quick(lane === undefined ? {} : { lane })
+      await clock.until(call.promise)
+      expect(fateOf(call)).toBe('resolved')
+      calls++
+    }
+    return calls
+  }
+  return { ...pod, connection: pod.connection!, sent, trips, counted, callFor }
+}
+
+const kinds = (sent: readonly Sent[]) => [...new Set(sent.map(({ kind }) => kind))]
+
+describe('successes of a guard that makes call after call', () => {
+  it('all go along with trips for permits, and nobody has to ask how things are', async () => {
+    const { sent, trips, callFor, counted } = await setup()
+    const calls = await callFor(3_000)
+    expect(trips.take).toBe(calls)
+    expect(kinds(sent)).toEqual(['along'])
+    expect(trips.sync).toBe(0)
+    expect(await counted()).toMatchObject({ calls: ENOUGH + calls, failures: 0 })
+  })
+
+  it('wait together: few of the trips carry any, and none waits longer than a tenth of a second', async () => {
+    const { sent, trips, callFor } = await setup()
+    await callFor(3_000)
+    expect(trips.take).toBeGreaterThan(1_000)
+    expect(sent.length).toBeLessThanOrEqual(60)
+    for (const [index, { atMs }] of sent.entries()) {
+      if (index > 0) expect(atMs - sent[index - 1]!.atMs).toBeLessThanOrEqual(100)
+    }
+  })
+
+  it('of each lane go along with trips for that lane', async () => {
+    const lanes = ['a', 'b', 'c']
+    const { clock, sent, counted, quick } = await setup(OPTIONS, { lanes })
+    for (let call = 0; call < 1_500; call++) {
+      quick({ lane: lanes[call % 3]! })
+      await clock.advance(1)
+    }
+    await clock.advance(200)
+    for (const lane of lanes) {
+      expect(sent.some(({ kind, report }) => kind === 'along' && report.lane === lane)).toBe(true)
+      expect(await counted(lane)).toMatchObject({ calls: ENOUGH + 500 })
+    }
+  })
+
+  it('go along with the trips of all lanes where all have one breaker', async () => {
+    const vendor: GuardOptions = { ...OPTIONS, breaker: { ...OPTIONS.breaker, per: 'vendor' } }
+    const { sent, callFor, counted } = await setup(vendor, { lanes: ['a', 'b'] })
+    let calls = 2 * ENOUGH
+    for (let turn = 0; turn < 20; turn++) calls += await callFor(60, turn % 2 === 0 ? 'a' : 'b')
+    expect(kinds(sent)).toEqual(['along'])
+    expect(new Set(sent.map(({ report }) => report.lane))).toEqual(new Set(['']))
+    expect(await counted('a')).toMatchObject({ calls })
+  })
+
+  it('of a pod of a quorum are counted as its own', async () => {
+    const quorum: GuardOptions = { ...OPTIONS, breaker: { ...OPTIONS.breaker, quorum: 2 } }
+    const { sent, callFor, counted } = await setup(quorum)
+    const calls = await callFor(1_000)
+    expect(kinds(sent)).toEqual(['along'])
+    expect(await counted()).toMatchObject({ calls: ENOUGH + calls })
+  })
+})
+
+describe('outcomes that do not go along', () => {
+  it('are successes while nobody asks for permits: they go alone after a tenth of a second', async () => {
+    const { clock, sent, run, counted } = await setup()
+    const job = createJob()
+    run(job.fn)
+    await clock.advance(10)
+    const endedMs = clock.now()
+    job.finish()
+    await clock.advance(99)
+    expect(sent).toEqual([])
+    await clock.advance(10)
+    expect(sent).toMatchObject([{ kind: 'alone', report: { outcomes: [[0, 1]] } }])
+    expect(sent[0]!.atMs - endedMs).toBeLessThanOrEqual(101)
+    expect(await counted()).toMatchObject({ calls: ENOUGH + 1 })
+  })
+
+  it('are failures: they go at once, with the successes before them, in order', async () => {
+    const { clock, sent, run, quick } = await setup()
+    for (let call = 0; call < 5; call++) quick()
+    await clock.advance(10)
+    expect(sent).toEqual([])
+    const failed = run(() => Promise.reject(vendorError(500)))
+    await clock.until(failed.promise)
+    expect(sent).toMatchObject([
+      {
+        kind: 'alone',
+        report: {
+          outcomes: [
+            [0, 5],
+            [1, 1],
+          ],
+        },
+      },
+    ])
+    expect(sent[0]!.atMs).toBe(clock.now())
+  })
+
+  it('are successes of a breaker that knows of few calls: they are told at once', async () => {
+    const { clock, store, quick } = createGuardPod(OPTIONS, { where: 'remote' })
+    const { take } = store.limits
+    let along = 0
+    store.limits.take = (request) => {
+      if (request.report !== undefined) along++
+      return take(request)
+    }
+    for (let call = 0; call < 90; call++) {
+      quick()
+      await clock.advance(60)
+    }
+    expect(along).toBe(0)
+  })
+})
+
+describe('a trip with outcomes whose answer is lost', () => {
+  /** The next trip with outcomes meets this, and it alone. */
+  const during = async (fault: 'loseReplies' | 'loseRequests') => {
+    const all = await setup()
+    const { clock, connection, sent, callFor, quick, trips } = all
+    const before = await callFor(200)
+    await clock.advance(70)
+    sent.length = 0
+    quick()
+    await clock.advance(3)
+    // Its success waits; what leaves after half of its time takes it along.
+    await clock.advance(60)
+    connection[fault](1)
+    const takesBefore = trips.take
+    const late = quick()
+    await clock.advance(1)
+    expect(sent).toMatchObject([{ kind: 'along' }])
+    await clock.advance(50)
+    connection[fault](0)
+    await clock.until(late.promise)
+    return { ...all, calls: ENOUGH + before + 2, late, takes: trips.take - takesBefore }
+  }
+
+  it('is not made again, but they are told again, alone and under the same number', async () => {
+    for (const fault of ['loseReplies', 'loseRequests'] as const) {
+      const { sent, late, calls, counted, used, takes } = await during(fault)
+      expect(fateOf(late)).toBe('resolved')
+      expect(await counted()).toMatchObject({ calls })
+      const [along, alone] = sent
+      expect([along!.kind, alone!.kind]).toEqual(['along', 'alone'])
+      expect(alone!.report).toEqual(along!.report)
+      // The call lined up once more. What may have been granted before is spent.
+      expect(takes).toBe(2)
+      expect(await used()).toBe(calls + (fault === 'loseReplies' ? 1 : 0))
+    }
+  })
+
+  it('loses no outcome and counts none twice, whatever gets lost', async () => {
+    let toldAgain = 0
+    for (let seed = 1; seed <= 15; seed++) {
+      const lanes = ['a', 'b']
+      const { clock, connection, sent, run, counted, guard } = await setup(OPTIONS, { lanes, seed })
+      const random = createRandom(seed)
+      const told = new Map(lanes.map((lane) => [lane, { calls: ENOUGH, failures: 0 }]))
+      const calls: ReturnType<typeof run>[] = []
+      for (let step = 0; step < 600; step++) {
+        const lane = lanes[Math.floor(random() * 2)]!
+        const fails = random() < 0.05
+        if (step % 40 === 0) {
+          connection.loseReplies(random() < 0.5 ? 0.3 : 0)
+          connection.loseRequests(random() < 0.5 ? 0.3 : 0)
+        }
+        if (random() < 0.004) connection.goDown()
+        else if (random() < 0.1) connection.comeBack()
+        calls.push(
+          run(
+            () => {
+              const ends = told.get(lane)!
+              ends.calls++
+              if (!fails) return 'fine'
+              ends.failures++
+              throw vendorError(500)
+            },
+            { lane },
+          ),
+        )
+        await clock.advance(random() * 10)
+      }
+      connection.comeBack()
+      connection.loseReplies(0)
+      connection.loseRequests(0)
+      await clock.advance(15_000)
+      expect(countFates(calls).pending).toBeUndefined()
+      for (const lane of lanes)
+        expect(await counted(lane), `${seed}`).toMatchObject(told.get(lane)!)
+      // No trip carries what an earlier one did.
+      const carried = sent.flatMap(({ kind, report }) => (kind === 'along' ? report.sequence : []))
+      expect(new Set(carried).size).toBe(carried.length)
+      for (const { kind, report } of sent) {
+        if (kind === 'alone' && carried.includes(report.sequence)) toldAgain++
+      }
+      await clock.until(guard.close())
+    }
+    expect(toldAgain).toBeGreaterThan(50)
+  })
+})
+
+describe('an answer with the breaker’s state', () => {
+  it('stops calls whose permits it brings, where nobody was told that it opened', async () => {
+    const { clock, connection, breaker, sent, quick, run, callFor, used } = await setup()
+    await callFor(200)
+    await clock.advance(200)
+    connection.losePushes(1)
+    quick()
+    await clock.advance(60)
+    await breaker.trip()
+    const usedBefore = await used()
+    let called = false
+    const refused = run(() => {
+      called = true
+    })
+    sent.length = 0
+    await clock.until(refused.promise)
+    expect(sent).toMatchObject([{ kind: 'along' }])
+    expect(fateOf(refused)).toBe('CIRCUIT_OPEN')
+    expect(called).toBe(false)
+    await clock.advance(10)
+    expect(await used()).toBe(usedBefore)
+  })
+})
+
+describe('asking how the breaker is', () => {
+  it('happens every second while nothing is heard of it', async () => {
+    const { clock, trips } = await setup()
+    await clock.advance(10_000)
+    expect(trips.sync).toBe(10)
+  })
+
+  it('happens while it is open, whatever else is heard', async () => {
+    const { clock, trips, breaker, connection } = await setup()
+    await breaker.trip()
+    await clock.advance(1_000)
+    trips.sync = 0
+    const pushed = connection.counts.pushed
+    for (let step = 0; step < 50; step++) {
+      await breaker.isolate('1m', { holder: `${step}` })
+      await clock.advance(100)
+    }
+    expect(connection.counts.pushed - pushed).toBe(50)
+    expect(trips.sync).toBe(5)
+  })
+
+  it('happens at once where messages may have been missed, whatever was just heard', async () => {
+    const { clock, trips, connection, callFor } = await setup()
+    await callFor(200)
+    connection.goDown()
+    connection.comeBack()
+    // As long as it takes to listen again.
+    await clock.advance(5)
+    expect(trips.sync).toBe(1)
+  })
+
+  it('finds out within a second and a half what a lost message said', async () => {
+    for (let phase = 0; phase < 1_000; phase += 50) {
+      const { clock, connection, breaker, guard, callFor } = await setup()
+      await callFor(1_000 + phase)
+      connection.losePushes(1)
+      await breaker.trip()
+      const trippedMs = clock.now()
+      while (guard.breaker!.state() !== 'open') await clock.advance(5)
+      expect(clock.now() - trippedMs).toBeLessThanOrEqual(1_510)
+      await clock.until(guard.close())
+    }
+  })
+})
