@@ -4,7 +4,7 @@ import type { SpillwayEvent } from 'spillway'
 import type { RequestRecord } from '../data/record.js'
 
 /** Lines are written together; at the latest so often. */
-const BUFFER_BYTES = 16_384
+const BUFFER_BYTES = 8_192
 const FLUSH_MS = 200
 
 export interface GatewayLog {
