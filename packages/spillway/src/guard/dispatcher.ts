@@ -74,9 +74,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** Nobody waits, nothing is known to stand in the way, there is something free, and it is here. */
   isClear(lane: string, nowMs: number): boolean {
     const { room, slots, breaker, limits } = this.#options
-    if (room.length > 0 || limits?.remote === true || slots.free(nowMs) <= 0) return false
-    if (breaker !== undefined && !breaker.isClear(lane)) return false
-    return this.#known(lane)?.isBlocked(nowMs) !== true
+    if (room.length > 0 || limits?.remote === true) return false
+    if (this.#known(lane)?.isBlocked(nowMs) === true || slots.free(nowMs) <= 0) return false
+    return breaker === undefined || breaker.isClear(lane)
   }
 
   /** Somebody has come into the room. */
