@@ -1,8 +1,8 @@
 /**
  * The peer: what a proxy costs that does nothing but forward, in a process of its own. Of the ways to
  * write it with node:http and undici this is the fastest we found: the request's body in one piece, and
- * a handler that writes into the response what comes from the vendor. `request()` of undici takes about
- * a quarter longer, because it makes a stream and a promise for each answer.
+ * a handler that writes into the response what comes from the vendor. `request()` of undici, which makes
+ * a stream and a promise for each answer, takes longer.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'

@@ -24,12 +24,13 @@ describe('a timer list', () => {
     expect(schedule).toHaveBeenCalledOnce()
   })
 
-  it('does not keep the process alive once it is empty', () => {
+  it('does not keep the process alive once it is empty', async () => {
     const clock = createVirtualClock()
     const list = new TimerList(clock, 100)
     const entry = list.schedule(100, () => {})
     expect(clock.pending).toBe(1)
     entry.cancel()
+    await clock.settle()
     expect(clock.pending).toBe(0)
     list.schedule(100, () => {})
     expect(clock.pending).toBe(1)

@@ -6,7 +6,7 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Clock, Timer } from './clock.js'
-import { type Linked, LinkedList } from './linked-list.js'
+import { gathering } from './gathering.js'
 
 /**
  * The shared timer belongs to no request. Armed inside of one it would fire all entries in that
@@ -14,89 +14,118 @@ import { type Linked, LinkedList } from './linked-list.js'
  */
 const outsideOfRequests = AsyncLocalStorage.snapshot()
 
-class Entry implements Linked<Entry> {
-  before: Entry | undefined
-  after: Entry | undefined
-  #armed = true
+/** Something whose time will be up. Its place in the list is in itself: there are very many. */
+export interface Timed {
+  /** Its neighbours in the list. */
+  sooner: Timed | undefined
+  later: Timed | undefined
+  /** When its time is up; nothing, if it is in no list. */
+  dueMs: number | undefined
+  onTimeUp(): void
+}
+
+/** For those who have no place for it. */
+class Entry implements Timed {
+  sooner: Timed | undefined
+  later: Timed | undefined
+  dueMs: number | undefined
 
   constructor(
     readonly list: TimerList,
-    readonly dueMs: number,
-    readonly run: (about: never) => void,
-    readonly about: unknown,
+    readonly onTimeUp: () => void,
   ) {}
 
   cancel(): void {
-    if (!this.#armed) return
-    this.#armed = false
     this.list.remove(this)
   }
 }
 
 export class TimerList {
+  /** The delay that is cheap. */
+  readonly delayMs: number
   readonly #clock: Clock
-  readonly #delayMs: number
-  readonly #entries = new LinkedList<Entry>()
+  #first: Timed | undefined
+  #last: Timed | undefined
   /**
    * Left armed when the list runs empty, because the next entry usually comes before it would fire;
    * meanwhile it is unreferenced, so that it does not keep the process alive.
    */
   #timer: Timer | undefined
   #timerDueMs = 0
+  #keepsAlive = true
   #firing = false
+  // Not each time the list runs empty: when the process has nothing else to do is early enough.
+  readonly #letGoSoon = gathering(() => this.#letGo())
 
   constructor(clock: Clock, delayMs: number) {
+    this.delayMs = delayMs
     this.#clock = clock
-    this.#delayMs = delayMs
   }
 
-  /**
-   * Like `clock.schedule`, counted from `fromMs` if given, a moment ago; cheap when `delayMs` is the
-   * list's own. `run` is given `about`, so that many entries can share one function.
-   */
-  schedule<T>(
-    delayMs: number,
-    run: (about: T) => void,
-    fromMs: number = this.#clock.now(),
-    about?: T,
-  ): Pick<Timer, 'cancel'> {
-    const dueMs = fromMs + delayMs
-    if (delayMs !== this.#delayMs) {
-      return this.#clock.schedule(dueMs - this.#clock.now(), () => run(about as T))
-    }
-    const entry = new Entry(this, dueMs, run as (about: never) => void, about)
-    let previous = this.#entries.last
-    while (previous !== undefined && previous.dueMs > dueMs) previous = previous.before
-    this.#entries.insertAfter(previous, entry)
-    if (!this.#firing) this.#ensureTimer()
+  /** Like `clock.schedule`; cheap when `delayMs` is the list's own. */
+  schedule(delayMs: number, run: () => void): Pick<Timer, 'cancel'> {
+    if (delayMs !== this.delayMs) return this.#clock.schedule(delayMs, run)
+    const entry = new Entry(this, run)
+    this.add(entry, this.#clock.now())
     return entry
   }
 
-  /** For entries only; others call `cancel` on what `schedule` returned. */
-  remove(entry: Entry): void {
-    this.#entries.remove(entry)
-    if (this.#entries.length === 0) this.#timer?.unref()
+  /** Its time is up after the list's delay, counted from now or from a moment ago. */
+  add(item: Timed, fromMs: number): void {
+    const dueMs = fromMs + this.delayMs
+    item.dueMs = dueMs
+    let sooner = this.#last
+    while (sooner !== undefined && (sooner.dueMs as number) > dueMs) sooner = sooner.sooner
+    const later = sooner === undefined ? this.#first : sooner.later
+    item.sooner = sooner
+    item.later = later
+    if (sooner === undefined) this.#first = item
+    else sooner.later = item
+    if (later === undefined) this.#last = item
+    else later.sooner = item
+    if (!this.#firing) this.#ensureTimer()
+  }
+
+  /** It may have been removed before. */
+  remove(item: Timed): void {
+    if (item.dueMs === undefined) return
+    item.dueMs = undefined
+    const { sooner, later } = item
+    if (sooner === undefined) this.#first = later
+    else sooner.later = later
+    if (later === undefined) this.#last = sooner
+    else later.sooner = sooner
+    item.sooner = undefined
+    item.later = undefined
+    if (this.#first === undefined) this.#letGoSoon()
   }
 
   /** Disarms everything. */
   close(): void {
-    while (this.#entries.first !== undefined) this.#entries.first.cancel()
+    while (this.#first !== undefined) this.remove(this.#first)
     this.#timer?.cancel()
     this.#timer = undefined
   }
 
+  #letGo(): void {
+    if (this.#first !== undefined || !this.#keepsAlive) return
+    this.#keepsAlive = false
+    this.#timer?.unref()
+  }
+
   /** A timer that fires when the first entry is due, or before. */
   #ensureTimer(): void {
-    const first = this.#entries.first
-    if (first === undefined) return
-    if (this.#timer !== undefined && this.#timerDueMs <= first.dueMs) {
-      if (this.#entries.length === 1) this.#timer.ref()
-      return
+    const firstMs = this.#first?.dueMs
+    if (firstMs === undefined) return
+    if (this.#timer !== undefined && this.#timerDueMs <= firstMs) {
+      if (!this.#keepsAlive) this.#timer.ref()
+    } else {
+      this.#timer?.cancel()
+      this.#timerDueMs = firstMs
+      const leftMs = firstMs - this.#clock.now()
+      this.#timer = outsideOfRequests(() => this.#clock.schedule(leftMs, () => this.#fire()))
     }
-    this.#timer?.cancel()
-    this.#timerDueMs = first.dueMs
-    const leftMs = first.dueMs - this.#clock.now()
-    this.#timer = outsideOfRequests(() => this.#clock.schedule(leftMs, () => this.#fire()))
+    this.#keepsAlive = true
   }
 
   /** Runs what is due, then sleeps until the next entry is: earlier ones may have been removed. */
@@ -105,12 +134,12 @@ export class TimerList {
     this.#firing = true
     const now = this.#clock.now()
     for (
-      let entry = this.#entries.first;
-      entry !== undefined && entry.dueMs <= now;
-      entry = this.#entries.first
+      let item = this.#first;
+      item !== undefined && (item.dueMs as number) <= now;
+      item = this.#first
     ) {
-      entry.cancel()
-      entry.run(entry.about as never)
+      this.remove(item)
+      item.onTimeUp()
     }
     this.#firing = false
     this.#ensureTimer()

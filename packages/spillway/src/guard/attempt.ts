@@ -7,7 +7,8 @@ import { emit, listening } from '../core/events.js'
 import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome.js'
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
-import { AttemptContext, type CallContext } from './context.js'
+import type { Cost } from '../shared/rate-limiter/permit.js'
+import type { CallContext } from './context.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 import { type BodyEnd, BodyWatch } from './stream/body-watch.js'
@@ -23,12 +24,14 @@ export interface AttemptListener<T> extends CallEndListener<T> {
 
 export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
 
-export class GuardAttempt<T> implements CallEndListener<T> {
+/** It is also what the function is given: one object less for each call. */
+export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
+  readonly attempt: number
   readonly #machinery: Machinery
   readonly #options: RunOptions
   readonly #lane: string
   readonly #admission: CallAdmission
-  readonly #startMs: number
+  readonly startMs: number
   readonly #timed: TimedCall<T>
   readonly #end: AttemptListener<T>
 
@@ -40,26 +43,44 @@ export class GuardAttempt<T> implements CallEndListener<T> {
     admission: CallAdmission,
     deadline: Deadline | undefined,
     startMs: number,
+    attempt: number,
     end: AttemptListener<T>,
   ) {
+    this.attempt = attempt
     this.#machinery = machinery
     this.#options = options
     this.#lane = lane
     this.#admission = admission
-    this.#startMs = startMs
+    this.startMs = startMs
     this.#end = end
     this.#timed = machinery.timeout.begin<T>(startMs, deadline, options.signal)
   }
 
-  start(fn: CallFunction<T>, attempt: number): void {
+  get signal(): AbortSignal {
+    return this.#timed.signal
+  }
+
+  get deadline(): Deadline | undefined {
+    return this.#timed.deadline
+  }
+
+  get progress(): () => void {
+    return this.#timed.progress
+  }
+
+  /** Bound when looked at, because a context is taken apart: `({ signal, settle }) => …`. */
+  get settle(): (actual: Cost) => void {
+    return (actual) => this.#admission.permit?.settle(actual)
+  }
+
+  start(fn: CallFunction<T>): void {
     const { slots, running, tally } = this.#machinery
     const timed = this.#timed
-    slots.beat(this.#startMs)
+    slots.beat(this.startMs)
     tally.attempts++
     running.push(timed as TimedCall<unknown>)
-    const context = new AttemptContext(timed, attempt, this.#admission.permit)
     const plain = this.#options.timeoutMs === undefined
-    timed.start(plain ? fn : limited(fn), context, this, isStreamed)
+    timed.start<CallContext>(plain ? fn : limited(fn), this, this, isStreamed)
   }
 
   onValue(value: T): void {
@@ -174,7 +195,7 @@ export class GuardAttempt<T> implements CallEndListener<T> {
 
   #judge(end: CallEnd): Verdict {
     const { judging, clock } = this.#machinery
-    end.durationMs = clock.now() - this.#startMs
+    end.durationMs = clock.now() - this.startMs
     end.signal = this.#options.signal
     return judge(end, judging)
   }
@@ -188,16 +209,19 @@ export class GuardAttempt<T> implements CallEndListener<T> {
 
   /** A call that timed out keeps its slot while its work goes on: the socket is still open. */
   #freeSlot(work: Promise<unknown> | undefined): void {
-    const { slots, clock, options, closed, overdue } = this.#machinery
-    const free = () => {
-      slots.end()
-      this.#machinery.onFree()
-    }
-    if (work === undefined || closed) return free()
+    const { slots, closed } = this.#machinery
+    if (work !== undefined && !closed) return this.#freeLater(work)
+    slots.end()
+    this.#machinery.onFree()
+  }
+
+  #freeLater(work: Promise<unknown>): void {
+    const { slots, clock, options, overdue } = this.#machinery
     const letGo = () => {
       if (!overdue.delete(letGo)) return
       timer.cancel()
-      free()
+      slots.end()
+      this.#machinery.onFree()
     }
     const timer = clock.schedule(options.concurrency?.graceMs ?? 0, letGo)
     timer.unref()

@@ -2,6 +2,7 @@
  * One call on its way through the stages: entered in order, and left in order, exactly once each.
  * Stages 1 to 3 happen once, those from the breaker on once for each attempt.
  */
+import type { AsyncResource } from 'node:async_hooks'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, type SpillwayError } from '../core/errors.js'
 import { currentHop } from '../core/hops.js'
@@ -18,17 +19,18 @@ import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
 import { readPriority } from './options.js'
 import { busyError, fullError, leaveError, limitedError } from './refusals.js'
-import { Entry, type Leaving, PRIORITIES } from './room.js'
+import { type Entry, type Leaving, PRIORITIES } from './room.js'
 import type { RunOptions } from './run-options.js'
 import type { UserStage } from './shared-stages.js'
 import { shedRefusal } from './shed.js'
+import { currentOrigin, type Startable } from './starter.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
 const NORMAL = PRIORITIES.indexOf('normal')
 const readTimeout = duration({ min: 0 })
 
-export class GuardCall<T> implements AttemptListener<T>, CallWish {
+export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   readonly cost: Cost | undefined
   costs: readonly number[] = NO_COSTS
   of: unknown
@@ -46,12 +48,15 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
   #clear = false
   /** What the end of the last attempt meant; nothing while it has not ended, or was refused. */
   #verdict: Verdict | undefined
-  /** When the last attempt began. */
-  #startMs = 0
+  /** The last attempt that began. */
+  #last: GuardAttempt<T> | undefined
+  /** The attempt that waits, if one does: who hears how it ends, and what it got. */
+  #end: AttemptListener<T> = this
+  #number = 1
+  #admission: CallAdmission | undefined
+  origin: AsyncResource | undefined
   breaker: BreakerPermit | undefined
   reserved = false
-  #admit!: (admission: CallAdmission) => void
-  #deny!: (error: unknown) => void
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -70,7 +75,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
   }
 
   start(): Promise<T> {
-    const { clock, users, name, tally, sameClock } = this.#machinery
+    const { clock, users, limits, dispatcher, name, tally, sameClock } = this.#machinery
     const { signal, priority, timeoutMs, needsMs } = this.#options
     tally.calls++
     if (signal?.aborted) return refuse(signal.reason)
@@ -91,24 +96,17 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     if (early !== undefined) return this.#refuse(early)
     let charge: ReturnType<UserStage['charge']>
     try {
-      this.#checkCost()
+      // Now: in the room a mistake of one call would be everybody's.
+      if (this.cost !== undefined) limits?.checkCost(this.cost)
       const known = this.#knownRefusal()
       if (known !== undefined) return this.#refuse(known)
+      if (limits !== undefined) dispatcher.costsOf(this)
       if (users === undefined) return this.#attempts()
       charge = users.charge(this.#options, sameClock ? this.arrivedMs : undefined)
     } catch (error) {
       return refuse(error)
     }
     return isThenable(charge) ? this.#chargedLater(toPromise(charge)) : this.#charged(charge)
-  }
-
-  /** Now: in the room a mistake of one call would be everybody's. */
-  #checkCost(): void {
-    const { limits } = this.#machinery
-    if (limits === undefined) return
-    if (this.cost !== undefined) limits.checkUnits(this.cost)
-    this.costs = limits.costsOf(this.cost)
-    this.of = limits.limits
   }
 
   #limitTime(timeoutMs: NonNullable<RunOptions['timeoutMs']>): void {
@@ -143,8 +141,9 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
   /** The lane is known to be blocked for longer than this call can wait. */
   #limited(nowMs: number): SpillwayError | undefined {
     const { name, dispatcher } = this.#machinery
-    const { ms, paused } = dispatcher.blockedMs(this.lane, this, nowMs)
-    return ms > 0 && ms > this.#patienceMs() ? limitedError(name, this.lane, ms, paused) : undefined
+    const ms = dispatcher.blockedMs(this.lane, this, nowMs)
+    if (ms === 0 || ms <= this.#patienceMs()) return undefined
+    return limitedError(name, this.lane, ms, dispatcher.isPaused(this.lane))
   }
 
   /** Without a room it is what it would wait for that is missing. */
@@ -195,18 +194,9 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      if (admission !== undefined) return this.#start(admission, 1, nowMs, this)
-      this.#wait(nowMs).then((each) => this.#firstAttempt(each), reject)
+      if (admission === undefined) this.#wait(nowMs)
+      else this.#start(admission, nowMs)
     })
-  }
-
-  /** In a continuation of the caller's, so that `fn` sees the caller's async context. */
-  #firstAttempt(admission: CallAdmission): void {
-    try {
-      this.#start(this.#stillWanted(admission), 1, this.#machinery.clock.now(), this)
-    } catch (error) {
-      this.#reject(error)
-    }
   }
 
   onVerdict(verdict: Verdict): void {
@@ -241,7 +231,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     }
     const again = ({ attempt }: { attempt: number }) => this.#attempt(attempt)
     new RetryCall(policy, again, options, this.#report, this.#deadline)
-      .resume(end, this.#startMs)
+      .resume(end, this.#last?.startMs ?? this.arrivedMs)
       .then(this.#resolve, this.#reject)
   }
 
@@ -259,13 +249,12 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     this.#verdict = undefined
     const admission = this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
-    const begin = (each: CallAdmission) =>
-      new Promise<T>((onValue, onError) => {
-        const onVerdict = (verdict: Verdict) => this.onVerdict(verdict)
-        this.#start(each, attempt, clock.now(), { onValue, onError, onVerdict })
-      })
-    if (admission !== undefined) return begin(admission)
-    return this.#wait(nowMs).then((each) => begin(this.#stillWanted(each)))
+    this.#number = attempt
+    return new Promise<T>((onValue, onError) => {
+      this.#end = { onValue, onError, onVerdict: (verdict) => this.onVerdict(verdict) }
+      if (admission === undefined) this.#wait(nowMs)
+      else this.#start(admission, nowMs)
+    })
   }
 
   /** Everything at once; nothing, if it has to wait for something. */
@@ -293,45 +282,53 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     return dispatcher.takeNow(this.lane, this, atMs) ?? this.#tryNow(nowMs)
   }
 
-  #start(
-    admission: CallAdmission,
-    attempt: number,
-    startMs: number,
-    end: AttemptListener<T>,
-  ): void {
-    this.#verdict = undefined
-    this.#startMs = startMs
+  #start(admission: CallAdmission, startMs: number): void {
     this.#charge = undefined
-    new GuardAttempt(
+    this.#last = new GuardAttempt(
       this.#machinery,
       this.#options,
       this.lane,
       admission,
       this.#deadline,
       startMs,
-      end,
-    ).start(this.#fn, attempt)
+      this.#number,
+      this.#end,
+    )
+    this.#last.start(this.#fn)
   }
 
-  #wait(nowMs: number): Promise<CallAdmission> {
+  #wait(nowMs: number): void {
     const { room, dispatcher } = this.#machinery
-    return new Promise((resolve, reject) => {
-      this.#admit = resolve
-      this.#deny = reject
-      const entry = new Entry(this)
-      if (room.join(entry, nowMs, dispatcher.spare(this.lane, this, nowMs)))
-        dispatcher.arrived(entry)
-      else this.refuse(this.#noPlace())
-    })
+    this.origin = currentOrigin()
+    const entry = room.join(this, nowMs, dispatcher.spare(this.lane, this, nowMs))
+    if (entry === undefined) this.refuse(this.#noPlace())
+    else dispatcher.arrived(entry)
   }
 
   admit(admission: CallAdmission): void {
-    this.#admit(admission)
+    this.#admission = admission
+    this.#machinery.starter.startSoon(this)
+  }
+
+  /** It has waited, and has what it wanted. */
+  begin(): void {
+    const admission = this.#admission as CallAdmission
+    this.#admission = undefined
+    this.origin = undefined
+    const late = this.#tooLate(admission)
+    if (late === undefined) this.#start(admission, this.#machinery.clock.now())
+    else this.#refuseAttempt(late.error)
   }
 
   refuse(error: unknown): void {
     this.#notRun(error)
-    this.#deny(error)
+    this.#refuseAttempt(error)
+  }
+
+  /** A first attempt that did not begin is not tried again. */
+  #refuseAttempt(error: unknown): void {
+    if (this.#end === this) this.#reject(error)
+    else this.#end.onError(error)
   }
 
   onLeave(why: Leaving, entry: Entry): void {
@@ -354,11 +351,11 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
   }
 
   /** Meanwhile it may have become too late: then what was granted goes back. */
-  #stillWanted(admission: CallAdmission): CallAdmission {
+  #tooLate(admission: CallAdmission): Refusal | undefined {
     const { breaker, limits, slots, name, closed } = this.#machinery
     const { signal } = this.#options
     const late = this.#deadline?.expired === true
-    if (!late && !closed && signal?.aborted !== true) return admission
+    if (!late && !closed && signal?.aborted !== true) return undefined
     if (admission.breaker !== undefined) breaker?.exit(admission.breaker, 'ignored')
     if (admission.permit !== undefined) limits?.refund(admission.permit)
     slots.skip()
@@ -366,7 +363,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish {
     const ours = late ? deadlineError('room', name) : closedError('room', name)
     const error = signal?.aborted === true ? signal.reason : ours
     this.#notRun(error)
-    throw error
+    return new Refusal(error)
   }
 
   #refuse(error: unknown): Promise<never> {

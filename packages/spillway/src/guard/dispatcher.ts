@@ -31,6 +31,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
   readonly #options: DispatcherOptions<P, L, R>
   readonly #admitter: Admitter<P, L, R>
   readonly #gates = new Map<string, Gate>()
+  /** Nearly always the same as last time. */
+  #lastGate: Gate | undefined
   #sweepAt = MOST_IDLE_GATES
   #dispatching = false
   #again = false
@@ -46,6 +48,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
       },
       back: () => this.dispatch(),
     })
+  }
+
+  /** What a call costs under the limits in force. */
+  costsOf(price: Price): readonly number[] {
+    return this.#admitter.costsOf(price)
   }
 
   /** Everything at once, if nothing stands in the way; nothing is taken if something does. */
@@ -66,9 +73,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** Nobody waits, nothing is known to stand in the way, there is something free, and it is here. */
   isClear(lane: string, nowMs: number): boolean {
     const { room, slots, breaker, limits } = this.#options
-    if (room.length > 0 || limits?.remote === true || slots.free(nowMs) <= 0) return false
-    if (breaker !== undefined && !breaker.isClear(lane)) return false
-    return this.#gates.get(lane)?.isBlocked(nowMs) !== true
+    if (room.length > 0 || limits?.remote === true) return false
+    if (this.#known(lane)?.isBlocked(nowMs) === true || slots.free(nowMs) <= 0) return false
+    return breaker === undefined || breaker.isClear(lane)
   }
 
   /** Somebody has come into the room. */
@@ -116,9 +123,13 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /** How long the lane is known to be blocked for a call of this cost. */
-  blockedMs(lane: string, price: Price, nowMs: number): { ms: number; paused: boolean } {
-    const ms = this.#shutMs(lane, price, nowMs)
-    return { ms, paused: ms > 0 && this.#gates.get(lane)?.paused === true }
+  blockedMs(lane: string, price: Price, nowMs: number): number {
+    return this.#shutMs(lane, price, nowMs)
+  }
+
+  /** Whether it is because the vendor wants a pause. */
+  isPaused(lane: string): boolean {
+    return this.#known(lane)?.paused === true
   }
 
   /**
@@ -127,16 +138,18 @@ export class Dispatcher<P, L, R extends TakeReply> {
    * back what they did not need.
    */
   #shutMs(lane: string, price: Price, nowMs: number): number {
-    const gate = this.#gates.get(lane)
+    const gate = this.#known(lane)
     // A store that did not answer says nothing about the limits.
     if (gate === undefined || !gate.isBlocked(nowMs) || gate.lostTrips > 0) return 0
-    const { room } = this.#options
-    const costs = this.#admitter.costsOf(price)
     const holds =
-      gate.paused ||
-      room.lengthOf(lane) > 0 ||
-      (nowMs - gate.blockedAtMs < TRUSTED_MS && wantsAsMuch(costs, gate.blockedFor))
+      gate.paused || this.#options.room.lengthOf(lane) > 0 || this.#saidOf(gate, price, nowMs)
     return holds ? gate.blockedUntilMs - nowMs : 0
+  }
+
+  /** The store has just said it of one who wanted no more. */
+  #saidOf(gate: Gate, price: Price, nowMs: number): boolean {
+    if (nowMs - gate.blockedAtMs >= TRUSTED_MS) return false
+    return wantsAsMuch(this.#admitter.costsOf(price), gate.blockedFor)
   }
 
   /** Something has come free, or time has passed. */
@@ -204,8 +217,15 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return this.#admitter.idle()
   }
 
+  #known(lane: string): Gate | undefined {
+    if (this.#lastGate?.lane === lane) return this.#lastGate
+    const gate = this.#gates.get(lane)
+    if (gate !== undefined) this.#lastGate = gate
+    return gate
+  }
+
   #gate(lane: string): Gate {
-    const known = this.#gates.get(lane)
+    const known = this.#known(lane)
     if (known !== undefined) return known
     if (this.#gates.size >= this.#sweepAt) this.#sweep()
     const gate = new Gate(lane)
@@ -220,6 +240,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
       const idle = !gate.underWay && gate.timer === undefined && !gate.isBlocked(nowMs)
       if (idle && this.#options.room.lengthOf(lane) === 0) this.#gates.delete(lane)
     }
+    this.#lastGate = undefined
     this.#sweepAt = Math.max(MOST_IDLE_GATES, this.#gates.size * 2)
   }
 

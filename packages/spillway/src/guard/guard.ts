@@ -37,6 +37,7 @@ import { type Priority, Room } from './room.js'
 import type { RunOptions } from './run-options.js'
 import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
+import { Starter } from './starter.js'
 import { Tally, type TallySnapshot } from './tally.js'
 
 export interface GuardSnapshot extends TallySnapshot {
@@ -152,6 +153,7 @@ export class SharedGuard implements Guard {
       options,
       room,
       slots,
+      starter: new Starter(),
       dispatcher,
       breaker,
       limits,

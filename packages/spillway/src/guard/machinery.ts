@@ -15,6 +15,7 @@ import type { CheckedGuard } from './options.js'
 import type { Room } from './room.js'
 import type { LimitStage, UserStage } from './shared-stages.js'
 import type { Slots } from './slots.js'
+import type { Starter } from './starter.js'
 import type { Tally } from './tally.js'
 import type { Admission, Wish } from './wish.js'
 
@@ -27,6 +28,7 @@ export interface Machinery {
   readonly options: CheckedGuard
   readonly room: Room
   readonly slots: Slots
+  readonly starter: Starter
   readonly dispatcher: Dispatcher<BreakerPermit, LimitPermit, Trip>
   readonly breaker: FleetBreaker | undefined
   readonly limits: LimitStage | undefined

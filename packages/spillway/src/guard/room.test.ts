@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createVirtualClock } from '../testing/virtual-clock.js'
-import { Entry, type Leaving, PRIORITIES, type Priority, Room, type RoomOptions } from './room.js'
+import { type Leaving, PRIORITIES, type Priority, Room, type RoomOptions } from './room.js'
 
 interface Guest {
   lane?: string
@@ -23,18 +23,19 @@ function setup(options: Partial<RoomOptions> = {}) {
   })
   /** Who left by itself, why, and when. */
   const left: [name: string, why: Leaving | 'aborted', atMs: number][] = []
-  const join = (name: string, guest: Guest = {}, spare = 0) => {
-    const entry = new Entry({
+  const join = (name: string, about: Guest = {}, spare = 0) => {
+    const guest = {
       name,
-      lane: guest.lane ?? 'default',
-      priority: PRIORITIES.indexOf(guest.priority ?? 'normal'),
-      arrivedMs: guest.arrivedMs ?? clock.now(),
-      deadlineMs: guest.deadlineMs ?? Number.POSITIVE_INFINITY,
-      signal: guest.signal,
+      lane: about.lane ?? 'default',
+      priority: PRIORITIES.indexOf(about.priority ?? 'normal'),
+      arrivedMs: about.arrivedMs ?? clock.now(),
+      deadlineMs: about.deadlineMs ?? Number.POSITIVE_INFINITY,
+      signal: about.signal,
       onLeave: (why: Leaving) => left.push([name, why, clock.now()]),
       onAborted: () => left.push([name, 'aborted', clock.now()]),
-    })
-    if (!room.join(entry, clock.now(), spare)) left.push([name, 'displaced', clock.now()])
+    }
+    const entry = room.join(guest, clock.now(), spare)
+    if (entry === undefined) left.push([name, 'displaced', clock.now()])
     return entry
   }
   /** Takes the next in turn, for good. */
@@ -194,6 +195,7 @@ describe('the patience of the waiting room', () => {
     join('high', { priority: 'high' })
     abort.abort()
     expect(serve()).toBe('high')
+    await clock.settle()
     expect(clock.pending).toBe(0)
   })
 })

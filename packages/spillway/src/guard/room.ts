@@ -7,7 +7,7 @@
 import { onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import { type Linked, LinkedList } from '../core/linked-list.js'
-import { TimerList } from '../core/timer-list.js'
+import { type Timed, TimerList } from '../core/timer-list.js'
 import { CoDel } from './codel.js'
 
 /** From the most important down. */
@@ -51,26 +51,46 @@ export interface Guest {
   onAborted(reason: unknown, entry: Entry): void
 }
 
-/** A guest's stay in the room. */
-export class Entry<G extends Guest = Guest> implements Linked<Entry> {
+/** A guest's stay in the room. Ten thousand may wait: it is small, and its timer is in itself. */
+export class Entry<G extends Guest = Guest> implements Linked<Entry>, Timed {
   before: Entry | undefined
   after: Entry | undefined
-  readonly lane: string
-  readonly priority: number
-  readonly arrivedMs: number
-  /** When it came into the room, this time, and as which one. */
-  enteredMs = 0
+  sooner: Timed | undefined
+  later: Timed | undefined
+  dueMs: number | undefined
+  /** As which one it came into the room. */
   order = 0
-  /** It leaves at this time, whatever happens. */
-  untilMs = Number.POSITIVE_INFINITY
   state: 'waiting' | 'asking' | 'gone' = 'waiting'
-  timer: Pick<Timer, 'cancel'> | undefined
+  /** For the deadline, where that is earlier than the longest wait. */
+  timer: Timer | undefined
   forgetSignal: (() => void) | undefined
 
-  constructor(readonly guest: G) {
-    this.lane = guest.lane
-    this.priority = guest.priority
-    this.arrivedMs = guest.arrivedMs
+  constructor(
+    readonly room: Room,
+    readonly guest: G,
+    /** When it came into the room, this time. */
+    readonly enteredMs: number,
+  ) {}
+
+  get lane(): string {
+    return this.guest.lane
+  }
+
+  get priority(): number {
+    return this.guest.priority
+  }
+
+  get arrivedMs(): number {
+    return this.guest.arrivedMs
+  }
+
+  /** It leaves at this time, whatever happens. */
+  get untilMs(): number {
+    return Math.min(this.enteredMs + this.room.timeoutMs, this.guest.deadlineMs)
+  }
+
+  onTimeUp(): void {
+    this.room.dismiss(this, 'timeout')
   }
 }
 
@@ -93,13 +113,12 @@ export class Room {
   readonly #timers: TimerList
   #entered = 0
   length = 0
-
-  // Made once, not per entry: ten thousand may wait.
-  readonly #onTimeout = (entry: Entry) => this.dismiss(entry, 'timeout')
-  readonly #onDeadline = (entry: Entry) => this.dismiss(entry, 'deadline')
+  /** Longest wait. */
+  readonly timeoutMs: number
 
   constructor(options: RoomOptions) {
     this.#options = options
+    this.timeoutMs = options.timeoutMs
     this.#timers = new TimerList(options.clock, options.timeoutMs)
   }
 
@@ -119,21 +138,19 @@ export class Room {
     return this.length < this.#options.size + spare || this.#leastBelow(priority) !== undefined
   }
 
-  /** Takes somebody in, in whose place another may have to go. False: there is no place. */
-  join(entry: Entry, nowMs: number, spare: number): boolean {
+  /** Takes somebody in, in whose place another may have to go. Nothing: there is no place. */
+  join<G extends Guest>(guest: G, nowMs: number, spare: number): Entry<G> | undefined {
     if (this.length >= this.#options.size + spare) {
-      const least = this.#leastBelow(entry.priority)
-      if (least === undefined) return false
+      const least = this.#leastBelow(guest.priority)
+      if (least === undefined) return undefined
       this.dismiss(least, 'displaced')
     }
-    entry.enteredMs = nowMs
+    const entry = new Entry(this, guest, nowMs)
     entry.order = this.#entered++
-    const { deadlineMs, signal } = entry.guest
-    entry.untilMs = Math.min(nowMs + this.#options.timeoutMs, deadlineMs)
-    if (entry.untilMs < Number.POSITIVE_INFINITY) {
-      const run = entry.untilMs < deadlineMs ? this.#onTimeout : this.#onDeadline
-      entry.timer = this.#timers.schedule(entry.untilMs - nowMs, run, nowMs, entry)
-    }
+    const { deadlineMs, signal } = guest
+    const timeoutAtMs = nowMs + this.timeoutMs
+    if (deadlineMs <= timeoutAtMs) this.#heedDeadline(entry, deadlineMs)
+    else if (timeoutAtMs < Number.POSITIVE_INFINITY) this.#timers.add(entry, nowMs)
     if (signal !== undefined) {
       entry.forgetSignal = onAbort(signal, () => {
         this.remove(entry)
@@ -141,7 +158,13 @@ export class Room {
       })
     }
     this.#insert(entry)
-    return true
+    return entry
+  }
+
+  #heedDeadline(entry: Entry, deadlineMs: number): void {
+    if (deadlineMs === Number.POSITIVE_INFINITY) return
+    const { clock } = this.#options
+    entry.timer = clock.schedule(deadlineMs - clock.now(), () => this.dismiss(entry, 'deadline'))
   }
 
   /** Takes the next in turn out to ask for what it wants. It still counts as waiting for its time. */
@@ -167,6 +190,7 @@ export class Room {
   remove(entry: Entry): void {
     if (entry.state === 'waiting') this.#unlink(entry)
     entry.state = 'gone'
+    this.#timers.remove(entry)
     entry.timer?.cancel()
     entry.forgetSignal?.()
   }
@@ -183,7 +207,7 @@ export class Room {
   }
 
   lengthOf(lane: string): number {
-    return this.#lanes.get(lane)?.length ?? 0
+    return this.length === 0 ? 0 : (this.#lanes.get(lane)?.length ?? 0)
   }
 
   /** Whoever waits in a lane, the next in turn of each priority first. */

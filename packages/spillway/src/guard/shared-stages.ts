@@ -46,8 +46,8 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     return this.#book.limits
   }
 
-  checkUnits(cost: Cost | undefined): void {
-    this.#book.checkUnits(cost)
+  checkCost(cost: Cost | undefined): void {
+    this.#book.checkCost(cost)
   }
 
   costsOf(cost: Cost | undefined): readonly number[] {

@@ -13,7 +13,13 @@ export interface TallySnapshot {
   /** How those with a streamed answer ended. */
   bodies: Record<BodyEnd, number>
   /** Calls refused, by stage and code. */
-  refused: { stage: Stage; code: ErrorCode; count: number }[]
+  refused: Refused[]
+}
+
+interface Refused {
+  stage: Stage
+  code: ErrorCode
+  count: number
 }
 
 export class Tally {
@@ -33,25 +39,32 @@ export class Tally {
     abandoned: 0,
     aborted: 0,
   }
-  readonly #refused = new Map<Stage, Map<ErrorCode, number>>()
+  readonly #refused: Refused[] = []
+  /** Overload has one reason at a time: nearly always it is the same as the last one's. */
+  #last: Refused | undefined
 
   /** Callers that left by themselves were not refused. */
   refused(error: unknown): void {
     if (!(error instanceof SpillwayError)) return
     const { stage, code } = error
-    let codes = this.#refused.get(stage)
-    if (codes === undefined) {
-      codes = new Map()
-      this.#refused.set(stage, codes)
+    if (this.#last?.stage !== stage || this.#last.code !== code) {
+      this.#last = this.#find(stage, code)
     }
-    codes.set(code, (codes.get(code) ?? 0) + 1)
+    this.#last.count++
+  }
+
+  /** There are not many. */
+  #find(stage: Stage, code: ErrorCode): Refused {
+    const known = this.#refused.find((each) => each.stage === stage && each.code === code)
+    if (known !== undefined) return known
+    const first = { stage, code, count: 0 }
+    this.#refused.push(first)
+    return first
   }
 
   snapshot(): TallySnapshot {
     const { calls, attempts, outcomes, bodies } = this
-    const refused = Array.from(this.#refused, ([stage, codes]) =>
-      Array.from(codes, ([code, count]) => ({ stage, code, count })),
-    ).flat()
+    const refused = this.#refused.map((each) => ({ ...each }))
     return { calls, attempts, outcomes: { ...outcomes }, bodies: { ...bodies }, refused }
   }
 }

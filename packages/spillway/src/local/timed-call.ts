@@ -8,7 +8,7 @@ import { emit, listening, type TimeoutKind } from '../core/events.js'
 import { LazyAlarm } from '../core/lazy-alarm.js'
 import type { Linked } from '../core/linked-list.js'
 import { isThenable, toPromise } from '../core/thenable.js'
-import type { TimerList } from '../core/timer-list.js'
+import type { Timed, TimerList } from '../core/timer-list.js'
 import { markUnfinished, noteCall, type Outlivable } from '../core/unfinished.js'
 
 /** What the function is given. */
@@ -38,23 +38,25 @@ export interface CallEndListener<T> {
   onError(error: unknown): void
 }
 
-export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>> {
+export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>>, Timed {
   /** Its neighbours in the list of whoever keeps one. */
   before: TimedCall<unknown> | undefined
   after: TimedCall<unknown> | undefined
+  /** Those in the list of timers. */
+  sooner: Timed | undefined
+  later: Timed | undefined
+  dueMs: number | undefined
   leftBehind: Promise<T> | undefined
   readonly deadline: Deadline | undefined
   readonly #limits: CallLimits
   readonly #startMs: number
   readonly #limitMs: number | undefined
   readonly #callerSignal: AbortSignal | undefined
-  /** Left of the deadline when the call began. */
-  readonly #leftMs: number
   #controller: AbortController | undefined
   #context: AsyncResource | undefined
   #forgetSignal: (() => void) | undefined
-  /** For the call as a whole. */
-  #timer: Pick<Timer, 'cancel'> | undefined
+  /** For the call as a whole, if its limit is not the usual one. */
+  #timer: Timer | undefined
   /** For the next sign of life. */
   #silenceTimer: Pick<Timer, 'cancel'> | undefined
   /** The same while its answer comes in, chunk by chunk. */
@@ -81,7 +83,6 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#limitMs = limitMs
     this.deadline = deadline
     this.#callerSignal = signal
-    this.#leftMs = deadline?.remainingMs() ?? Number.POSITIVE_INFINITY
     this.#expectLife('firstByte', limits.firstByteMs)
     noteCall(this)
   }
@@ -186,9 +187,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (this.#limits.firstByteMs !== undefined) {
       this.#answerMs = this.#limits.clock.now() - this.#startMs
     }
-    this.#timer?.cancel()
+    this.#disarm()
     this.#silenceTimer?.cancel()
-    if (this.#leftMs < Number.POSITIVE_INFINITY) this.#arm('deadline', this.#leftMs)
+    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs)
     const signal = this.#callerSignal
     // A function that answered at once was not watched so far.
     if (signal !== undefined && this.#forgetSignal === undefined) {
@@ -199,9 +200,15 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   end(): void {
     this.#over = true
     this.#silence?.close()
-    this.#timer?.cancel()
+    this.#disarm()
     this.#silenceTimer?.cancel()
     this.#forgetSignal?.()
+  }
+
+  /** Left of the deadline when the call began. */
+  get #leftMs(): number {
+    if (this.deadline === undefined) return Number.POSITIVE_INFINITY
+    return Math.max(0, this.deadline.atMs - this.#startMs)
   }
 
   /** Arms the call's own limit, or the deadline where that is earlier. */
@@ -213,9 +220,15 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
 
   /** Counted from the start of the call: its synchronous part is part of it. */
   #arm(kind: 'call' | 'deadline', limitMs: number): void {
-    const { timers } = this.#limits
-    const run = kind === 'call' ? callTimeUp : deadlinePassed
-    this.#timer = timers.schedule(limitMs, run, this.#startMs, this as TimedCall<unknown>)
+    const { timers, clock } = this.#limits
+    if (kind === 'call' && limitMs === timers.delayMs) return timers.add(this, this.#startMs)
+    const leftMs = this.#startMs + limitMs - clock.now()
+    this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, limitMs))
+  }
+
+  #disarm(): void {
+    this.#limits.timers.remove(this)
+    this.#timer?.cancel()
   }
 
   #expectLife(kind: TimeoutKind, limitMs: number | undefined): void {
@@ -223,12 +236,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#silenceTimer = this.#limits.timers.schedule(limitMs, () => this.#timeUp(kind, limitMs))
   }
 
-  callTimeUp(): void {
+  onTimeUp(): void {
     this.#timeUp('call', this.#limitMs as number)
-  }
-
-  deadlinePassed(): void {
-    this.#timeUp('deadline', this.#leftMs)
   }
 
   #timeUp(kind: TimeoutKind, limitMs: number): void {
@@ -252,10 +261,6 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.onGiveUp?.(error)
   }
 }
-
-// Made once, not per call: nearly every timeout is armed and disarmed without ever firing.
-const callTimeUp = (call: TimedCall<unknown>) => call.callTimeUp()
-const deadlinePassed = (call: TimedCall<unknown>) => call.deadlinePassed()
 
 const never = () => false
 

@@ -43,6 +43,7 @@ describe('a call timeout', () => {
       throw boom
     }
     await expect(timeout.run(throwing)).rejects.toBe(boom)
+    await clock.settle()
     expect(clock.pending).toBe(0)
   })
 
@@ -136,6 +137,7 @@ describe('a call timeout', () => {
     abort.abort(reason)
     await expect(call).rejects.toBe(reason)
     expect(seen?.reason).toBe(reason)
+    await clock.settle()
     expect(clock.pending).toBe(0)
     let called = false
     const refused = timeout.run(

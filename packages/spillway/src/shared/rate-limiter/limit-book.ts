@@ -93,22 +93,23 @@ export class LimitBook {
     return this.#limits
   }
 
-  checkUnits(cost: Cost | undefined): void {
+  /** Throws where a unit is unknown, or a number no cost. */
+  checkCost(cost: Cost | undefined): void {
     for (const unit in cost) {
       if (!this.#units.has(unit)) throw unknownUnit(`cost.${unit}`, unit, [...this.#units])
+      const units = cost[unit] ?? 0
+      if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
     }
   }
 
-  /** Per limit. The store lowers what could never be granted. */
+  /** Per limit, of a cost that was checked. The store lowers what could never be granted. */
   costsOf(cost: Cost | undefined): number[] {
     const limits = this.#limits
     // Of the right length at once: an array that grows takes room for seventeen.
     const costs = new Array<number>(limits.length)
     for (let index = 0; index < limits.length; index++) {
       const { unit } = limits[index] as UnitLimit
-      const units = cost?.[unit] ?? (unit === 'requests' ? 1 : 0)
-      if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
-      costs[index] = Math.ceil(units)
+      costs[index] = Math.ceil(cost?.[unit] ?? (unit === 'requests' ? 1 : 0))
     }
     return costs
   }

@@ -127,7 +127,7 @@ class SharedRateLimiter implements RateLimiter {
     if (this.#closed) return refuse(this.#closedError())
     let costs: number[]
     try {
-      this.#book.checkUnits(cost)
+      this.#book.checkCost(cost)
       costs = this.#book.costsOf(cost)
     } catch (error) {
       return refuse(error)

@@ -11,7 +11,7 @@ import {
   optional,
 } from '../../core/options.js'
 import { escaped, levelKey } from '../../store/keys.js'
-import type { LevelCharge } from '../../store/port.js'
+import type { LevelCharge, LevelRequest } from '../../store/port.js'
 
 type Limit = number | 'unlimited'
 
@@ -40,6 +40,8 @@ export interface Level {
   readonly per: UserLevel['per']
   /** What this request is charged here; nothing if the level does not apply to it. */
   chargeFor(subject: Subject): LevelCharge | undefined
+  /** A request that costs one, where no other level applies. */
+  requestFor(subject: Subject): LevelRequest | undefined
 }
 
 const readOne = either(integer({ min: 1 }), oneOf('unlimited'))
@@ -86,25 +88,25 @@ function createLevel(level: ReturnType<typeof readLevels>[number], suffix: strin
 
   /** Making a key costs more than looking one up. Only where nothing else decides what is charged. */
   const known =
-    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, LevelCharge>() : undefined
+    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, LevelRequest>() : undefined
 
-  return {
-    per,
-    chargeFor(subject) {
-      const who = whose(per, subject)
-      const before = who === undefined ? undefined : known?.get(who)
-      if (before !== undefined) return before
-      const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
-      if (who === undefined || units === 'unlimited') return undefined
-      const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
-      const charge = { key: levelKey(who, rest), limit: units, windowUs, burst: burst ?? units }
-      if (known !== undefined) {
-        if (known.size >= MOST_KNOWN) known.clear()
-        known.set(who, charge)
-      }
-      return charge
-    },
+  function requestFor(subject: Subject): LevelRequest | undefined {
+    const who = whose(per, subject)
+    const before = who === undefined ? undefined : known?.get(who)
+    if (before !== undefined) return before
+    const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
+    if (who === undefined || units === 'unlimited') return undefined
+    const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
+    const charge = { key: levelKey(who, rest), limit: units, windowUs, burst: burst ?? units }
+    const request = { levels: [charge], cost: 1 }
+    if (known !== undefined) {
+      if (known.size >= MOST_KNOWN) known.clear()
+      known.set(who, request)
+    }
+    return request
   }
+
+  return { per, requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
 }
 
 /** Whom a level counts this request under. */

@@ -1,13 +1,7 @@
 /** What requests are charged on their levels: at once if the store is here, together if it is not. */
 import { SpillwayError } from '../../core/errors.js'
 import { swallow } from '../../core/thenable.js'
-import type {
-  LevelCharge,
-  LevelReply,
-  LevelRequest,
-  MaybePromise,
-  Store,
-} from '../../store/port.js'
+import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
 import { Batcher } from './batcher.js'
 import type { Level, Subject } from './levels.js'
 
@@ -26,15 +20,11 @@ export class UserCharges {
 
   /** Nothing, if no level applies. */
   requestFor(subject: Subject, cost: number): UserRequest | undefined {
-    let levels: LevelCharge[] | undefined
-    for (let index = 0; index < this.#levels.length; index++) {
-      const charge = this.#levels[index]?.chargeFor(subject)
-      if (charge === undefined) continue
-      // Mostly it is one, and an array that grows takes room for seventeen.
-      if (levels === undefined) levels = [charge]
-      else levels.push(charge)
-    }
-    return levels === undefined ? undefined : { levels, cost }
+    // Mostly there is one level, and the same request as the last time.
+    const [only] = this.#levels
+    if (this.#levels.length === 1 && cost === 1) return only?.requestFor(subject)
+    const levels = this.#levels.flatMap((level) => level.chargeFor(subject) ?? [])
+    return levels.length === 0 ? undefined : { levels, cost }
   }
 
   /** Which level it is that a reply names by its number. */

@@ -65,12 +65,8 @@ export function takePermits(
       granted++
     }
   }
-  const stamps: number[] = []
-  const capacities: number[] = []
-  for (const { spec, count } of entries) {
-    stamps.push(stampOf(spec, count))
-    capacities.push(capacity(spec))
-  }
+  const stamps = entries.map(({ spec, count }) => stampOf(spec, count))
+  const capacities = entries.map(({ spec }) => capacity(spec))
   const reply: TakeReply = { granted, waitUs: wait, paused, nowUs: now, stamps, capacities }
   if (guard.v > request.version) {
     reply.newer = { version: guard.v, limits: newest(request.limits, guard) }

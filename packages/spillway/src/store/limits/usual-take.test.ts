@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { LimitSpec } from '../limit-spec.js'
-import { emptyGuard, emptyLane, type LaneState } from './lane-state.js'
-import { takePermits } from './transitions.js'
-import { takeUsual } from './usual-take.js'
+import { emptyGuard, emptyLane } from './lane-state.js'
+import { settlePermits, takePermits } from './transitions.js'
+import { UsualTake } from './usual-take.js'
 
 const START_US = 1_900_000_000_000_000
 
@@ -16,10 +16,15 @@ const spec = fc.record({
   windowUs: fc.integer({ min: 1_000_000, max: 20_000_000 }),
   slices: fc.integer({ min: 1, max: 8 }),
 })
+const rarely = <T>(usual: T, other: fc.Arbitrary<T>, weight = 9) =>
+  fc.oneof({ weight, arbitrary: fc.constant(usual) }, other)
 const step = fc.record({
   passUs: fc.oneof({ weight: 5, arbitrary: fc.nat(100_000) }, fc.nat(9_000_000)),
   costs: fc.array(fc.tuple(fc.nat(30), fc.nat(30)), { maxLength: 4 }),
-  pauseUs: fc.oneof({ weight: 9, arbitrary: fc.constant(0) }, fc.nat(500_000)),
+  pauseUs: rarely(0, fc.nat(500_000)),
+  settled: rarely(0, fc.integer({ min: -20, max: 20 })),
+  /** Of a pod of an earlier release, which counts in a wider window. */
+  old: rarely(false, fc.constant(true), 99),
 })
 
 describe('the short way to a permit', () => {
@@ -33,21 +38,29 @@ describe('the short way to a permit', () => {
           const limits = specs.map(
             (each, index): LimitSpec => ({ ...each, id: `u${index}`, burst: 0, span: 'lane' }),
           )
-          let lane: LaneState = emptyLane()
+          const oldLimits = limits.map((each) => ({ ...each, windowUs: each.windowUs * 2 }))
+          const [mine, other] = [emptyLane(), emptyLane()]
+          let usual: UsualTake | undefined
           let now = START_US
-          for (const { passUs, costs, pauseUs } of steps) {
+          for (const { passUs, costs, pauseUs, settled, old } of steps) {
             now += passUs
-            const request = { guard: 'g', lane: 'l', limits, version: 0, costs }
-            const mine = structuredClone(lane)
-            const reply = takeUsual(mine, request, now)
-            const long = takePermits(lane, emptyGuard(), request, now)
-            if (reply !== undefined) {
+            const ref = { guard: 'g', lane: 'l', version: 0, limits: old ? oldLimits : limits }
+            const request = { ...ref, costs }
+            const long = takePermits(other, emptyGuard(), request, now).reply
+            const reply = usual?.take(request, now)
+            if (reply === undefined) {
+              expect(takePermits(mine, emptyGuard(), request, now).reply).toEqual(long)
+              usual = UsualTake.of(mine, ref.limits)
+            } else {
               short++
-              expect(reply).toEqual(long.reply)
-              expect(mine).toEqual(lane)
+              expect(reply).toEqual(long)
             }
-            lane = reply === undefined ? lane : mine
-            if (pauseUs > 0) lane.p = now + pauseUs
+            const settlements = [{ limit: 0, stamp: long.stamps[0] as number, delta: settled }]
+            for (const lane of [mine, other]) {
+              if (settled !== 0) settlePermits(lane, emptyGuard(), { ...ref, settlements }, now)
+              if (pauseUs > 0) lane.p = now + pauseUs
+            }
+            expect(mine).toEqual(other)
           }
         },
       ),

@@ -1,27 +1,51 @@
 /** Token buckets of a million users: one number each, forgotten once it is full again. */
 import type { Buckets } from '../levels/check-levels.js'
 
+const FEWEST = 1_024
+
+/**
+ * The numbers are in an array of their own, and the map says where: as values of the map each change
+ * would be a new object, and one that outlives many a collection.
+ */
 export class MemoryBuckets implements Buckets {
   /** The time of whoever asks now. */
   nowUs = 0
-  readonly #fullAtUs = new Map<string, number>()
-  /** Looked through for full ones each time the map has doubled. */
-  #sweepAt = 1_024
+  #places = new Map<string, number>()
+  #fullAtUs = new Float64Array(FEWEST)
+  /** Whoever sets a bucket has just looked at it. */
+  #lastKey: string | undefined
+  #lastPlace: number | undefined
 
   get(key: string): number | undefined {
-    const fullAtUs = this.#fullAtUs.get(key)
-    return fullAtUs !== undefined && fullAtUs > this.nowUs ? fullAtUs : undefined
+    const place = this.#places.get(key)
+    this.#lastKey = key
+    this.#lastPlace = place
+    if (place === undefined) return undefined
+    const fullAtUs = this.#fullAtUs[place] as number
+    return fullAtUs > this.nowUs ? fullAtUs : undefined
   }
 
   set(key: string, fullAtUs: number): void {
-    this.#fullAtUs.set(key, fullAtUs)
-    if (this.#fullAtUs.size >= this.#sweepAt) this.#sweep()
+    const known = key === this.#lastKey ? this.#lastPlace : this.#places.get(key)
+    this.#fullAtUs[known ?? this.#add(key)] = fullAtUs
   }
 
+  #add(key: string): number {
+    if (this.#places.size === this.#fullAtUs.length) this.#sweep()
+    const place = this.#places.size
+    this.#places.set(key, place)
+    this.#lastKey = undefined
+    return place
+  }
+
+  /** Looks for full ones each time all places are taken, and makes twice as many as are left. */
   #sweep(): void {
-    for (const [key, fullAtUs] of this.#fullAtUs) {
-      if (fullAtUs <= this.nowUs) this.#fullAtUs.delete(key)
+    const left = [...this.#places].filter(([, at]) => (this.#fullAtUs[at] as number) > this.nowUs)
+    const fullAtUs = new Float64Array(Math.max(FEWEST, 2 * left.length))
+    for (const [index, [, place]] of left.entries()) {
+      fullAtUs[index] = this.#fullAtUs[place] as number
     }
-    this.#sweepAt = Math.max(1_024, this.#fullAtUs.size * 2)
+    this.#places = new Map(left.map(([key], index) => [key, index]))
+    this.#fullAtUs = fullAtUs
   }
 }

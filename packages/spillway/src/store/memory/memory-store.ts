@@ -16,8 +16,8 @@ import {
   settlePermits,
   takePermits,
 } from '../limits/transitions.js'
-import { takeUsual } from '../limits/usual-take.js'
-import type { LaneRef, LevelStore, LimitStore, Store } from '../port.js'
+import { UsualTake } from '../limits/usual-take.js'
+import type { LaneRef, LevelStore, LimitStore, Store, TakeReply, TakeRequest } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 import { createMemoryBreakers, type MemoryBreakers } from './memory-breakers.js'
 import { MemoryBuckets } from './memory-buckets.js'
@@ -71,13 +71,41 @@ function createMemoryLevels(nowUs: Microseconds): LevelStore {
   }
 }
 
+/** What is kept of one guard's limits. */
+class KeptGuard {
+  readonly lanes = new ExpiringMap<KeptLane>()
+  readonly reports: Reports = new Map()
+  #state: GuardState | undefined
+  #untilUs = 0
+
+  /** What spans its lanes, if there is anything. */
+  stateAt(nowUs: number): GuardState | undefined {
+    return this.#untilUs > nowUs ? this.#state : undefined
+  }
+
+  keep(state: GuardState, untilUs: number): void {
+    this.#state = state
+    this.#untilUs = untilUs
+  }
+}
+
+interface KeptLane {
+  readonly state: LaneState
+  /** The short way, found by the last one who had to go the long way. */
+  usual: UsualTake | undefined
+}
+
 function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report']): LimitStore {
-  const allLanes = new Map<string, ExpiringMap<LaneState>>()
-  const guards = new ExpiringMap<GuardState>()
+  const guards = new Map<string, KeptGuard>()
   const sequences = new ExpiringMap<number>()
-  const reports = new Map<string, Reports>()
-  const lanesOf = (guard: string) => getOrMake(allLanes, guard, () => new ExpiringMap<LaneState>())
-  const reportsOf = (guard: string) => getOrMake(reports, guard, (): Reports => new Map())
+
+  function guardOf(name: string): KeptGuard {
+    const known = guards.get(name)
+    if (known !== undefined) return known
+    const made = new KeptGuard()
+    guards.set(name, made)
+    return made
+  }
 
   /**
    * Runs a transition on both states of a lane and keeps what it says has to be kept. It may change
@@ -86,27 +114,35 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
   function change<R extends LaneRef, T>(
     request: R,
     transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+    now = nowUs(),
   ): T {
-    const now = nowUs()
-    const lanes = lanesOf(request.guard)
-    const lane = lanes.get(request.lane, now) ?? emptyLane()
-    const guard = guards.get(request.guard, now) ?? emptyGuard()
-    const { reply, laneLifeUs, guardLifeUs } = transition(lane, guard, request, now)
-    if (laneLifeUs !== undefined) lanes.set(request.lane, lane, now, now + laneLifeUs)
-    if (guardLifeUs !== undefined) guards.set(request.guard, guard, now, now + guardLifeUs)
+    const own = guardOf(request.guard)
+    const lane = own.lanes.get(request.lane, now) ?? { state: emptyLane(), usual: undefined }
+    const guard = own.stateAt(now) ?? emptyGuard()
+    const { reply, laneLifeUs, guardLifeUs } = transition(lane.state, guard, request, now)
+    if (laneLifeUs !== undefined) own.lanes.set(request.lane, lane, now, now + laneLifeUs)
+    if (guardLifeUs !== undefined) own.keep(guard, now + guardLifeUs)
+    return reply
+  }
+
+  function take(request: TakeRequest): TakeReply {
+    const now = nowUs(request.atMs)
+    const guard = guardOf(request.guard)
+    const lane = guard.lanes.get(request.lane, now)
+    if (lane === undefined || guard.stateAt(now) !== undefined) {
+      return change(request, takePermits, now)
+    }
+    // What is booked later in a slice leaves with it, so this needs no new expiry.
+    const usual = lane.usual?.take(request, now)
+    if (usual !== undefined) return usual
+    const reply = change(request, takePermits, now)
+    if (reply.granted > 0) lane.usual = UsualTake.of(lane.state, request.limits)
     return reply
   }
 
   return {
     take(request) {
-      const now = nowUs(request.atMs)
-      const lane = allLanes.get(request.guard)?.get(request.lane, now)
-      // What is booked later in a slice leaves with it, so this needs no new expiry.
-      const usual =
-        lane !== undefined && guards.get(request.guard, now) === undefined
-          ? takeUsual(lane, request, now)
-          : undefined
-      const reply = usual ?? change(request, takePermits)
+      const reply = take(request)
       if (request.report !== undefined) reply.view = tell(request.report)
       return reply
     },
@@ -122,19 +158,11 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
     figures: (request) =>
       change(request, (lane, guard, ref, now) => {
         const figures = readLimits(lane, guard, ref, now)
-        const requestsLastMinute = totalRequests(reportsOf(request.guard), figures.nowUs)
-        return { reply: { ...figures, requestsLastMinute } }
+        const { reports } = guardOf(request.guard)
+        return { reply: { ...figures, requestsLastMinute: totalRequests(reports, figures.nowUs) } }
       }),
     report({ guard, pod, requests }) {
-      reportRequests(reportsOf(guard), pod, requests, nowUs())
+      reportRequests(guardOf(guard).reports, pod, requests, nowUs())
     },
   }
-}
-
-function getOrMake<T>(map: Map<string, T>, key: string, make: () => T): T {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const made = make()
-  map.set(key, made)
-  return made
 }
