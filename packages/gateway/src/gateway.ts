@@ -56,9 +56,12 @@ export async function createGateway(
   )
   const stopListening = onEvent((event) => log.event(event))
   const metrics = createMetrics(spillway, () => data.running)
-  const site = new Site(config, vendors, (record) => {
-    metrics.request(record)
-    log.request(record)
+  const site = new Site(config, vendors, {
+    onRecord(record) {
+      metrics.request(record)
+      log.request(record)
+    },
+    onFailure: (error) => log.failure(error),
   })
   const data = new DataServer(site, (path) => health.at(path))
   const admin = createAdminServer({ health, registry: metrics.registry, spillway })

@@ -21,6 +21,8 @@ export interface RunningGateway {
   readonly vendor: MockVendor
   readonly vendorUrl: string
   readonly records: RequestRecord[]
+  /** Errors that should not be. */
+  readonly failures: unknown[]
   /** To OpenAI's endpoint. */
   chat(
     body?: object,
@@ -61,9 +63,11 @@ export async function startGateway(
   // YAML has JSON in it.
   const config = loadConfig({ file: 'test.yaml', text: JSON.stringify(file), env })
   const records: RequestRecord[] = []
+  const failures: unknown[] = []
   const log = {
     request: (record: RequestRecord) => records.push(record),
     event: () => {},
+    failure: (error: unknown) => failures.push(error),
     close: () => {},
   }
   const gateway = await createGateway(config, { log })
@@ -88,6 +92,7 @@ export async function startGateway(
     vendor,
     vendorUrl,
     records,
+    failures,
     chat: (body = {}, init = {}) =>
       post('/v1/chat/completions', { model: 'gpt', messages: MESSAGES, ...body }, init),
     messages: (body = {}, { headers = {} } = {}) =>

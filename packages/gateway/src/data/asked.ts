@@ -17,6 +17,7 @@ const NOTHING_ASKED: Asked = {
 }
 const BYTES_PER_TOKEN = 4
 const OPENING_BRACE = 0x7b
+const LONGEST_MODEL = 200
 
 export function readRequest(
   protocol: Protocol,
@@ -24,15 +25,24 @@ export function readRequest(
   contentType: string | undefined,
   contentLength: string | undefined,
 ): ReadRequest {
-  if (protocol.name === 'http') return { asked: NOTHING_ASKED, json: undefined }
+  if (protocol.read === undefined) return { asked: NOTHING_ASKED, json: undefined }
   if (body.kind === 'passing') {
-    return {
-      asked: readHead(body.head, Number(contentLength ?? body.head.length)),
-      json: undefined,
-    }
+    const bytes = Number(contentLength ?? body.head.length)
+    const asked = contentType?.includes('json') ? readHead(body.head, bytes) : NOTHING_ASKED
+    return { asked, json: undefined }
   }
   const json = parse(body.bytes, contentType)
-  return { asked: json === undefined ? NOTHING_ASKED : protocol.read(json), json }
+  if (json === undefined) return { asked: NOTHING_ASKED, json }
+  const asked = protocol.read(json)
+  checkModel(asked.model)
+  return { asked, json }
+}
+
+/** It becomes the name of a lane, a label and a part of headers. */
+function checkModel(model: string | undefined): void {
+  if (model === undefined || (model !== '' && model.length <= LONGEST_MODEL)) return
+  const message = `model: must be a text of 1 to ${LONGEST_MODEL} characters`
+  throw new RequestError({ status: 400, code: 'INVALID_BODY', message })
 }
 
 function parse(bytes: Buffer, contentType = ''): Record<string, unknown> | undefined {
@@ -56,12 +66,55 @@ function parse(bytes: Buffer, contentType = ''): Record<string, unknown> | undef
 
 /** Clients write the small fields first, or not; what is not found is not known. */
 function readHead(head: Buffer, bytes: number): Asked {
-  const text = head.toString('latin1')
-  const most = /"max_(?:completion_|output_)?tokens"\s*:\s*(\d+)/.exec(text)?.[1]
+  const fields = fieldsIn(head.toString('latin1'))
+  const most = fields.get('max_completion_tokens') ?? fields.get('max_tokens')
+  const model = fields.get('model')
+  checkModel(typeof model === 'string' ? model : undefined)
   return {
-    model: /"model"\s*:\s*"([^"\\]{1,200})"/.exec(text)?.[1],
-    streamed: /"stream"\s*:\s*true/.test(text),
+    model: typeof model === 'string' ? model : undefined,
+    streamed: fields.get('stream') === true,
     promptTokens: Math.ceil(bytes / BYTES_PER_TOKEN),
-    maxTokens: most === undefined ? undefined : Number(most),
+    maxTokens: typeof most === 'number' ? most : undefined,
+  }
+}
+
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gy
+const SPACE = /\s*/y
+
+/** The simple fields of the object itself, not of those inside it, as far as the text goes. */
+function fieldsIn(text: string): Map<string, unknown> {
+  const fields = new Map<string, unknown>()
+  let depth = 0
+  let name: string | undefined
+  let isValue = false
+  for (const token of tokensOf(text)) {
+    if (token === '{' || token === '[') depth++
+    else if (token === '}' || token === ']') depth--
+    else if (depth !== 1) continue
+    else if (token === ':') isValue = true
+    else if (token === ',') isValue = false
+    else if (isValue && name !== undefined) fields.set(name, valueIn(token))
+    else name = token.startsWith('"') ? String(valueIn(token)) : undefined
+  }
+  return fields
+}
+
+function* tokensOf(text: string): Generator<string> {
+  for (let at = 0; at < text.length; ) {
+    SPACE.lastIndex = at
+    SPACE.exec(text)
+    TOKEN.lastIndex = SPACE.lastIndex
+    const token = TOKEN.exec(text)?.[0]
+    if (token === undefined) return
+    at = TOKEN.lastIndex
+    yield token
+  }
+}
+
+function valueIn(token: string): unknown {
+  try {
+    return JSON.parse(token)
+  } catch {
+    return undefined
   }
 }

@@ -16,15 +16,31 @@ export class RequestError extends Error {
   }
 }
 
-export function faultOf(error: unknown, vendor: string | undefined): Fault {
+/** `called`: a vendor has been asked, so what went wrong is its, or that of the way to it. */
+export function faultOf(error: unknown, vendor: string | undefined, called: boolean): Fault {
   if (error instanceof SpillwayError || error instanceof RequestError) return error
   if (error instanceof TooLargeError)
     return { status: 413, code: error.code, message: error.message }
+  if (!called) return { status: 500, code: 'INTERNAL', message: 'the gateway failed' }
   return {
     status: 502,
     code: 'VENDOR_ERROR',
     message: `${vendor ?? 'the vendor'} could not be reached or broke off: ${reasonOf(error)}`,
   }
+}
+
+/** No connection stood, so nothing can have been done. */
+const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+export function neverConnected(error: unknown): boolean {
+  return NOT_CONNECTED.has((error as { code?: unknown } | null)?.code)
 }
 
 /** Codes and not messages, which may have addresses in them. */

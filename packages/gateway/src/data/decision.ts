@@ -61,8 +61,10 @@ function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
   headers['retry-after-ms'] = String(Math.ceil(retryAfterMs))
 }
 
+type Standing = Omit<UserStanding, 'level'> & { readonly level: string }
+
 /** As the IETF's draft on rate limit headers has them. */
-function tellStanding(headers: Headers, standing: UserStanding): void {
+function tellStanding(headers: Headers, standing: Standing): void {
   const { level, limit, windowMs, remaining, resetMs } = standing
   headers['ratelimit-policy'] = `"${level}";q=${limit};w=${Math.ceil(windowMs / 1_000)}`
   headers.ratelimit = `"${level}";r=${Math.max(0, remaining)};t=${Math.ceil(resetMs / 1_000)}`

@@ -31,7 +31,7 @@ export class EventFrames {
   rest(): Buffer {
     const rest = this.#held
     this.#held = NOTHING
-    return rest
+    return this.#drop === undefined ? rest : this.#without(rest, this.#drop)
   }
 
   #without(events: Buffer, drop: (event: string) => boolean): Buffer {

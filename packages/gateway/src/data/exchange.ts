@@ -2,7 +2,6 @@
  * One request from its first byte to its last: who asks, for what, which targets may answer it, and how
  * it ended. What is refused, by whom and why, goes back in the client's own format.
  */
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import {
@@ -13,20 +12,20 @@ import {
   SpillwayError,
   type UserStanding,
 } from 'spillway'
-import type { Dispatcher } from 'undici'
 import type { RouteConfig } from '../config/config.js'
-import type { Asked, Protocol } from '../protocols/protocol.js'
 import { readRequest } from './asked.js'
+import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
-import { faultOf, RequestError } from './complaint.js'
-import { headersForVendor } from './headers.js'
+import { faultOf, neverConnected, RequestError } from './complaint.js'
+import { outgoing } from './outgoing.js'
+import { mayBeSentAgain, type Question, questionOf } from './question.js'
+import type { RequestRecord, Tries } from './record.js'
 import { Reply } from './reply.js'
-import { HungUpError, type RequestBody, readBody } from './request-body.js'
+import { HungUpError, readBody } from './request-body.js'
 import { requestIdFor } from './request-id.js'
 import type { Aim, Site } from './site.js'
 import type { AnswerListener, Usage, VendorAnswer } from './vendor-answer.js'
 
-const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 const HUNG_UP_STATUS = 499
 
 /** Another target may do better. What protects this pod, or is for this user, holds for all of them. */
@@ -39,51 +38,52 @@ const WORTH_ANOTHER: ReadonlySet<string> = new Set([
   'STORE_UNAVAILABLE',
 ])
 
-/** What is known once the body has been read. */
-interface Question {
-  readonly route: RouteConfig
-  readonly caller: Caller
-  readonly body: RequestBody
-  readonly asked: Asked
-  readonly json: Record<string, unknown> | undefined
-  readonly idempotent: boolean
-  /** Ours, if the client has none and the vendor might see the request twice. */
-  readonly idempotencyKey: string | undefined
-}
-
 export class Exchange implements AnswerListener {
   readonly #site: Site
   readonly #request: IncomingMessage
+  readonly #response: ServerResponse
   readonly #reply: Reply
   readonly #path: string
   readonly #id: string
   readonly #arrivedMs = performance.now()
   readonly #leaving = new AbortController()
-  #question: Question | undefined
   #caller: Caller | undefined
   #route: RouteConfig | undefined
+  #question: Question | undefined
+  /** Those that were asked, in order; the last one is being asked, or has answered. */
+  readonly #tries: Tries[] = []
   #aim: Aim | undefined
   #lane: string | undefined
-  #attempts = 0
-  #step = 0
   #waitedMs = 0
   #standing: UserStanding | undefined
+  #answer: VendorAnswer | undefined
   #end: BodyEnd | undefined
   #usage: Usage | undefined
-  #error: unknown
-  #protocol: Protocol | undefined
+  #closed = false
 
   constructor(site: Site, request: IncomingMessage, response: ServerResponse) {
     this.#site = site
     this.#request = request
+    this.#response = response
     this.#path = pathOf(request.url ?? '/')
     this.#id = requestIdFor(request.headers['x-request-id'])
-    this.#reply = new Reply(response, this.#id, this.#arrivedMs, () => site.draining)
-    response.on('close', () => this.#onClose(response))
+    this.#reply = new Reply(response, this.#id, this.#arrivedMs, site)
   }
 
   serve(): void {
     this.#serve().catch((error) => this.#fail(error))
+  }
+
+  /** Its connection is gone, or its answer is. */
+  close(): void {
+    if (this.#closed) return
+    this.#closed = true
+    // Unless it was us who hung up.
+    if (!this.#response.writableFinished && this.#reply.error === undefined) {
+      this.#leaving.abort(new HungUpError('the client hung up'))
+    }
+    this.#reply.close()
+    this.#site.onRecord(this.#record())
   }
 
   onEnded(how: BodyEnd, usage: Usage | undefined): void {
@@ -96,120 +96,105 @@ export class Exchange implements AnswerListener {
     const { routes, callers, config } = this.#site
     const request = this.#request
     const { headers } = request
+    if (CLIMBING.test(this.#path)) throw badPath()
     const rows = routes.onPath(this.#path)
     const [first] = rows
-    if (first === undefined) throw notFound(`nothing is at ${this.#path}`)
+    if (first === undefined) throw notFound(this.#path)
     const protocol = this.#site.protocolOf(first.route)
-    this.#protocol = protocol
     this.#reply.speak(protocol)
     const caller = callers.find(protocol.callerKey(headers), headers)
     if (caller === undefined) throw unauthorized()
     this.#caller = caller
-    const body = await readBody(request, config.body)
-    const { asked, json } = readRequest(
-      protocol,
-      body,
-      headers['content-type'],
-      headers['content-length'],
-    )
-    const route = routes.forModel(rows, asked.model)
-    if (route === undefined) throw noModel(asked.model)
+    const body = await readBody(request, config.body, (error) => this.#leaving.abort(error))
+    const read = readRequest(protocol, body, headers['content-type'], headers['content-length'])
+    const route = routes.forModel(rows, read.asked.model)
+    if (route === undefined) throw noModel(read.asked.model)
     this.#route = route
-
-    this.#question = this.#questionFor(route, caller, body, asked, json)
-    if (asked.streamed && route.keepAliveMs !== undefined) this.#reply.keepAlive(route.keepAliveMs)
-    await this.#ask(this.#question)
-  }
-
-  #questionFor(
-    route: RouteConfig,
-    caller: Caller,
-    body: RequestBody,
-    asked: Asked,
-    json: Record<string, unknown> | undefined,
-  ): Question {
-    const { method = 'GET', headers } = this.#request
-    const protocol = this.#protocol as Protocol
-    const keyed = headers['idempotency-key'] !== undefined
-    const unsafe = !IDEMPOTENT.has(method)
-    return {
+    const question = questionOf(request, protocol, {
       route,
       caller,
+      path: this.#path,
       body,
-      asked,
-      json,
-      // A body that passes through can be sent only once.
-      idempotent: body.kind === 'whole' && (!unsafe || keyed || protocol.repeatable),
-      idempotencyKey: unsafe && !keyed && protocol.repeatable ? randomUUID() : undefined,
+      ...read,
+    })
+    this.#question = question
+    if (question.asked.streamed && route.keepAliveMs !== undefined) {
+      this.#reply.keepAlive(route.keepAliveMs)
     }
+    await this.#ask(question)
   }
 
   /** One target after the other, until one answers. Nothing has been sent to the client before. */
   async #ask(question: Question): Promise<void> {
     const aims = this.#site.aimsOf(question.route)
-    const last = question.body.kind === 'whole' ? aims.length - 1 : 0
+    const last = aims.length - 1
     for (let step = 0; ; step++) {
-      const answer = await this.#askOne(question, aims[step] as Aim, step, step === last)
-      if (answer !== undefined) return this.#pass(answer, question, aims[step] as Aim)
+      const aim = aims[step] as Aim
+      const answer = await this.#askOne(question, aim, step === last)
+      if (answer !== undefined) return this.#pass(answer, question, aim)
     }
   }
 
   /** Nothing: the next one should be asked. */
-  async #askOne(
-    question: Question,
-    aim: Aim,
-    step: number,
-    isLast: boolean,
-  ): Promise<VendorAnswer | undefined> {
-    this.#step = step
+  async #askOne(question: Question, aim: Aim, isLast: boolean): Promise<VendorAnswer | undefined> {
     this.#aim = aim
+    const tries = { vendor: aim.vendor.name, attempts: 0 }
+    this.#tries.push(tries)
     try {
-      const answer = await this.#run(question, aim)
+      const answer = await this.#run(question, aim, tries)
+      this.#answer = answer
+      const another = !isLast && this.#mayAskAnother(question, answer.status === 429)
+      if (another && judgeStatus(answer.status).retryable) return this.#discard(answer)
       // Until its first piece has come, another one can still take its place.
       const begun = answer.begin()
       if (begun !== undefined) await begun
-      if (answer.failedAtOnce !== undefined) throw answer.failedAtOnce.error
-      if (isLast || !judgeStatus(answer.status).retryable) return answer
-      answer.cancel()
-      return undefined
+      if (answer.failure !== undefined) throw answer.failure.error
+      return answer
     } catch (error) {
-      if (isLast || !this.#isWorthAnother(error)) throw error
+      const untouched = tries.attempts === 0 || neverConnected(error)
+      if (isLast || !this.#mayAskAnother(question, untouched)) throw error
+      if (error instanceof SpillwayError && !WORTH_ANOTHER.has(error.code)) throw error
+      if (error instanceof RequestError) throw error
       return undefined
     }
   }
 
-  #isWorthAnother(error: unknown): boolean {
-    if (this.#leaving.signal.aborted) return false
-    return error instanceof SpillwayError ? WORTH_ANOTHER.has(error.code) : true
+  #discard(answer: VendorAnswer): undefined {
+    answer.cancel()
+    this.#answer = undefined
   }
 
-  #run(question: Question, aim: Aim): Promise<VendorAnswer> {
+  /** `untouched`: the last one has done nothing with it. */
+  #mayAskAnother(question: Question, untouched: boolean): boolean {
+    if (this.#leaving.signal.aborted) return false
+    const { body } = question
+    if (body.kind === 'passing' && body.progress.begun) return false
+    return untouched || mayBeSentAgain(question)
+  }
+
+  #run(question: Question, aim: Aim, tries: Tries): Promise<VendorAnswer> {
     const { vendor, target } = aim
-    const { asked, caller, idempotent } = question
+    const { asked, caller, body } = question
+    const { signal } = this.#leaving
     const lane = vendor.laneOf(target.model ?? asked.model, target)
     this.#lane = lane
-    const hidesUsage = this.#hidesUsage(question, aim)
-    const request = {
-      method: (this.#request.method ?? 'GET') as Dispatcher.HttpMethod,
-      path: this.#pathFor(question.route),
-      headers: this.#headersFor(question, aim),
-      body: this.#bodyFor(question, aim, hidesUsage),
-    }
+    const request = outgoing(this.#request, question, aim, this.#hidesUsage(question, aim))
     const options: RunOptions = {
       priority: caller.priority,
-      idempotent,
-      signal: this.#leaving.signal,
+      idempotent: mayBeSentAgain(question),
+      signal,
     }
     if (lane !== undefined) options.lane = lane
-    const cost = vendor.costOf(asked, lane)
+    const cost =
+      question.json === undefined && body.kind === 'whole' ? undefined : vendor.costOf(asked, lane)
     if (cost !== undefined) options.cost = cost
-    const timeoutMs = this.#timeLeftMs(question.route)
-    if (timeoutMs !== undefined) options.timeoutMs = timeoutMs
+    this.#limitTime(options, question.route)
+    if (body.kind === 'passing' && !body.progress.complete) blame(signal, 'uploading')
     // A request that has run at one target has been charged.
-    if (this.#attempts === 0) this.#addUser(options, caller)
+    if (this.#tries.every(({ attempts }) => attempts === 0)) this.#addUser(options, caller)
     return vendor.guard.run((context: CallContext) => {
-      if (this.#attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
-      return vendor.send(request, context, this)
+      if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
+      return vendor.send(request, context, this, cost)
     }, options)
   }
 
@@ -225,79 +210,67 @@ export class Exchange implements AnswerListener {
   }
 
   /** What the route allows, and what the client says it has left. */
-  #timeLeftMs({ timeoutMs }: RouteConfig): number | undefined {
+  #limitTime(options: RunOptions, { timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): void {
     const said = this.#request.headers['spillway-deadline-ms']
-    const theirs = said === undefined ? Number.NaN : Number(said)
-    if (timeoutMs === undefined && !(theirs >= 0)) return undefined
-    const most = Math.min(timeoutMs ?? Number.POSITIVE_INFINITY, theirs >= 0 ? theirs : Infinity)
-    return Math.max(0, most - (performance.now() - this.#arrivedMs))
+    const theirs = said === undefined || said === '' ? Number.NaN : Number(said)
+    const impatient = theirs >= 0 && theirs < timeoutMs
+    if (!impatient && timeoutMs === Number.POSITIVE_INFINITY) return
+    if (impatient) blame(this.#leaving.signal, 'impatient')
+    const elapsedMs = performance.now() - this.#arrivedMs
+    options.timeoutMs = Math.max(0, (impatient ? theirs : timeoutMs) - elapsedMs)
   }
 
   #hidesUsage({ json }: Question, { vendor }: Aim): boolean {
     return json !== undefined && vendor.countsTokens && vendor.protocol.hidesUsage(this.#path, json)
   }
 
-  #headersFor({ body, idempotencyKey }: Question, { ownHeaders, forward }: Aim): string[] {
-    const headers = headersForVendor(this.#request.rawHeaders, forward)
-    for (const each of ownHeaders) headers.push(each)
-    if (idempotencyKey !== undefined) headers.push('idempotency-key', idempotencyKey)
-    const length = this.#request.headers['content-length']
-    if (body.kind === 'passing' && length !== undefined) headers.push('content-length', length)
-    return headers
-  }
-
-  #bodyFor({ body, json }: Question, { vendor, target }: Aim, tellUsage: boolean) {
-    if (body.kind === 'passing') return body.pieces
-    if (json === undefined || (target.model === undefined && !tellUsage)) {
-      return body.bytes.length === 0 ? undefined : body.bytes
-    }
-    return vendor.protocol.rewrite(json, { model: target.model, tellUsage })
-  }
-
-  #pathFor({ stripPrefix }: RouteConfig): string {
-    const { url = '/' } = this.#request
-    if (stripPrefix === undefined || !url.startsWith(stripPrefix)) return url
-    const rest = url.slice(stripPrefix.length)
-    return rest.startsWith('/') ? rest : `/${rest}`
-  }
-
-  #pass(answer: VendorAnswer, question: Question, aim: Aim): void {
+  #pass(answer: VendorAnswer, question: Question, { vendor }: Aim): void {
+    absolve(this.#leaving.signal)
+    const hidesUsage = this.#hidesUsage(question, this.#aim as Aim)
     this.#reply.pass(answer, {
       decision: {
-        vendor: aim.vendor.name,
+        vendor: vendor.name,
         lane: this.#lane,
         attempts: this.#attempts,
         waitedMs: this.#waitedMs,
-        step: this.#step,
+        step: this.#tries.length - 1,
         standing: this.#standing,
       },
-      drop: this.#hidesUsage(question, aim) ? aim.vendor.protocol.isUsageEvent : undefined,
+      drop: hidesUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
-      final: !answer.ok && judgeStatus(answer.status).retryable,
+      final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
     })
   }
 
+  get #attempts(): number {
+    let attempts = 0
+    for (const each of this.#tries) attempts += each.attempts
+    return attempts
+  }
+
   #fail(error: unknown): void {
-    this.#error = error
-    if (error instanceof HungUpError || this.#leaving.signal.aborted) return this.#reply.abandon()
-    const fault = faultOf(error, this.#aim?.vendor.name)
+    this.#answer?.cancel()
+    if (this.#closed || this.#reason(error) instanceof HungUpError) return this.#reply.abandon()
+    const attempts = this.#attempts
+    const fault = faultOf(this.#reason(error), this.#aim?.vendor.name, attempts > 0)
+    if (fault.code === 'INTERNAL') this.#site.onFailure(error)
+    // A body that is too large is read to its end, or its sender would not read the answer.
     if (fault.status === 413) this.#request.resume()
-    this.#reply.refuse(error, fault, this.#attempts)
+    this.#reply.refuse(this.#reason(error), fault, attempts)
   }
 
-  #onClose(response: ServerResponse): void {
-    if (!response.writableFinished) {
-      this.#leaving.abort(new DOMException('the client hung up', 'AbortError'))
-    }
-    this.#reply.close()
-    this.#site.onRecord(this.#record(response))
+  /** The client's side counts more than what it did to the vendor's. */
+  #reason(error: unknown): unknown {
+    const { signal } = this.#leaving
+    return signal.aborted ? signal.reason : error
   }
 
-  #record(response: ServerResponse) {
-    const error = this.#error ?? this.#reply.error
-    const fault = error === undefined ? undefined : faultOf(error, this.#aim?.vendor.name)
-    const left = !response.headersSent && this.#leaving.signal.aborted
+  #record(): RequestRecord {
+    const response = this.#response
     const { firstByteMs } = this.#reply
+    const left = this.#leaving.signal.reason instanceof HungUpError
+    const { error } = this.#reply
+    const fault = error === undefined ? undefined : faultOf(error, undefined, this.#attempts > 0)
     return {
       id: this.#id,
       method: this.#request.method ?? 'GET',
@@ -308,12 +281,12 @@ export class Exchange implements AnswerListener {
       priority: this.#caller?.priority,
       model: this.#question?.asked.model,
       streamed: this.#question?.asked.streamed ?? false,
-      status: left ? HUNG_UP_STATUS : response.statusCode,
+      status: left && !response.headersSent ? HUNG_UP_STATUS : response.statusCode,
       code: left ? 'HUNG_UP' : fault?.code,
       stage: error instanceof SpillwayError ? error.stage : undefined,
       vendor: this.#aim?.vendor.name,
+      tries: this.#tries,
       attempts: this.#attempts,
-      step: this.#step,
       waitedMs: tenths(this.#waitedMs),
       firstByteMs: firstByteMs === undefined ? undefined : tenths(firstByteMs),
       durationMs: tenths(performance.now() - this.#arrivedMs),
@@ -328,13 +301,21 @@ function tenths(ms: number): number {
   return Math.round(ms * 10) / 10
 }
 
+/** Out of the vendor's own folder, plain or encoded. */
+const CLIMBING = /(^|\/)(\.|%2e){1,2}(\/|%2f|\\|%5c|$)/i
+
 function pathOf(url: string): string {
   const question = url.indexOf('?')
   return question === -1 ? url : url.slice(0, question)
 }
 
-function notFound(message: string): RequestError {
-  return new RequestError({ status: 404, code: 'NOT_FOUND', message })
+function badPath(): RequestError {
+  const message = 'a path must not have . or .. as one of its parts'
+  return new RequestError({ status: 400, code: 'INVALID_PATH', message })
+}
+
+function notFound(path: string): RequestError {
+  return new RequestError({ status: 404, code: 'NOT_FOUND', message: `nothing is at ${path}` })
 }
 
 function noModel(model: string | undefined): RequestError {

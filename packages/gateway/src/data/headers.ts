@@ -50,13 +50,21 @@ export function headersForVendor(raw: readonly string[], options: ForwardOptions
 
 /** A connection header may name others that are for this hop alone. */
 function namedByConnection(raw: readonly string[]): Set<string> | undefined {
+  let named: Set<string> | undefined
   for (let i = 0; i < raw.length; i += 2) {
-    if ((raw[i] as string).toLowerCase() !== 'connection') continue
-    const value = (raw[i + 1] as string).toLowerCase()
-    if (value === 'keep-alive' || value === 'close') continue
-    return new Set(value.split(',').map((name) => name.trim()))
+    if ((raw[i] as string).length !== 10 || (raw[i] as string).toLowerCase() !== 'connection')
+      continue
+    named = namesIn(raw[i + 1] as string, named)
   }
-  return undefined
+  return named
+}
+
+function namesIn(value: string, into: Set<string> | undefined): Set<string> | undefined {
+  const names = value.toLowerCase()
+  if (names === 'keep-alive' || names === 'close') return into
+  const named = into ?? new Set()
+  for (const name of names.split(',')) named.add(name.trim())
+  return named
 }
 
 /** Into `passed`, which has what we say ourselves. */
@@ -64,9 +72,11 @@ export function addVendorHeaders(
   passed: Record<string, string | string[]>,
   headers: Readonly<Record<string, string | string[] | undefined>>,
 ): void {
+  const { connection } = headers
+  const named = connection === undefined ? undefined : namesIn(String(connection), undefined)
   for (const name in headers) {
     const value = headers[name]
     if (value === undefined || KEPT_FROM_CLIENTS.has(name) || name.startsWith('spillway-')) continue
-    passed[name] = value
+    if (named === undefined || !named.has(name)) passed[name] = value
   }
 }

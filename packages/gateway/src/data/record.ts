@@ -2,6 +2,12 @@
 import type { BodyEnd } from 'spillway'
 import type { Usage } from './vendor-answer.js'
 
+/** Requests made to one target. */
+export interface Tries {
+  readonly vendor: string
+  attempts: number
+}
+
 export interface RequestRecord {
   readonly id: string
   readonly method: string
@@ -17,10 +23,11 @@ export interface RequestRecord {
   /** Why it was refused, or failed. */
   readonly code: string | undefined
   readonly stage: string | undefined
+  /** Who answered, or was asked last. */
   readonly vendor: string | undefined
+  /** All that were asked, in order; more than one: the others are fallbacks. */
+  readonly tries: readonly Readonly<Tries>[]
   readonly attempts: number
-  /** Which target answered; 0 is the one that was meant. */
-  readonly step: number
   readonly waitedMs: number
   readonly firstByteMs: number | undefined
   readonly durationMs: number

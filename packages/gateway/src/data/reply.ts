@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
-import { type Fault, faultOf } from './complaint.js'
+import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
 import { EventFrames } from './event-frames.js'
 import { addVendorHeaders } from './headers.js'
@@ -23,12 +23,16 @@ interface Passing {
 
 const COMMENT = ': waiting\n\n'
 const EVENTS = 'text/event-stream'
+/** Of an error that comes in place of a stream. */
+const MOST_SAID_BYTES = 2_048
+/** For what was written to leave. */
+const FLUSH_MS = 5_000
 
 export class Reply implements AnswerSink {
   readonly #response: ServerResponse
   readonly #id: string
   readonly #arrivedMs: number
-  readonly #closing: () => boolean
+  readonly #site: { readonly draining: boolean }
   // What speaks no protocol that we know is told in the most common one.
   #protocol: Protocol = openai
   #keepAlive: NodeJS.Timeout | undefined
@@ -41,11 +45,16 @@ export class Reply implements AnswerSink {
   /** What broke it off. */
   error: unknown
 
-  constructor(response: ServerResponse, id: string, arrivedMs: number, closing: () => boolean) {
+  constructor(
+    response: ServerResponse,
+    id: string,
+    arrivedMs: number,
+    site: { readonly draining: boolean },
+  ) {
     this.#response = response
     this.#id = id
     this.#arrivedMs = arrivedMs
-    this.#closing = closing
+    this.#site = site
   }
 
   speak(protocol: Protocol): void {
@@ -71,7 +80,7 @@ export class Reply implements AnswerSink {
     this.#stopWaiting()
     this.#answer = answer
     this.#passing = passing
-    const isStream = answer.header('content-type')?.startsWith(EVENTS) === true
+    const isStream = isEventStream(answer)
     if (isStream) this.#frames = new EventFrames(passing.drop)
     else if (this.#promised) return this.#tooLate(answer)
     this.#response.on('drain', this.#onDrain)
@@ -134,7 +143,7 @@ export class Reply implements AnswerSink {
   broken(error: unknown): void {
     this.error = error
     if (this.#response.destroyed) return
-    const fault = faultOf(error, this.#passing?.decision.vendor)
+    const fault = faultOf(error, this.#passing?.decision.vendor, true)
     if (this.#response.headersSent) this.#breakOff(fault)
     else this.refuse(error, fault, this.#passing?.decision.attempts ?? 0)
   }
@@ -162,15 +171,18 @@ export class Reply implements AnswerSink {
 
   #head(): Record<string, string | string[]> {
     const headers: Record<string, string | string[]> = { 'spillway-request-id': this.#id }
-    if (this.#closing()) headers.connection = 'close'
+    if (this.#site.draining) headers.connection = 'close'
     return headers
   }
 
   /** The client has been promised a stream, and there is none. */
   #tooLate(answer: VendorAnswer): void {
+    const said = answer.beginning.subarray(0, MOST_SAID_BYTES).toString()
+    const status = answer.ok ? 502 : answer.status
+    const message = `the vendor answered with status ${answer.status}: ${said}`
+    this.error = new RequestError({ status, code: 'VENDOR_ERROR', message })
     answer.cancel()
-    const message = `the vendor answered with status ${answer.status}`
-    this.#breakOff({ status: answer.status, code: 'VENDOR_ERROR', message })
+    this.#breakOff({ status, code: 'VENDOR_ERROR', message })
   }
 
   /**
@@ -182,8 +194,12 @@ export class Reply implements AnswerSink {
     if (this.#frames !== undefined || this.#promised)
       response.write(this.#protocol.errorEvent(this.#complaint(fault)))
     const { socket } = response
-    if (socket === null) response.destroy()
-    else socket.destroySoon()
+    if (socket === null) return void response.destroy()
+    socket.destroySoon()
+    // Somebody who reads nothing would keep it for ever.
+    const patience = setTimeout(() => socket.destroy(), FLUSH_MS)
+    patience.unref()
+    socket.once('close', () => clearTimeout(patience))
   }
 
   #complaint({ status, code, message }: Fault) {
@@ -193,4 +209,11 @@ export class Reply implements AnswerSink {
   #stopWaiting(): void {
     clearInterval(this.#keepAlive)
   }
+}
+
+/** Compressed ones cannot be told apart into events. */
+function isEventStream(answer: VendorAnswer): boolean {
+  if (answer.header('content-type')?.toLowerCase().startsWith(EVENTS) !== true) return false
+  const encoding = answer.header('content-encoding')
+  return encoding === undefined || encoding === 'identity'
 }

@@ -9,9 +9,16 @@ export interface BodyLimits {
   readonly maxBytes: number
 }
 
-export type RequestBody =
-  | { readonly kind: 'whole'; readonly bytes: Buffer }
-  | { readonly kind: 'passing'; readonly head: Buffer; readonly pieces: AsyncIterable<Buffer> }
+export type RequestBody = { readonly kind: 'whole'; readonly bytes: Buffer } | PassingBody
+
+/** Its beginning, and everything, once. */
+export interface PassingBody {
+  readonly kind: 'passing'
+  readonly head: Buffer
+  readonly pieces: AsyncIterable<Buffer>
+  /** Whether anybody has begun to send it, and whether all of it has come. */
+  readonly progress: { begun: boolean; complete: boolean }
+}
 
 export class TooLargeError extends Error {
   readonly code = 'BODY_TOO_LARGE'
@@ -28,7 +35,12 @@ export class HungUpError extends Error {
 
 const NOTHING = Buffer.alloc(0)
 
-export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<RequestBody> {
+/** `onFault`: the client's side of a body that passes went wrong; told before whoever sends it hears. */
+export function readBody(
+  request: IncomingMessage,
+  limits: BodyLimits,
+  onFault: (error: unknown) => void,
+): Promise<RequestBody> {
   const announced = Number(request.headers['content-length'] ?? 0)
   if (announced > limits.maxBytes) return Promise.reject(new TooLargeError(limits.maxBytes))
   return new Promise((resolve, reject) => {
@@ -42,7 +54,9 @@ export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<
       forget()
       const head = Buffer.concat(chunks)
       if (bytes > limits.maxBytes) return reject(new TooLargeError(limits.maxBytes))
-      resolve({ kind: 'passing', head, pieces: passing(head, request, limits) })
+      const progress = { begun: false, complete: false }
+      const pieces = passing(head, request, limits, progress, onFault)
+      resolve({ kind: 'passing', head, pieces, progress })
     }
     const onEnd = () => {
       forget()
@@ -64,12 +78,21 @@ async function* passing(
   head: Buffer,
   request: IncomingMessage,
   { maxBytes }: BodyLimits,
+  progress: PassingBody['progress'],
+  onFault: (error: unknown) => void,
 ): AsyncGenerator<Buffer> {
   let bytes = head.length
+  progress.begun = true
   yield head
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > maxBytes) throw new TooLargeError(maxBytes)
-    yield chunk
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length
+      if (bytes > maxBytes) throw new TooLargeError(maxBytes)
+      yield chunk
+    }
+  } catch (error) {
+    onFault(error)
+    throw error
   }
+  progress.complete = true
 }

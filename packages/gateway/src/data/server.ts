@@ -1,7 +1,7 @@
 /** The data port: plain node:http, which measures faster than any framework on it. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { Exchange } from './exchange.js'
 import type { Site } from './site.js'
 
@@ -22,6 +22,7 @@ export class DataServer {
     this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       this.#handle(request, response),
     )
+    this.#server.on('connection', (socket) => this.#connect(socket))
   }
 
   async listen(port: number, host: string): Promise<number> {
@@ -50,20 +51,43 @@ export class DataServer {
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
-    const health = request.url?.startsWith('/health/') ? this.#health(request.url) : undefined
+    const health = request.url?.startsWith('/health/')
+      ? this.#health(request.url.split('?', 1)[0] as string)
+      : undefined
     if (health !== undefined) {
       response.writeHead(health.status, { 'content-type': 'application/json' })
       response.end(health.body)
       return
     }
+    const exchange = new Exchange(this.#site, request, response)
+    const open = openOn(request.socket)
+    open.add(exchange)
     this.#running++
-    response.once('close', () => this.#ended())
-    new Exchange(this.#site, request, response).serve()
+    response.once('close', () => this.#ended(exchange, open))
+    exchange.serve()
   }
 
-  #ended(): void {
+  #connect(socket: Socket): void {
+    // An answer that waits behind another on its connection does not hear that the connection is gone.
+    socket.once('close', () => {
+      const open = openOn(socket)
+      for (const exchange of open) this.#ended(exchange, open)
+    })
+  }
+
+  #ended(exchange: Exchange, open: Set<Exchange>): void {
+    if (!open.delete(exchange)) return
+    exchange.close()
     this.#running--
     if (this.#site.draining) this.#server.closeIdleConnections()
     if (this.#running === 0) this.#onIdle?.()
   }
+}
+
+const OPEN = Symbol('open exchanges')
+
+/** The requests that came over a connection and are not over; more than one if they are pipelined. */
+function openOn(socket: Socket & { [OPEN]?: Set<Exchange> }): Set<Exchange> {
+  socket[OPEN] ??= new Set()
+  return socket[OPEN]
 }

@@ -19,7 +19,10 @@ export class Site {
   readonly config: GatewayConfig
   readonly routes: Routes
   readonly callers: Callers
+  /** Told of each request when it is over. */
   readonly onRecord: (record: RequestRecord) => void
+  /** Told of errors that should not be. */
+  readonly onFailure: (error: unknown) => void
   /** No longer ready: connections are closed after their answer. */
   draining = false
   readonly #aims: ReadonlyMap<RouteConfig, readonly Aim[]>
@@ -27,16 +30,17 @@ export class Site {
   constructor(
     config: GatewayConfig,
     vendors: ReadonlyMap<string, Vendor>,
-    onRecord: (record: RequestRecord) => void,
+    { onRecord, onFailure }: Pick<Site, 'onRecord' | 'onFailure'>,
   ) {
     this.config = config
     this.onRecord = onRecord
+    this.onFailure = onFailure
     this.routes = new Routes(config.routes)
     this.callers = new Callers(config.callers)
     this.#aims = new Map(
       config.routes.map((route) => [
         route,
-        route.targets.map((target) => this.#aimAt(target, vendors)),
+        route.targets.map((target) => this.#aimAt(target, route, vendors)),
       ]),
     )
   }
@@ -50,7 +54,11 @@ export class Site {
     return (this.aimsOf(route)[0] as Aim).vendor.protocol
   }
 
-  #aimAt(target: TargetConfig, vendors: ReadonlyMap<string, Vendor>): Aim {
+  #aimAt(
+    target: TargetConfig,
+    { targets: [first] }: RouteConfig,
+    vendors: ReadonlyMap<string, Vendor>,
+  ): Aim {
     const vendor = vendors.get(target.vendor)
     if (vendor === undefined) throw new TypeError(`no vendor ${target.vendor}`)
     return {
@@ -59,8 +67,9 @@ export class Site {
       ownHeaders: vendor.ownHeaders(target),
       forward: {
         own: new Set(vendor.ownNames),
-        // Without a key of ours, and without callers of ours, the client's key is the vendor's.
-        credentials: !vendor.hasKey && !this.callers.known,
+        // Without a key of ours, and without callers of ours, the client's key is the vendor's: that of
+        // the vendor it meant to ask.
+        credentials: !vendor.hasKey && !this.callers.known && target.vendor === first.vendor,
       },
     }
   }

@@ -3,9 +3,9 @@
  * piece by piece, with nothing in between. To the guard it is a response whose body is passed on by its
  * owner. Nothing is read ahead but what had arrived with the headers.
  */
-
 import { type BodyEnd, type BodyOwner, type BodySigns, RELAYED, type Relayed } from 'spillway'
 import type { Dispatcher } from 'undici'
+import { neverConnected } from './complaint.js'
 
 export type Usage = Readonly<Record<string, number>>
 
@@ -20,9 +20,24 @@ export interface AnswerSink {
 }
 
 export interface AnswerListener {
-  /** The body is over, for the vendor and the guard; the sink has been told. */
+  /** The body is over, for the vendor and the guard. */
   onEnded(how: BodyEnd, usage: Usage | undefined): void
 }
+
+/**
+ * `asking`: no answer yet. `open`: it comes in. `arrived`: all of it has come, and part of it is still
+ * here. `over`: everything has been passed on, or never will be.
+ */
+type State =
+  | { readonly kind: 'asking' }
+  | { readonly kind: 'open' }
+  | { readonly kind: 'arrived' }
+  | { readonly kind: 'over'; readonly error?: unknown }
+
+const ASKING: State = { kind: 'asking' }
+const OPEN: State = { kind: 'open' }
+const ARRIVED: State = { kind: 'arrived' }
+const PASSED: State = { kind: 'over' }
 
 /** What arrives before anybody reads is kept up to this; then the vendor's socket waits. */
 const MOST_KEPT_BYTES = 65_536
@@ -35,6 +50,8 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   raw: Headers = {}
   readonly #signal: AbortSignal
   readonly #listener: AnswerListener
+  readonly #onNothing: (() => void) | undefined
+  #state: State = ASKING
   #resolve!: (answer: VendorAnswer) => void
   #reject!: (error: unknown) => void
   #controller: Dispatcher.DispatchController | undefined
@@ -42,14 +59,15 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   #sink: AnswerSink | undefined
   #kept: Buffer[] = []
   #keptBytes = 0
-  /** The vendor has sent everything, or has broken off. */
-  #vendorEnd: { error?: unknown } | undefined
-  #over = false
+  /** It broke while pieces of it were still here: told once those have been passed on. */
+  #broken: { readonly error: unknown } | undefined
   #onBegun: (() => void) | undefined
 
-  constructor(signal: AbortSignal, listener: AnswerListener) {
+  /** `onNothing`: it has cost nothing, as far as one can tell from how it begins. */
+  constructor(signal: AbortSignal, listener: AnswerListener, onNothing?: () => void) {
     this.#signal = signal
     this.#listener = listener
+    this.#onNothing = onNothing
   }
 
   /** Resolves when the answer has begun: status and headers are there. */
@@ -73,10 +91,11 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   /** As a response has it, for whoever does not want the rest. */
   readonly body = { cancel: (): void => this.cancel() }
 
+  /** Nobody wants the rest. */
   cancel(): void {
-    if (this.#over) return
+    if (this.#state.kind === 'over') return
+    this.#letGo(new DOMException('nobody reads this answer', 'AbortError'))
     this.#signs?.left()
-    this.#finish(new DOMException('nobody reads this answer', 'AbortError'))
   }
 
   // What the guard says.
@@ -87,8 +106,8 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   }
 
   breakOff(error: unknown): void {
-    if (this.#over) return
-    this.#finish(error)
+    if (this.#state.kind === 'over') return
+    this.#letGo(error)
     this.#sink?.broken(error)
   }
 
@@ -103,38 +122,44 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
    * so. From here on silence counts.
    */
   begin(): Promise<void> | undefined {
-    if (this.#hasBegun()) return undefined
+    if (this.#broken !== undefined && this.#kept.length === 0) this.#breakDown(this.#broken.error)
+    if (this.#kept.length > 0 || this.#state.kind !== 'open') return undefined
     this.#signs?.reading()
     return new Promise((resolve) => {
       this.#onBegun = resolve
     })
   }
 
-  /** What broke it off before its first piece, if anything did. */
-  get failedAtOnce(): { error: unknown } | undefined {
-    if (this.#kept.length > 0) return undefined
-    return this.#brokenBy
+  /** What broke it off before its first piece was passed on, if anything did. */
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#state.kind === 'over' && 'error' in this.#state
+      ? { error: this.#state.error }
+      : undefined
+  }
+
+  /** What has come so far and was not passed on. */
+  get beginning(): Buffer {
+    return Buffer.concat(this.#kept)
   }
 
   pipe(sink: AnswerSink): void {
     this.#sink = sink
+    if (this.failure !== undefined) return sink.broken(this.failure.error)
     const kept = this.#kept
     this.#kept = []
-    const complete = this.#vendorEnd !== undefined && !('error' in this.#vendorEnd)
-    const last = complete ? kept.pop() : undefined
+    if (this.#state.kind === 'arrived') return this.#passAll(kept)
     this.#signs?.reading()
     let flowing = true
     for (const chunk of kept) flowing = this.#pass(chunk) && flowing
-    if (this.#over) return
-    if (complete) return this.#complete(last)
-    if (this.#brokenBy !== undefined) return this.#breakDown(this.#brokenBy.error)
-    if (flowing) this.resume()
+    if (this.#state.kind === 'over') return
+    if (this.#broken !== undefined) this.#breakDown(this.#broken.error)
+    else if (flowing) this.resume()
     else this.#pause()
   }
 
   /** The sink has room again. */
   resume(): void {
-    if (this.#over) return
+    if (this.#state.kind !== 'open') return
     this.#signs?.reading()
     this.#controller?.resume()
   }
@@ -143,20 +168,22 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#over || this.#signal.aborted) controller.abort(asError(this.#signal.reason))
+    if (this.#state.kind === 'over') controller.abort(asError(this.#state.error))
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
     // 1xx is a word in between.
-    if (status < 200) return
+    if (status < 200 || this.#state.kind !== 'asking') return
     this.status = status
     this.ok = status < 300
     this.raw = headers
+    this.#state = OPEN
+    if (status >= 400) this.#onNothing?.()
     this.#resolve(this)
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#over) return
+    if (this.#state.kind !== 'open') return
     if (this.#sink !== undefined) {
       if (!this.#pass(chunk)) this.#pause()
       return
@@ -168,85 +195,76 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   }
 
   onResponseEnd(): void {
-    if (this.#over) return
-    this.#vendorEnd = {}
-    if (this.#sink !== undefined) this.#complete(undefined)
+    if (this.#state.kind !== 'open') return
+    this.#state = ARRIVED
+    if (this.#sink !== undefined) this.#passAll([])
     else this.#onBegun?.()
   }
 
   onResponseError(_: unknown, error: Error): void {
-    if (this.status === 0) {
-      this.#over = true
-      this.#forgetSignal()
+    if (this.#state.kind === 'asking') {
+      this.#close({ kind: 'over', error })
+      if (neverConnected(error)) this.#onNothing?.()
       this.#reject(error)
-    } else if (!this.#over && !this.#signal.aborted) {
       // If we aborted it ourselves, the guard says what that means.
-      this.#vendorEnd = { error }
-      if (this.#sink !== undefined) this.#breakDown(error)
-      else this.#onBegun?.()
+    } else if (this.#state.kind === 'open' && !this.#signal.aborted) {
+      this.#broken = { error }
+      const waiting = this.#sink === undefined && this.#kept.length > 0
+      // Before the guard watches, nobody could be told.
+      if (!waiting && this.#signs !== undefined) this.#breakDown(error)
+      this.#onBegun?.()
     }
   }
 
   readonly #onAbort = (): void => {
     const { reason } = this.#signal
-    if (this.#over) return
-    if (this.status === 0) {
-      this.#over = true
-      this.#reject(reason)
-    }
     this.#controller?.abort(asError(reason))
-    this.#forgetSignal()
-  }
-
-  get #brokenBy(): { error: unknown } | undefined {
-    return this.#vendorEnd !== undefined && 'error' in this.#vendorEnd
-      ? { error: this.#vendorEnd.error }
-      : undefined
-  }
-
-  #hasBegun(): boolean {
-    return this.#kept.length > 0 || this.#vendorEnd !== undefined || this.#over
+    if (this.#state.kind !== 'asking') return
+    this.#close({ kind: 'over', error: reason })
+    this.#reject(reason)
   }
 
   #pass(chunk: Buffer): boolean {
     this.#signs?.chunk(chunk)
-    if (this.#over) return true
+    if (this.#state.kind === 'over') return true
     const wantsMore = this.#sink?.write(chunk) !== false
     if (wantsMore) this.#signs?.reading()
     return wantsMore
   }
 
-  #pause(): void {
-    if (this.#over) return
-    this.#controller?.pause()
-    this.#signs?.resting()
-  }
-
-  #complete(last: Buffer | undefined): void {
-    this.#over = true
-    this.#forgetSignal()
+  /** What is left, the last piece together with the end. */
+  #passAll(kept: Buffer[]): void {
+    const last = kept.pop()
+    for (const chunk of kept) this.#pass(chunk)
     if (last !== undefined) this.#signs?.chunk(last)
+    if (this.#state.kind === 'over') return
+    this.#close(PASSED)
     this.#sink?.end(last)
     this.#signs?.complete()
   }
 
+  #pause(): void {
+    if (this.#state.kind !== 'open') return
+    this.#controller?.pause()
+    this.#signs?.resting()
+  }
+
+  /** The vendor broke off. */
   #breakDown(error: unknown): void {
-    this.#over = true
-    this.#forgetSignal()
+    this.#close({ kind: 'over', error })
     this.#signs?.truncated(error)
     this.#sink?.broken(error)
   }
 
-  /** Lets the vendor go. */
-  #finish(error: unknown): void {
-    this.#over = true
-    this.#vendorEnd ??= { error }
-    this.#forgetSignal()
+  /** We do. */
+  #letGo(error: unknown): void {
+    this.#close({ kind: 'over', error })
     this.#controller?.abort(asError(error))
     this.#onBegun?.()
   }
 
-  #forgetSignal(): void {
+  #close(state: State): void {
+    this.#state = state
     this.#signal.removeEventListener('abort', this.#onAbort)
   }
 }

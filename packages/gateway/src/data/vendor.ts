@@ -5,6 +5,7 @@ import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Asked, Protocol } from '../protocols/protocol.js'
 import { AnswerPrior } from '../tokens/prior.js'
+import { classifyByBlame } from './blame.js'
 import { type AnswerListener, VendorAnswer } from './vendor-answer.js'
 
 export interface VendorRequest {
@@ -18,8 +19,19 @@ export interface VendorRequest {
 
 /** Idle connections are given up before most servers do so, so that none is used as it closes. */
 const KEEP_ALIVE_MS = 4_000
-const MOST_LANES = 10_000
-const OTHER_LANE = 'other'
+/** Models come from requests, and lanes are remembered: no request may fill the memory. */
+const MOST_LANES = 1_000
+const OTHER_LANE = '(other)'
+const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
+
+/** What is known of a lane. */
+interface Lane {
+  readonly prior: AnswerPrior
+  /** It has answered: it is not somebody's invention. */
+  proven: boolean
+}
+
+type Cost = Readonly<Record<string, number>>
 
 export class Vendor {
   readonly name: string
@@ -29,13 +41,16 @@ export class Vendor {
   readonly #pool: Pool
   readonly #basePath: string
   readonly #units: ReadonlySet<string>
-  readonly #priors = new Map<string, AnswerPrior>()
+  readonly #lanes = new Map<string, Lane>()
 
   constructor(config: VendorConfig, url: string, spillway: Spillway) {
     this.name = config.name
     this.protocol = PROTOCOLS[config.protocol]
     this.#config = config
-    this.guard = spillway.guard(config.name, config.guard as GuardOptions)
+    this.guard = spillway.guard(config.name, {
+      ...(config.guard as GuardOptions),
+      classify: classifyByBlame,
+    })
     const { origin, pathname } = new URL(url)
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
@@ -57,19 +72,18 @@ export class Vendor {
   laneOf(model: string | undefined, target: TargetConfig): string | undefined {
     const key = this.#config.keys.length > 1 ? this.#keyOf(target)?.name : undefined
     const lane = model === undefined ? key : key === undefined ? model : `${model} (${key})`
-    if (lane === undefined || this.#priors.has(lane)) return lane
-    // Models come from requests, and lanes are remembered: no request may fill the memory.
-    if (this.#priors.size >= MOST_LANES) return OTHER_LANE
-    this.#priors.set(lane, new AnswerPrior())
+    if (lane === undefined || this.#lanes.has(lane)) return lane
+    if (this.#lanes.size >= MOST_LANES && !this.#forgetOne()) return OTHER_LANE
+    this.#laneOf(lane)
     return lane
   }
 
   /** What to book: the prompt, and as much as the answer may have, or usually has. */
-  costOf(asked: Asked, lane: string | undefined): Record<string, number> | undefined {
+  costOf(asked: Asked, lane: string | undefined): Cost | undefined {
     const units = this.#units
     if (units.size === 0 || (units.size === 1 && units.has('requests'))) return undefined
     const { promptTokens } = asked
-    const answerTokens = asked.maxTokens ?? this.#priorOf(lane).guess()
+    const answerTokens = asked.maxTokens ?? this.#laneOf(lane).prior.guess()
     const cost: Record<string, number> = {}
     if (units.has('tokens')) cost.tokens = Math.ceil(promptTokens + answerTokens)
     if (units.has('inputTokens')) cost.inputTokens = Math.ceil(promptTokens)
@@ -78,7 +92,9 @@ export class Vendor {
   }
 
   learn(lane: string | undefined, outputTokens: number): void {
-    this.#priorOf(lane).learn(outputTokens)
+    const known = this.#laneOf(lane)
+    known.proven = true
+    known.prior.learn(outputTokens)
   }
 
   /** Our key, and what else goes with every request. */
@@ -90,8 +106,13 @@ export class Vendor {
     return own
   }
 
+  /** We say who we are, by a key or a header. */
   get hasKey(): boolean {
-    return this.#config.keys.length > 0
+    return this.#config.keys.length > 0 || this.ownNames.some((name) => CREDENTIAL.test(name))
+  }
+
+  get retries(): boolean {
+    return this.#config.guard.retry !== undefined
   }
 
   /** The names of headers that are ours to set. */
@@ -101,10 +122,14 @@ export class Vendor {
 
   send(
     { method, path, headers, body }: VendorRequest,
-    { signal }: CallContext,
+    context: CallContext,
     listener: AnswerListener,
+    cost: Cost | undefined,
   ): Promise<VendorAnswer> {
-    return new VendorAnswer(signal, listener).askedOf(this.#pool, {
+    // Who refuses or fails has generated nothing, nor has one that could not be reached.
+    const onNothing = cost && (() => context.settle(nothingOf(cost)))
+    const answer = new VendorAnswer(context.signal, listener, onNothing)
+    return answer.askedOf(this.#pool, {
       method,
       path: this.#basePath + path,
       headers,
@@ -122,12 +147,24 @@ export class Vendor {
     return key === undefined ? keys[0] : keys.find(({ name }) => name === key)
   }
 
-  #priorOf(lane = OTHER_LANE): AnswerPrior {
-    let prior = this.#priors.get(lane)
-    if (prior === undefined) {
-      prior = new AnswerPrior()
-      this.#priors.set(lane, prior)
+  #laneOf(lane = OTHER_LANE): Lane {
+    let known = this.#lanes.get(lane)
+    if (known === undefined) {
+      known = { prior: new AnswerPrior(), proven: false }
+      this.#lanes.set(lane, known)
     }
-    return prior
+    return known
   }
+
+  /** The oldest that nobody has ever answered for. */
+  #forgetOne(): boolean {
+    for (const [name, { proven }] of this.#lanes) {
+      if (!proven) return this.#lanes.delete(name)
+    }
+    return false
+  }
+}
+
+function nothingOf(cost: Cost): Cost {
+  return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
 }

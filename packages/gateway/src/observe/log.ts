@@ -10,6 +10,8 @@ const FLUSH_MS = 200
 export interface GatewayLog {
   request(record: RequestRecord): void
   event(event: SpillwayEvent): void
+  /** Something that should not be, with its stack. */
+  failure(error: unknown): void
   close(): void
 }
 
@@ -21,6 +23,7 @@ export function createLog(level: string, to?: DestinationStream): GatewayLog {
   return {
     request: (record) => logRequest(logger, record),
     event: (event) => logEvent(logger, event),
+    failure: (error) => logger.error(error, 'internal error'),
     close() {
       clearInterval(flushing)
       try {

@@ -6,6 +6,9 @@ import { AllSeries, type Series } from './series.js'
 
 const STATES = ['closed', 'open', 'half-open', 'isolated'] as const
 
+/** Lanes are named after models, and those after what clients send. */
+const MOST_LANES = 100
+
 export interface GatewayMetrics {
   readonly registry: Registry
   request(record: RequestRecord): void
@@ -52,8 +55,8 @@ function addCounters(registry: Registry, series: AllSeries): void {
   counter(
     'spillway_attempts_total',
     'Requests made to vendors, retries included.',
-    ['vendor'],
-    ({ attempts }) => [[{}, attempts]],
+    [],
+    ({ attempts }) => Array.from(attempts, ([vendor, count]) => [{ vendor }, count] as const),
   )
   counter(
     'spillway_fallbacks_total',
@@ -120,7 +123,7 @@ function addGauges(registry: Registry, spillway: Spillway, running: () => number
     collect() {
       this.reset()
       for (const { name, breakers } of guards()) {
-        for (const { lane, state } of breakers) {
+        for (const { lane, state } of breakers.slice(0, MOST_LANES)) {
           for (const each of STATES)
             this.set({ vendor: name, lane, state: each }, each === state ? 1 : 0)
         }

@@ -26,7 +26,7 @@ type Labels = Readonly<Record<string, string | number>>
 export class Series {
   readonly labels: Labels
   requests = 0
-  attempts = 0
+  readonly attempts = new Map<string, number>()
   fallbacks = 0
   inputTokens = 0
   outputTokens = 0
@@ -38,16 +38,20 @@ export class Series {
     this.labels = { route, vendor, status, reason: code }
   }
 
-  add({ attempts, step, code, end, usage, durationMs, firstByteMs }: RequestRecord): void {
+  add({ tries, code, end, usage, durationMs, firstByteMs }: RequestRecord): void {
     this.requests++
-    this.attempts += attempts
-    if (step > 0 && code === undefined) this.fallbacks++
-    if (end !== undefined) this.ends.set(end, (this.ends.get(end) ?? 0) + 1)
+    for (const { vendor, attempts } of tries) increase(this.attempts, vendor, attempts)
+    if (tries.length > 1 && code === undefined) this.fallbacks++
+    if (end !== undefined) increase(this.ends, end, 1)
     this.inputTokens += usage?.inputTokens ?? 0
     this.outputTokens += usage?.outputTokens ?? 0
     this.durations.add(durationMs / 1_000)
     if (firstByteMs !== undefined) this.firstBytes.add(firstByteMs / 1_000)
   }
+}
+
+function increase(counts: Map<string, number>, name: string, by: number): void {
+  counts.set(name, (counts.get(name) ?? 0) + by)
 }
 
 export class AllSeries {

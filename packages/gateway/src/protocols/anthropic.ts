@@ -24,7 +24,7 @@ export const anthropic: Protocol = {
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(errorOf(complaint)),
   errorEvent: (complaint) => `event: error\ndata: ${JSON.stringify(errorOf(complaint))}\n\n`,
-  repeatable: true,
+  repeatable: (path) => /\/messages(\/count_tokens)?$/.test(path),
 }
 
 function errorOf({ status, code, message, requestId }: Complaint): object {

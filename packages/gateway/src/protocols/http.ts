@@ -8,7 +8,6 @@ export const http: Protocol = {
     return bearer(headers) ?? (typeof key === 'string' ? key : undefined)
   },
   vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
-  read: () => ({ model: undefined, streamed: false, promptTokens: 0, maxTokens: undefined }),
   hidesUsage: () => false,
   isUsageEvent: () => false,
   rewrite: (body) => JSON.stringify(body),
@@ -16,7 +15,7 @@ export const http: Protocol = {
   errorType: 'application/problem+json',
   errorBody: (complaint) => JSON.stringify(problemOf(complaint)),
   errorEvent: (complaint) => `event: error\ndata: ${JSON.stringify(problemOf(complaint))}\n\n`,
-  repeatable: false,
+  repeatable: () => false,
 }
 
 function problemOf({ status, code, message, requestId }: Complaint): object {

@@ -19,7 +19,7 @@ export const openai: Protocol = {
     if (stream !== true || !path.endsWith('/completions')) return false
     return (options as { include_usage?: unknown } | null | undefined)?.include_usage !== true
   },
-  isUsageEvent: (event) => event.includes('"choices":[]') && event.includes('"usage":{'),
+  isUsageEvent: (event) => /"choices"\s*:\s*\[\s*\]/.test(event) && /"usage"\s*:\s*\{/.test(event),
   rewrite(body, { model, tellUsage }) {
     const options = typeof body.stream_options === 'object' ? body.stream_options : undefined
     return JSON.stringify({
@@ -31,8 +31,11 @@ export const openai: Protocol = {
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(errorOf(complaint)),
   errorEvent: (complaint) => `data: ${JSON.stringify(errorOf(complaint))}\n\n`,
-  repeatable: true,
+  // Generating twice costs twice. A job or a file twice is two of them.
+  repeatable: (path) => GENERATING.test(path),
 }
+
+const GENERATING = /\/(completions|responses|embeddings|moderations|images\/generations)$/
 
 /** Several answers to one question cost each. */
 function answerLimit(body: Record<string, unknown>): number | undefined {

@@ -30,8 +30,8 @@ export interface Protocol {
   callerKey(headers: IncomingHttpHeaders): string | undefined
   /** The header that carries our key to the vendor. */
   vendorKey(secret: string): readonly [name: string, value: string]
-  /** Nothing to read: no model, no tokens. */
-  read(body: Record<string, unknown>): Asked
+  /** Where it is missing, nothing is known of bodies. */
+  read?(body: Record<string, unknown>): Asked
   /** A stream that would not say what it cost, unless it is asked to. */
   hidesUsage(path: string, body: Record<string, unknown>): boolean
   /** An event that is in a stream only because we asked what it cost. */
@@ -42,8 +42,8 @@ export interface Protocol {
   errorBody(complaint: Complaint): string
   /** In the middle of a stream. */
   errorEvent(complaint: Complaint): string
-  /** Whether asking twice does no more harm than to cost twice. */
-  readonly repeatable: boolean
+  /** Whether asking twice, by POST and without a key, does no more harm than to cost twice. */
+  repeatable(path: string): boolean
 }
 
 export interface Rewrite {

@@ -9,26 +9,29 @@ const TOKENS_PER_PART = 4
 /** Pictures and files travel as text that is none, and cost what they cost by size, not by bytes. */
 const TOKENS_PER_ATTACHMENT = 1_000
 const ATTACHMENT = /^data:[\w.+-]+\/[\w.+-]+;base64,/
-/** Nobody writes so many letters without a space. */
-const LONGEST_WORD = 2_000
+/** Nobody writes so many letters without anything in between. */
+const BASE64 = /^[A-Za-z0-9+/_-]{2000}/
+/** Nothing that means anything is so deep. */
+const DEEPEST = 64
 
 /** Of everything in these values that is text. */
 export function estimateTokens(parts: readonly unknown[]): number {
   let tokens = 0
-  for (const part of parts) if (part !== undefined && part !== null) tokens += tokensIn(part)
+  for (const part of parts) if (part !== undefined && part !== null) tokens += tokensIn(part, 0)
   return Math.ceil(tokens)
 }
 
-function tokensIn(value: unknown): number {
+function tokensIn(value: unknown, depth: number): number {
   if (typeof value === 'string') return tokensOfText(value)
+  if (depth > DEEPEST) return 0
   if (Array.isArray(value)) {
     let tokens = 0
-    for (const each of value) tokens += tokensIn(each)
+    for (const each of value) tokens += tokensIn(each, depth + 1)
     return tokens
   }
   if (typeof value !== 'object' || value === null) return value === undefined ? 0 : 1
   let tokens = TOKENS_PER_PART
-  for (const name in value) tokens += tokensIn((value as Record<string, unknown>)[name])
+  for (const name in value) tokens += tokensIn((value as Record<string, unknown>)[name], depth + 1)
   return tokens
 }
 
@@ -38,6 +41,5 @@ function tokensOfText(text: string): number {
 }
 
 function isAttachment(text: string): boolean {
-  if (text.length < LONGEST_WORD) return ATTACHMENT.test(text)
-  return !/\s/.test(text.slice(0, LONGEST_WORD))
+  return ATTACHMENT.test(text) || BASE64.test(text)
 }

@@ -1,0 +1,55 @@
+/** A request as a vendor gets it: its path, headers and body, with what is ours in place of the client's. */
+import type { IncomingMessage } from 'node:http'
+import type { Dispatcher } from 'undici'
+import { RequestError } from './complaint.js'
+import { headersForVendor } from './headers.js'
+import type { Question } from './question.js'
+import type { Aim } from './site.js'
+import type { VendorRequest } from './vendor.js'
+
+export function outgoing(
+  request: IncomingMessage,
+  question: Question,
+  aim: Aim,
+  tellUsage: boolean,
+): VendorRequest {
+  return {
+    method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
+    path: pathFor(request.url ?? '/', question.route.stripPrefix),
+    headers: headersFor(request, question, aim),
+    body: bodyFor(question, aim, tellUsage),
+  }
+}
+
+function headersFor(request: IncomingMessage, { body, idempotencyKey }: Question, aim: Aim) {
+  const headers = headersForVendor(request.rawHeaders, aim.forward)
+  for (const each of aim.ownHeaders) headers.push(each)
+  if (idempotencyKey !== undefined) headers.push('idempotency-key', idempotencyKey)
+  const length = request.headers['content-length']
+  if (body.kind === 'passing' && length !== undefined) headers.push('content-length', length)
+  return headers
+}
+
+function bodyFor({ body, json }: Question, { vendor, target }: Aim, tellUsage: boolean) {
+  if (body.kind === 'passing') {
+    if (target.model !== undefined) throw cannotReplace()
+    return body.pieces
+  }
+  if (json === undefined || (target.model === undefined && !tellUsage)) {
+    return body.bytes.length === 0 ? undefined : body.bytes
+  }
+  return vendor.protocol.rewrite(json, { model: target.model, tellUsage })
+}
+
+function cannotReplace(): RequestError {
+  const message = 'the body is too large for a route that puts another model in'
+  return new RequestError({ status: 413, code: 'BODY_TOO_LARGE', message })
+}
+
+function pathFor(url: string, prefix: string | undefined): string {
+  if (prefix === undefined || !url.startsWith(prefix)) return url
+  const rest = url.slice(prefix.length)
+  if (rest.startsWith('/')) return rest
+  // Only whole parts of a path are taken off.
+  return rest === '' || rest.startsWith('?') ? `/${rest}` : url
+}

@@ -1,0 +1,413 @@
+/** What was wrong once, each with the claim it broke. */
+import { once } from 'node:events'
+import { createServer, type RequestListener } from 'node:http'
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { pauseMs, readAll, until } from '../../spillway/test/streams/stream-kit.js'
+import { expectIdle, startGateway, startVendor } from './gateway-kit.js'
+
+/** A vendor of our own making. */
+async function serve(handle: RequestListener): Promise<string> {
+  const server = createServer(handle).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close().closeAllConnections())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** One that speaks for itself, byte by byte. */
+async function serveRaw(answer: (write: (text: string) => void, cut: () => void) => void) {
+  const server = createTcpServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () =>
+      answer(
+        (text) => socket.write(text),
+        () => socket.destroy(),
+      ),
+    )
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const HEAD =
+  'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+
+describe('a cut between the headers and the first byte', () => {
+  it('is a failure, and gives everything back', async () => {
+    const url = await serveRaw((write, cut) => {
+      write(HEAD)
+      setTimeout(cut, 30)
+    })
+    const running = await startGateway({
+      guard: { url, breaker: { consecutiveFailures: 3, openMs: '1m' } },
+    })
+    for (let i = 0; i < 3; i++) expect((await running.chat({ stream: true })).status).toBe(502)
+    expect((await running.chat({ stream: true })).status).toBe(503)
+    await expectIdle(running)
+    const guard = running.gateway.spillway.snapshot().guards.find(({ name }) => name === 'openai')
+    expect(guard).toMatchObject({ active: 0, outcomes: { failure: 3 } })
+  })
+})
+
+describe('a request that might do harm twice', () => {
+  async function startPair(first: RequestListener) {
+    const seen: string[] = []
+    const one = await serve((request, response) => {
+      seen.push('one')
+      first(request, response)
+    })
+    const two = await serve((_, response) => {
+      seen.push('two')
+      response.end('done')
+    })
+    const { url } = await startGateway({
+      vendors: {
+        one: { protocol: 'http', url: one, timeout: { callMs: 200 }, retry: { attempts: 3 } },
+        two: { protocol: 'http', url: two },
+      },
+      routes: [{ path: '/pay', vendor: 'one', fallbacks: [{ vendor: 'two' }] }],
+    })
+    const pay = (headers: Record<string, string> = {}) =>
+      fetch(`${url}/pay`, { method: 'POST', headers, body: '1' })
+    return { seen, pay }
+  }
+
+  it.each([
+    ['fails', 500],
+    ['falls silent', 504],
+  ])('is not sent to another target when the first one %s', async (how, status) => {
+    const { seen, pay } = await startPair((_, response) => {
+      if (how === 'fails') response.writeHead(500).end()
+    })
+    expect((await pay()).status).toBe(status)
+    expect(seen).toEqual(['one'])
+  })
+
+  it('is, when the first one has refused it, or it has a key', async () => {
+    const refusing = await startPair((_, response) => void response.writeHead(429).end())
+    expect((await refusing.pay()).status).toBe(200)
+    expect(refusing.seen).toEqual(['one', 'two'])
+    const failing = await startPair((_, response) => void response.writeHead(501).end())
+    expect((await failing.pay({ 'idempotency-key': 'k' })).status).toBe(501)
+  })
+
+  it('is, when the first one cannot be reached', async () => {
+    const two = await serve((_, response) => void response.end('done'))
+    const { url } = await startGateway({
+      vendors: {
+        one: { protocol: 'http', url: 'http://127.0.0.1:9' },
+        two: { protocol: 'http', url: two },
+      },
+      routes: [{ path: '/pay', vendor: 'one', fallbacks: [{ vendor: 'two' }] }],
+    })
+    expect((await fetch(`${url}/pay`, { method: 'POST', body: '1' })).status).toBe(200)
+  })
+
+  it('of OpenAI that makes something new is sent once', async () => {
+    let asked = 0
+    const vendor = await serve((_, response) => {
+      asked++
+      response.writeHead(500).end()
+    })
+    const { url } = await startGateway({
+      guard: { url: vendor, retry: { attempts: 3, budget: 1, baseMs: 1 } },
+    })
+    await fetch(`${url}/v1/fine_tuning/jobs`, { method: 'POST', body: '{}' })
+    expect(asked).toBe(1)
+    await fetch(`${url}/v1/embeddings`, { method: 'POST', body: '{"model":"m"}' })
+    expect(asked).toBe(4)
+  })
+})
+
+describe("a caller's own doing", () => {
+  const breaker = { consecutiveFailures: 2, openMs: '1m' }
+
+  it('does not open the circuit: a body that is too large', async () => {
+    const vendor = await serve((request, response) => {
+      request
+        .on('error', () => {})
+        .resume()
+        .on('end', () => response.end('ok'))
+    })
+    const { url } = await startGateway({
+      vendors: { upload: { protocol: 'http', url: vendor, breaker } },
+      routes: [{ path: '/upload', vendor: 'upload' }],
+      body: { keepBytes: '1kb', maxBytes: '20kb' },
+    })
+    for (let i = 0; i < 4; i++) {
+      const pieces = ReadableStream.from(
+        (async function* () {
+          for (let piece = 0; piece < 10; piece++) yield Buffer.alloc(5_000)
+        })(),
+      )
+      const init = { method: 'POST', body: pieces, duplex: 'half' } as RequestInit
+      await fetch(`${url}/upload`, init).catch(() => undefined)
+    }
+    expect((await fetch(`${url}/upload`, { method: 'POST', body: 'small' })).status).toBe(200)
+  })
+
+  it('does not open the circuit: a body that never comes', async () => {
+    const vendor = await serve((request, response) => {
+      request
+        .on('error', () => {})
+        .resume()
+        .on('end', () => response.end('ok'))
+    })
+    const running = await startGateway({
+      vendors: { upload: { protocol: 'http', url: vendor, breaker, timeout: { callMs: 100 } } },
+      routes: [{ path: '/upload', vendor: 'upload' }],
+      body: { keepBytes: '1kb' },
+    })
+    for (let i = 0; i < 3; i++) {
+      const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
+      socket.on('error', () => {})
+      socket.write(
+        `POST /upload HTTP/1.1\r\nhost: x\r\ncontent-length: 9000\r\n\r\n${'x'.repeat(3_000)}`,
+      )
+      await pauseMs(250)
+      socket.destroy()
+    }
+    const answer = await fetch(`${running.url}/upload`, { method: 'POST', body: 'small' })
+    expect(answer.status).toBe(200)
+  })
+
+  it('does not open the circuit: a deadline that nobody can keep', async () => {
+    const { chat } = await startGateway({ guard: { breaker } }, { knobs: { latencyMs: 100 } })
+    for (let i = 0; i < 4; i++) {
+      const answer = await chat({}, { headers: { 'spillway-deadline-ms': '20' } })
+      expect(answer.status).toBe(504)
+    }
+    expect((await chat()).status).toBe(200)
+  })
+})
+
+describe('pipelined requests', () => {
+  it('are all over when their connection is', async () => {
+    const running = await startGateway({}, { knobs: { tokens: 10_000, tokenMs: 10 } })
+    const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
+    socket.on('error', () => {})
+    const body = JSON.stringify({ model: 'gpt', stream: true, messages: [] })
+    const one = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    socket.write(one.repeat(4))
+    await until('all are at the vendor', () => running.vendor.atOnce === 4)
+    socket.destroy()
+    await expectIdle(running)
+    await until('all are recorded', () => running.records.length === 4)
+    await running.gateway.close({ graceMs: 10_000 })
+  })
+})
+
+describe('names that clients choose', () => {
+  it('have a length, and are not empty', async () => {
+    const { chat } = await startGateway()
+    expect((await chat({ model: 'x'.repeat(100_000) })).status).toBe(400)
+    expect((await chat({ model: '' })).status).toBe(400)
+  })
+
+  it('do not become lanes without end', async () => {
+    const running = await startGateway(
+      { guard: { breaker: { consecutiveFailures: 5 } } },
+      { knobs: { tokens: 1 } },
+    )
+    await Promise.all(Array.from({ length: 150 }, (_, i) => running.chat({ model: `model-${i}` })))
+    const text = await (await fetch(`${running.adminUrl}/metrics`)).text()
+    expect(text.match(/state="closed"/g)?.length).toBeLessThanOrEqual(200)
+  })
+})
+
+describe('tokens', () => {
+  const guard = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
+
+  it.each([400, 401, 404, 500])('come back from an answer with status %i', async (status) => {
+    const { chat, vendor } = await startGateway({ guard }, { knobs: { status } })
+    expect((await chat({ max_tokens: 900 })).status).toBe(status)
+    vendor.set({ errorRate: 0 })
+    expect((await chat({ max_tokens: 900 })).status).toBe(200)
+  })
+
+  it('come back from a vendor that cannot be reached', async () => {
+    const running = await startGateway({ guard: { ...guard, url: 'http://127.0.0.1:9' } })
+    for (let i = 0; i < 3; i++) expect((await running.chat({ max_tokens: 900 })).status).toBe(502)
+  })
+
+  it('are not booked for what generates nothing', async () => {
+    const { url } = await startGateway({ guard })
+    for (let i = 0; i < 5; i++) expect((await fetch(`${url}/v1/models`)).status).toBe(200)
+  })
+})
+
+describe('a body too large to be kept', () => {
+  const large = (fields: object) => ({
+    ...fields,
+    messages: [{ role: 'user', content: 'x'.repeat(5_000) }],
+  })
+
+  it('goes by its own model, not by one further inside', async () => {
+    const { chat, vendor } = await startGateway({
+      routes: [{ vendor: 'openai', models: ['cheap'] }],
+      body: { keepBytes: 2_000 },
+    })
+    const sneaky = large({ metadata: { model: 'cheap' }, model: 'expensive' })
+    expect((await chat(sneaky)).status).toBe(404)
+    expect((await chat(large({ model: 'cheap' }))).status).toBe(200)
+    expect(vendor.calls.map(({ model }) => model)).toEqual(['cheap'])
+  })
+
+  it('is refused where another model has to be put in', async () => {
+    const { chat, vendor } = await startGateway({
+      routes: [{ vendor: 'openai', model: 'other' }],
+      body: { keepBytes: 2_000 },
+    })
+    expect((await chat(large({ model: 'gpt' }))).status).toBe(413)
+    expect(vendor.counts.arrived).toBe(0)
+  })
+
+  it('goes to the fallback if the first target has not begun to read it', async () => {
+    const { url } = await startVendor()
+    const { chat } = await startGateway({
+      guard: { limits: [{ limit: 1, windowMs: '1h' }] },
+      vendors: { spare: { protocol: 'openai', url } },
+      routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'spare' }] }],
+      body: { keepBytes: 2_000 },
+    })
+    expect((await chat(large({ model: 'gpt' }))).headers.get('spillway-vendor')).toBe('openai')
+    expect((await chat(large({ model: 'gpt' }))).headers.get('spillway-vendor')).toBe('spare')
+  })
+})
+
+describe('a client that stops reading', () => {
+  it('does not keep its connection once the vendor is let go', { timeout: 20_000 }, async () => {
+    const guard = { timeout: { unreadMs: 300 } }
+    const running = await startGateway({ guard }, { knobs: { tokens: 300_000 } })
+    const body = JSON.stringify({ model: 'gpt', stream: true, messages: [] })
+    const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
+    socket.on('error', () => {})
+    socket.pause()
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    )
+    await until('it is recorded', () => running.records.length === 1, 15_000)
+    expect(running.records[0]).toMatchObject({ end: 'abandoned' })
+    socket.destroy()
+    await expectIdle(running)
+  })
+})
+
+describe('records', () => {
+  it('say that the client hung up, not that the vendor failed', async () => {
+    const running = await startGateway({}, { knobs: { tokens: 1_000, tokenMs: 10 } })
+    const leave = new AbortController()
+    const answer = await running.chat({ stream: true }, { signal: leave.signal })
+    await answer.body?.getReader().read()
+    leave.abort()
+    await until('it is recorded', () => running.records.length === 1)
+    expect(running.records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
+  })
+
+  it('count attempts for the vendor that got them', async () => {
+    const { url } = await startVendor()
+    const running = await startGateway(
+      {
+        guard: { retry: { attempts: 3, budget: 1, baseMs: 1 } },
+        vendors: { two: { protocol: 'openai', url } },
+        routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'two' }] }],
+      },
+      { knobs: { status: 500 } },
+    )
+    await running.chat()
+    await until('it is recorded', () => running.records.length === 1)
+    const text = await (await fetch(`${running.adminUrl}/metrics`)).text()
+    expect(text).toContain('spillway_attempts_total{vendor="openai"} 3')
+    expect(text).toContain('spillway_attempts_total{vendor="two"} 1')
+  })
+
+  it('tell of an error that came after a stream had been promised', async () => {
+    const running = await startGateway(
+      { routes: [{ vendor: 'openai', keepAliveMs: 20 }] },
+      { knobs: { latencyMs: 100, status: 400 } },
+    )
+    const { chunks } = await readAll((await running.chat({ stream: true })).body!)
+    expect(Buffer.concat(chunks).toString()).toMatch(/answered with status 400: .*message/s)
+    await until('it is recorded', () => running.records.length === 1)
+    expect(running.records[0]).toMatchObject({ code: 'VENDOR_ERROR' })
+  })
+})
+
+describe('a failing answer whose body does not come', () => {
+  it('makes way for the fallback at once', async () => {
+    const one = await serveRaw((write) => write('HTTP/1.1 503 x\r\ncontent-length: 55\r\n\r\n'))
+    const { url } = await startVendor()
+    const { chat } = await startGateway({
+      guard: { url: one },
+      vendors: { two: { protocol: 'openai', url } },
+      routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'two' }] }],
+    })
+    expect((await chat()).headers.get('spillway-vendor')).toBe('two')
+  })
+})
+
+describe('paths', () => {
+  it('that climb are refused', async () => {
+    const running = await startGateway({
+      vendors: { weather: { protocol: 'http', url: 'http://127.0.0.1:9/base' } },
+      routes: [{ path: '/weather/*', vendor: 'weather', stripPrefix: '/weather' }],
+    })
+    for (const path of [
+      '/weather/../../secret',
+      '/weather/%2e%2e/x',
+      '/weather/..%2fx',
+      '/weather/.',
+    ]) {
+      const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
+      socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`)
+      const { chunks } = await readAll(socket)
+      expect(Buffer.concat(chunks as Buffer[]).toString(), path).toMatch(/^HTTP\/1.1 400/)
+    }
+  })
+})
+
+describe("a client's own key", () => {
+  it('goes to the vendor it is for, not to another one that stands in', async () => {
+    const two = await startVendor()
+    const { chat } = await startGateway(
+      {
+        vendors: { two: { protocol: 'openai', url: two.url } },
+        routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'two' }] }],
+      },
+      { knobs: { status: 500 } },
+    )
+    await chat({}, { headers: { authorization: 'Bearer theirs' } })
+    expect(JSON.stringify(two.vendor.calls)).not.toContain('theirs')
+  })
+})
+
+describe('our own mistakes', () => {
+  it('are told as ours, and logged', async () => {
+    const { chat, failures } = await startGateway()
+    const deep = JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)
+    expect((await chat({ messages: deep })).status).toBe(200)
+    expect(failures).toEqual([])
+  })
+})
+
+describe('frames', () => {
+  it('know events by any spelling of their type, and leave compressed ones alone', async () => {
+    const { gzipSync } = await import('node:zlib')
+    const zipped = gzipSync('data: 1\n\ndata: 2\n\n')
+    const vendor = await serve((request, response) => {
+      const type = { 'content-type': 'Text/Event-Stream; charset=utf-8' }
+      if (request.url === '/v1/zipped') {
+        response.writeHead(200, { ...type, 'content-encoding': 'gzip' }).end(zipped)
+      } else {
+        response.writeHead(200, type).write('data: {"half": ')
+        setTimeout(() => response.destroy(), 50)
+      }
+    })
+    const { url } = await startGateway({ guard: { url: vendor } })
+    expect(await (await fetch(`${url}/v1/zipped`)).text()).toBe('data: 1\n\ndata: 2\n\n')
+    const answer = await fetch(`${url}/v1/plain`)
+    const { chunks } = answer.ok ? await readAll(answer.body!) : { chunks: [] }
+    expect(Buffer.concat(chunks).toString()).not.toContain('half')
+  })
+})
