@@ -39,15 +39,20 @@ export class BodyWatch {
   #begun = false
   /** Breaks the reader's side off, and the downstream's. */
   #breakOff: ((error: unknown) => void) | undefined
+  #isReadUnseen: () => boolean = never
 
   constructor(options: BodyWatchOptions) {
     this.#options = options
     this.#unread = new LazyAlarm(options.clock)
   }
 
-  /** From now on it is watched. */
-  begin(breakOff: (error: unknown) => void): void {
+  /**
+   * From now on it is watched. `isReadUnseen` is asked before it is let go because nobody reads it, and
+   * if so reports how it ends.
+   */
+  begin(breakOff: (error: unknown) => void, isReadUnseen = never): void {
     this.#breakOff = breakOff
+    this.#isReadUnseen = isReadUnseen
     this.#options.timed.onGiveUp = (error) => this.#givenUp(error)
     this.#waitForReader()
   }
@@ -87,12 +92,18 @@ export class BodyWatch {
 
   /** The reader does not want the rest. */
   left(): void {
-    this.#end('abandoned', undefined)
+    // Once given up it is not the reader who leaves: a fetch that is aborted cancels its own body.
+    if (!this.#options.timed.givenUp) this.#end('abandoned', undefined)
   }
 
   #waitForReader(): void {
+    this.#unread.set(this.#options.unreadMs, this.#letGo)
+  }
+
+  // Made once, not for every chunk.
+  readonly #letGo = (): void => {
     const { unreadMs, name, timed } = this.#options
-    this.#unread.set(unreadMs, () => timed.giveUp(unreadError(name, unreadMs)))
+    if (!this.#isReadUnseen()) timed.giveUp(unreadError(name, unreadMs))
   }
 
   /** A timeout, no reader, the caller, or the end of the guard. */
@@ -109,6 +120,8 @@ export class BodyWatch {
     this.#options.onEnd(how, error)
   }
 }
+
+const never = () => false
 
 function howGivenUp(error: unknown): BodyEnd {
   if (!(error instanceof SpillwayError) || error.code !== 'CALL_TIMEOUT') return 'aborted'
