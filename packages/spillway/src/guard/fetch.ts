@@ -44,41 +44,62 @@ export function createFetch(
 ): Fetch {
   const { fetch: send = globalThis.fetch, connectMs, hops, idempotencyHeader, describe } = options
 
-  async function guarded(input: Parameters<Fetch>[0], init: RequestInit = {}): Promise<Response> {
+  function guarded(input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> {
     const request = input instanceof Request ? input : undefined
     const method = (init.method ?? request?.method ?? 'GET').toUpperCase()
-    const headers = new Headers(init.headers ?? request?.headers)
-    // Making them anew costs more than sending them: only where something is added.
+    // Making headers costs more than sending them: only where there are any, or somebody looks.
+    let made: Headers | undefined
+    const headersOf = () => (made ??= new Headers(init.headers ?? request?.headers))
+    // A mistake in them is the caller's, and no failure of the downstream.
+    if (init.headers != null) headersOf()
     let added = false
-    const keyed = hasKey(headers, idempotencyHeader)
-    if (idempotencyHeader !== undefined && !keyed && !IDEMPOTENT.has(method)) {
-      headers.set(idempotencyHeader, randomUUID())
-      added = true
+    let safe = IDEMPOTENT.has(method)
+    if (!safe) {
+      const headers = headersOf()
+      safe = hasKey(headers, idempotencyHeader)
+      if (!safe && idempotencyHeader !== undefined) {
+        headers.set(idempotencyHeader, randomUUID())
+        added = safe = true
+      }
     }
-    const url = request?.url ?? String(input)
     const signal = init.signal ?? request?.signal
     const replayable = isReplayable(init.body) && (request?.body ?? null) === null
-    const safe = IDEMPOTENT.has(method) || hasKey(headers, idempotencyHeader)
     const runOptions: RunOptions = {
       ...fixed,
-      ...describe?.({ url, method, headers }),
+      ...describe?.({
+        get url() {
+          return request?.url ?? String(input)
+        },
+        method,
+        get headers() {
+          return headersOf()
+        },
+      }),
       ...(signal != null && { signal }),
       idempotent: safe && replayable,
     }
+    const sendWith = (signal: AbortSignal, headers: Headers | undefined) =>
+      send(input, headers === undefined ? { ...init, signal } : { ...init, headers, signal })
     return run((context) => {
-      const sent = hops === undefined ? headers : new Headers(headers)
+      let sent = added ? headersOf() : undefined
       if (hops !== undefined) {
+        sent = new Headers(headersOf())
         const all = hopHeadersFor(hops, context.attempt, context.deadline)
         for (const [name, value] of Object.entries(all)) sent.set(name, value)
       }
-      const call = (signal: AbortSignal) =>
-        send(input, added || hops ? { ...init, headers: sent, signal } : { ...init, signal })
-      if (connectMs === undefined) return call(context.signal)
-      return withinConnectTime(connectMs, clock, context.signal, call)
+      if (connectMs === undefined) return sendWith(context.signal, sent)
+      return withinConnectTime(connectMs, clock, context.signal, (signal) => sendWith(signal, sent))
     }, runOptions)
   }
 
-  const asked: Fetch = (input, init) => guarded(input, init ?? undefined)
+  /** Like fetch itself: what is wrong with the request is told by the promise. */
+  const asked: Fetch = (input, init) => {
+    try {
+      return guarded(input, init ?? {})
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
   if (options.respond !== true) return asked
   return (input, init) => asked(input, init).catch(respondTo)
 }

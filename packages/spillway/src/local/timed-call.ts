@@ -249,6 +249,10 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }
 
+  get givenUp(): boolean {
+    return this.#givenUp !== undefined
+  }
+
   /** Nobody waits for it any more. */
   giveUp(error: unknown): void {
     if (this.#over) return

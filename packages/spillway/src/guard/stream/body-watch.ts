@@ -33,48 +33,58 @@ export interface BodyWatchOptions {
 }
 
 export class BodyWatch {
-  readonly #options: BodyWatchOptions
+  /**
+   * Nothing, once it is over. A response outlives its call: whoever got it may keep it, and Node holds
+   * it weakly, which only a full collection heeds. All that the call has kept should not wait for that.
+   */
+  #options: BodyWatchOptions | undefined
   readonly #unread: LazyAlarm
-  #over = false
   #begun = false
   /** Breaks the reader's side off, and the downstream's. */
   #breakOff: ((error: unknown) => void) | undefined
+  #isReadUnseen: () => boolean = never
 
   constructor(options: BodyWatchOptions) {
     this.#options = options
     this.#unread = new LazyAlarm(options.clock)
   }
 
-  /** From now on it is watched. */
-  begin(breakOff: (error: unknown) => void): void {
+  /**
+   * From now on it is watched. `isReadUnseen` is asked before it is let go because nobody reads it, and
+   * if so reports how it ends.
+   */
+  begin(breakOff: (error: unknown) => void, isReadUnseen = never): void {
+    const options = this.#options as BodyWatchOptions
     this.#breakOff = breakOff
-    this.#options.timed.onGiveUp = (error) => this.#givenUp(error)
-    this.#waitForReader()
+    this.#isReadUnseen = isReadUnseen
+    options.timed.onGiveUp = (error) => this.#givenUp(error)
+    this.#waitForReader(options)
   }
 
   /** Somebody waits for the next chunk. */
   reading(): void {
-    if (this.#over) return
+    if (this.#options === undefined) return
     this.#unread.clear()
     this.#options.timed.expect(this.#begun ? 'idle' : 'firstByte')
   }
 
   chunk(chunk: unknown): void {
-    if (this.#over) return
-    this.#options.timed.heard()
-    this.#options.onChunk(chunk)
+    const options = this.#options
+    if (options === undefined) return
+    options.timed.heard()
+    options.onChunk(chunk)
     if (!this.#begun) {
       this.#begun = true
-      this.#options.onFirstChunk()
+      options.onFirstChunk()
     }
-    this.#waitForReader()
+    this.#waitForReader(options)
   }
 
   /** Nobody waits for the next chunk; silence does not count. */
   resting(): void {
-    if (this.#over) return
+    if (this.#options === undefined) return
     this.#options.timed.heard()
-    this.#waitForReader()
+    this.#waitForReader(this.#options)
   }
 
   complete(): void {
@@ -87,28 +97,40 @@ export class BodyWatch {
 
   /** The reader does not want the rest. */
   left(): void {
-    this.#end('abandoned', undefined)
+    // Once given up it is not the reader who leaves: a fetch that is aborted cancels its own body.
+    if (this.#options?.timed.givenUp === false) this.#end('abandoned', undefined)
   }
 
-  #waitForReader(): void {
+  #waitForReader({ unreadMs }: BodyWatchOptions): void {
+    this.#unread.set(unreadMs, this.#letGo)
+  }
+
+  // Made once, not for every chunk.
+  readonly #letGo = (): void => {
+    if (this.#options === undefined || this.#isReadUnseen()) return
     const { unreadMs, name, timed } = this.#options
-    this.#unread.set(unreadMs, () => timed.giveUp(unreadError(name, unreadMs)))
+    timed.giveUp(unreadError(name, unreadMs))
   }
 
   /** A timeout, no reader, the caller, or the end of the guard. */
   #givenUp(error: unknown): void {
+    const breakOff = this.#breakOff
     this.#end(howGivenUp(error), error)
-    this.#breakOff?.(error)
+    breakOff?.(error)
   }
 
   #end(how: BodyEnd, error: unknown): void {
-    if (this.#over) return
-    this.#over = true
+    const options = this.#options
+    if (options === undefined) return
+    this.#options = undefined
+    this.#breakOff = undefined
     this.#unread.close()
-    this.#options.timed.end()
-    this.#options.onEnd(how, error)
+    options.timed.end()
+    options.onEnd(how, error)
   }
 }
+
+const never = () => false
 
 function howGivenUp(error: unknown): BodyEnd {
   if (!(error instanceof SpillwayError) || error.code !== 'CALL_TIMEOUT') return 'aborted'

@@ -2,9 +2,11 @@
 import type { Readable } from 'node:stream'
 import { isResponse } from '../../core/outcome.js'
 import { swallow } from '../../core/thenable.js'
-import { carryConclusion } from '../../local/attempts.js'
 import type { BodyWatch } from './body-watch.js'
+import { canObserve, observe } from './observed-stream.js'
+import { passOn } from './passed-stream.js'
 import { isRelayed } from './relayed.js'
+import { watchResponse } from './watched-response.js'
 
 /** Whether a value goes on after the function has returned it. */
 export function isStreamed(value: unknown): boolean {
@@ -29,54 +31,10 @@ export function watched<T>(value: T, watch: BodyWatch): T {
   return watchIterable(value as AsyncIterable<unknown>, watch) as T
 }
 
-/** A response keeps everything but its body. */
-function watchResponse(response: Response, watch: BodyWatch): Response {
-  const { status, statusText, headers } = response
-  const body = watchWeb(response.body as ReadableStream<Uint8Array>, watch)
-  const passed = new Response(body, { status, statusText, headers })
-  for (const field of ['url', 'redirected', 'type'] as const) {
-    Object.defineProperty(passed, field, { value: response[field] })
-  }
-  carryConclusion(response, passed)
-  return passed
-}
-
-function watchWeb<C>(source: ReadableStream<C>, watch: BodyWatch): ReadableStream<C> {
-  const reader = source.getReader()
-  let out: ReadableStreamDefaultController<C>
-  const passed = new ReadableStream<C>(
-    {
-      start(controller) {
-        out = controller
-      },
-      // Asked only when somebody reads: nothing is read ahead.
-      async pull(controller) {
-        watch.reading()
-        try {
-          const { done, value } = await reader.read()
-          if (!done) {
-            watch.chunk(value)
-            return controller.enqueue(value)
-          }
-          watch.complete()
-          controller.close()
-        } catch (error) {
-          watch.truncated(error)
-          controller.error(error)
-        }
-      },
-      cancel(reason) {
-        watch.left()
-        return reader.cancel(reason)
-      },
-    },
-    { highWaterMark: 0 },
-  )
-  watch.begin((error) => {
-    out.error(error)
-    swallow(reader.cancel(error))
-  })
-  return passed
+function watchWeb(source: ReadableStream<unknown>, watch: BodyWatch): ReadableStream<unknown> {
+  const stream = canObserve(source) ? source : passOn(source.getReader())
+  observe(stream, watch)
+  return stream
 }
 
 /** The stream itself: whoever gets it may want what only its own class has. */

@@ -1,0 +1,106 @@
+/** What is known about a stream that is read where it is, and what its readers are told. */
+import { finished, isErrored } from 'node:stream'
+import type { ReadableStreamReadResult } from 'node:stream/web'
+import { swallow } from '../../core/thenable.js'
+import type { BodyWatch } from './body-watch.js'
+
+type Result = ReadableStreamReadResult<unknown>
+export type StreamReader = ReadableStreamDefaultReader<unknown> | ReadableStreamBYOBReader
+
+export class StreamObserver {
+  readonly #stream: ReadableStream<unknown>
+  readonly #watch: BodyWatch
+  /** Who has locked it, as far as we know. */
+  #reader: StreamReader | undefined
+  /** Chunks that were asked for and have not come. */
+  #wanted = 0
+  #broken: { error: unknown } | undefined
+
+  constructor(stream: ReadableStream<unknown>, watch: BodyWatch) {
+    this.#stream = stream
+    this.#watch = watch
+  }
+
+  locked(reader: StreamReader): void {
+    this.#reader = reader
+  }
+
+  released(reader: StreamReader): void {
+    if (this.#reader === reader) this.#reader = undefined
+  }
+
+  /** The next chunk is asked for; what comes of it goes to `came` or `failed`. */
+  asked(): void {
+    this.#wanted++
+    this.#watch.reading()
+  }
+
+  // Functions and not methods, so that they are made once and not for every chunk.
+  readonly came = (result: Result): Result => {
+    this.#wanted--
+    this.#tellBroken()
+    if (result.done) {
+      this.#watch.complete()
+      return result
+    }
+    // A buffer that was lent goes back for the next chunk.
+    const lent = this.#reader instanceof ReadableStreamBYOBReader
+    this.#watch.chunk(lent ? (result.value as Uint8Array).slice() : result.value)
+    if (this.#wanted > 0) this.#watch.reading()
+    return result
+  }
+
+  readonly failed = (error: unknown): never => {
+    this.#wanted--
+    this.#tellBroken()
+    // Otherwise its reader has let go of it meanwhile, or asked for something impossible.
+    if (isErrored(this.#stream as never)) this.#watch.truncated(error)
+    else if (this.#wanted === 0) this.#watch.resting()
+    throw error
+  }
+
+  /** The end of it, as its readers should see it. */
+  closed(closed: Promise<undefined>): Promise<undefined> {
+    const told = closed.then(
+      () => this.#tellBroken(),
+      (error) => {
+        this.#tellBroken()
+        throw error
+      },
+    )
+    swallow(told)
+    return told
+  }
+
+  /** Somebody has had enough; by `cancel` the source hears of it. */
+  left(by: StreamReader | undefined, cancel: () => Promise<void>): Promise<void> {
+    if (this.#broken !== undefined) return Promise.reject(this.#broken.error)
+    // Who does not hold it cannot let go of it, and is told so.
+    if (this.#reader === by && this.#stream.locked === (by !== undefined)) this.#watch.left()
+    return cancel()
+  }
+
+  /** The source is let go. To its readers that would look like a good end, so they hear from us. */
+  breakOff(error: unknown): void {
+    swallow((this.#reader ?? this.#stream).cancel(error))
+    this.#broken = { error }
+  }
+
+  /**
+   * Not every reader is seen: somebody may make one by hand, with `new ReadableStreamDefaultReader`,
+   * or send the stream to another thread. Of such a stream we hear no more than how it ends. Answers
+   * whether it is one.
+   */
+  followUnseen(): boolean {
+    if (!this.#stream.locked || this.#reader !== undefined) return false
+    finished(this.#stream as never, (error) => {
+      if (error) this.#watch.truncated(error)
+      else this.#watch.complete()
+    })
+    return true
+  }
+
+  #tellBroken(): undefined {
+    if (this.#broken !== undefined) throw this.#broken.error
+  }
+}
