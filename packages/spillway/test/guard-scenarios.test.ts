@@ -1,4 +1,5 @@
 /** What a guard is for, as somebody would tell it who had the trouble. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createDeadline, runWithDeadline } from '../src/core/deadline.js'
 import type { SpillwayError } from '../src/core/errors.js'
@@ -551,6 +552,42 @@ describe('what a guarded function sees and says', () => {
     const waited = runWithDeadline(deadline, () => guard.run((context) => context.deadline))
     job.finish()
     expect(await clock.until(waited)).toBe(deadline)
+  })
+
+  it('is its own caller’s async context, also where several who waited begin together', async () => {
+    for (const where of EVERYWHERE) {
+      const { clock, guard, run } = createGuardPod(
+        { concurrency: { limit: 2 }, queue: { size: 9 }, limits: [{ limit: 99, windowMs: '1m' }] },
+        { where },
+      )
+      const caller = new AsyncLocalStorage<string>()
+      const seen: unknown[] = []
+      const job = createJob()
+      caller.run('first', () => [run(job.fn), run(job.fn)])
+      const waited = ['a', 'b', 'c'].map((name) =>
+        caller.run(name, () => guard.run(() => seen.push([name, caller.getStore()]))),
+      )
+      await clock.advance(10)
+      job.finish()
+      await clock.until(Promise.all(waited))
+      expect(seen).toEqual(['a', 'b', 'c'].map((name) => [name, name]))
+    }
+  })
+
+  it('costs what it cost when it was called, whatever becomes of that object', async () => {
+    const { clock, run, used } = createGuardPod({
+      concurrency: { limit: 1 },
+      queue: { size: 9 },
+      limits: [{ limit: 99, windowMs: '1m' }],
+    })
+    const job = createJob()
+    run(job.fn)
+    const cost = { requests: 5 }
+    const waiting = run(() => 'done', { cost })
+    cost.requests = 50
+    job.finish()
+    await clock.until(waiting.promise)
+    expect(await used()).toBe(6)
   })
 
   it('is refused in one sentence, with the numbers behind it', async () => {

@@ -19,8 +19,10 @@ export interface Timed {
   /** Its neighbours in the list. */
   sooner: Timed | undefined
   later: Timed | undefined
-  /** When its time is up; nothing, if it is in no list. */
-  dueMs: number | undefined
+  /** Whether it is in a list; that is the list's to say. */
+  timed: boolean
+  /** From when its time counts: now, or a moment ago. */
+  readonly fromMs: number
   onTimeUp(): void
 }
 
@@ -28,10 +30,11 @@ export interface Timed {
 class Entry implements Timed {
   sooner: Timed | undefined
   later: Timed | undefined
-  dueMs: number | undefined
+  timed = false
 
   constructor(
     readonly list: TimerList,
+    readonly fromMs: number,
     readonly onTimeUp: () => void,
   ) {}
 
@@ -65,17 +68,17 @@ export class TimerList {
   /** Like `clock.schedule`; cheap when `delayMs` is the list's own. */
   schedule(delayMs: number, run: () => void): Pick<Timer, 'cancel'> {
     if (delayMs !== this.delayMs) return this.#clock.schedule(delayMs, run)
-    const entry = new Entry(this, run)
-    this.add(entry, this.#clock.now())
+    const entry = new Entry(this, this.#clock.now(), run)
+    this.add(entry)
     return entry
   }
 
-  /** Its time is up after the list's delay, counted from now or from a moment ago. */
-  add(item: Timed, fromMs: number): void {
-    const dueMs = fromMs + this.delayMs
-    item.dueMs = dueMs
+  /** Its time is up after the list's delay. */
+  add(item: Timed): void {
+    const { fromMs } = item
+    item.timed = true
     let sooner = this.#last
-    while (sooner !== undefined && (sooner.dueMs as number) > dueMs) sooner = sooner.sooner
+    while (sooner !== undefined && sooner.fromMs > fromMs) sooner = sooner.sooner
     const later = sooner === undefined ? this.#first : sooner.later
     item.sooner = sooner
     item.later = later
@@ -88,8 +91,8 @@ export class TimerList {
 
   /** It may have been removed before. */
   remove(item: Timed): void {
-    if (item.dueMs === undefined) return
-    item.dueMs = undefined
+    if (!item.timed) return
+    item.timed = false
     const { sooner, later } = item
     if (sooner === undefined) this.#first = later
     else sooner.later = later
@@ -115,14 +118,14 @@ export class TimerList {
 
   /** A timer that fires when the first entry is due, or before. */
   #ensureTimer(): void {
-    const firstMs = this.#first?.dueMs
-    if (firstMs === undefined) return
-    if (this.#timer !== undefined && this.#timerDueMs <= firstMs) {
+    if (this.#first === undefined) return
+    const dueMs = this.#first.fromMs + this.delayMs
+    if (this.#timer !== undefined && this.#timerDueMs <= dueMs) {
       if (!this.#keepsAlive) this.#timer.ref()
     } else {
       this.#timer?.cancel()
-      this.#timerDueMs = firstMs
-      const leftMs = firstMs - this.#clock.now()
+      this.#timerDueMs = dueMs
+      const leftMs = dueMs - this.#clock.now()
       this.#timer = outsideOfRequests(() => this.#clock.schedule(leftMs, () => this.#fire()))
     }
     this.#keepsAlive = true
@@ -135,7 +138,7 @@ export class TimerList {
     const now = this.#clock.now()
     for (
       let item = this.#first;
-      item !== undefined && (item.dueMs as number) <= now;
+      item !== undefined && item.fromMs + this.delayMs <= now;
       item = this.#first
     ) {
       this.remove(item)

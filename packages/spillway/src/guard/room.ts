@@ -57,7 +57,7 @@ export class Entry<G extends Guest = Guest> implements Linked<Entry>, Timed {
   after: Entry | undefined
   sooner: Timed | undefined
   later: Timed | undefined
-  dueMs: number | undefined
+  timed = false
   /** As which one it came into the room. */
   order = 0
   state: 'waiting' | 'asking' | 'gone' = 'waiting'
@@ -71,6 +71,10 @@ export class Entry<G extends Guest = Guest> implements Linked<Entry>, Timed {
     /** When it came into the room, this time. */
     readonly enteredMs: number,
   ) {}
+
+  get fromMs(): number {
+    return this.enteredMs
+  }
 
   get lane(): string {
     return this.guest.lane
@@ -113,6 +117,8 @@ export class Room {
   readonly #timers: TimerList
   #entered = 0
   length = 0
+  /** The lane in which everybody waits, if it is only one. */
+  onlyLane: string | undefined
   /** Longest wait. */
   readonly timeoutMs: number
 
@@ -120,12 +126,6 @@ export class Room {
     this.#options = options
     this.timeoutMs = options.timeoutMs
     this.#timers = new TimerList(options.clock, options.timeoutMs)
-  }
-
-  /** The lane in which everybody waits, if it is only one. */
-  get onlyLane(): string | undefined {
-    if (this.#lanes.size !== 1) return undefined
-    return this.#lanes.keys().next().value
   }
 
   /** Lanes in which somebody waits. */
@@ -150,7 +150,7 @@ export class Room {
     const { deadlineMs, signal } = guest
     const timeoutAtMs = nowMs + this.timeoutMs
     if (deadlineMs <= timeoutAtMs) this.#heedDeadline(entry, deadlineMs)
-    else if (timeoutAtMs < Number.POSITIVE_INFINITY) this.#timers.add(entry, nowMs)
+    else if (timeoutAtMs < Number.POSITIVE_INFINITY) this.#timers.add(entry)
     if (signal !== undefined) {
       entry.forgetSignal = onAbort(signal, () => {
         this.remove(entry)
@@ -270,6 +270,7 @@ export class Room {
     if (lane === undefined) {
       lane = new Lane(this.#options.targetMs)
       this.#lanes.set(entry.lane, lane)
+      this.#lanesChanged()
     }
     const list = lane.lists[entry.priority] as LinkedList<Entry>
     // Nearly everybody is the newest. A retry, or one put back, belongs further ahead.
@@ -287,7 +288,13 @@ export class Room {
     ;(lane.lists[entry.priority] as LinkedList<Entry>).remove(entry)
     this.length--
     // A lane that nobody waits in any more is forgotten: names may be many.
-    if (--lane.length === 0) this.#lanes.delete(entry.lane)
+    if (--lane.length > 0) return
+    this.#lanes.delete(entry.lane)
+    this.#lanesChanged()
+  }
+
+  #lanesChanged(): void {
+    this.onlyLane = this.#lanes.size === 1 ? this.#lanes.keys().next().value : undefined
   }
 
   /** The oldest of each list is its best; while the queue stands, the newest. */

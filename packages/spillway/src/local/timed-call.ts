@@ -45,11 +45,12 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Those in the list of timers. */
   sooner: Timed | undefined
   later: Timed | undefined
-  dueMs: number | undefined
+  timed = false
   leftBehind: Promise<T> | undefined
   readonly deadline: Deadline | undefined
   readonly #limits: CallLimits
-  readonly #startMs: number
+  /** When it began. */
+  readonly fromMs: number
   readonly #limitMs: number | undefined
   readonly #callerSignal: AbortSignal | undefined
   #controller: AbortController | undefined
@@ -79,7 +80,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     signal: AbortSignal | undefined,
   ) {
     this.#limits = limits
-    this.#startMs = startMs
+    this.fromMs = startMs
     this.#limitMs = limitMs
     this.deadline = deadline
     this.#callerSignal = signal
@@ -168,7 +169,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     work.then(
       (value) => {
         if (this.#over) return
-        this.#limits.record(this.#startMs)
+        this.#limits.record(this.fromMs)
         this.#answered(goesOn(value))
         this.#end?.onValue(value)
       },
@@ -185,7 +186,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!goesOn) return this.end()
     this.#streaming = true
     if (this.#limits.firstByteMs !== undefined) {
-      this.#answerMs = this.#limits.clock.now() - this.#startMs
+      this.#answerMs = this.#limits.clock.now() - this.fromMs
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
@@ -208,7 +209,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Left of the deadline when the call began. */
   get #leftMs(): number {
     if (this.deadline === undefined) return Number.POSITIVE_INFINITY
-    return Math.max(0, this.deadline.atMs - this.#startMs)
+    return Math.max(0, this.deadline.atMs - this.fromMs)
   }
 
   /** Arms the call's own limit, or the deadline where that is earlier. */
@@ -221,8 +222,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Counted from the start of the call: its synchronous part is part of it. */
   #arm(kind: 'call' | 'deadline', limitMs: number): void {
     const { timers, clock } = this.#limits
-    if (kind === 'call' && limitMs === timers.delayMs) return timers.add(this, this.#startMs)
-    const leftMs = this.#startMs + limitMs - clock.now()
+    if (kind === 'call' && limitMs === timers.delayMs) return timers.add(this)
+    const leftMs = this.fromMs + limitMs - clock.now()
     this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, limitMs))
   }
 
@@ -244,8 +245,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     // Cut off by its own limit it says how long calls take; by somebody else's it does not.
-    if (kind === 'call') this.#limits.record(this.#startMs)
-    const elapsedMs = this.#limits.clock.now() - this.#startMs
+    if (kind === 'call') this.#limits.record(this.fromMs)
+    const elapsedMs = this.#limits.clock.now() - this.fromMs
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }
 

@@ -57,6 +57,7 @@ export class LimitBook {
   readonly #settler: Settler
   /** What a call may cost. A unit whose limit was lifted meanwhile is no mistake. */
   readonly #units: Set<string>
+  #lastCosts: readonly number[] = []
   #limits: readonly UnitLimit[]
   #specs: readonly LimitSpec[]
   #version = 0
@@ -103,15 +104,21 @@ export class LimitBook {
   }
 
   /** Per limit, of a cost that was checked. The store lowers what could never be granted. */
-  costsOf(cost: Cost | undefined): number[] {
-    const limits = this.#limits
-    // Of the right length at once: an array that grows takes room for seventeen.
-    const costs = new Array<number>(limits.length)
-    for (let index = 0; index < limits.length; index++) {
-      const { unit } = limits[index] as UnitLimit
-      costs[index] = Math.ceil(cost?.[unit] ?? (unit === 'requests' ? 1 : 0))
+  costsOf(cost: Cost | undefined): readonly number[] {
+    // Many calls cost the same, and many may wait: those share one.
+    if (!this.#costAsMuch(cost, this.#lastCosts)) {
+      this.#lastCosts = this.#limits.map(({ unit }) => unitsOf(cost, unit))
     }
-    return costs
+    return this.#lastCosts
+  }
+
+  #costAsMuch(cost: Cost | undefined, costs: readonly number[]): boolean {
+    const limits = this.#limits
+    if (costs.length !== limits.length) return false
+    for (let index = 0; index < limits.length; index++) {
+      if (unitsOf(cost, (limits[index] as UnitLimit).unit) !== costs[index]) return false
+    }
+    return true
   }
 
   take(lane: string, costs: readonly (readonly number[])[], atMs?: number): MaybePromise<Trip> {
@@ -319,6 +326,10 @@ export class LimitBook {
 /** A vendor that is overloaded or out of service may also say for how long. */
 function asksForPause(status: number, { retryAfterMs }: VendorWord): boolean {
   return status === 429 || ((status === 503 || status === 529) && retryAfterMs !== undefined)
+}
+
+function unitsOf(cost: Cost | undefined, unit: string): number {
+  return Math.ceil(cost?.[unit] ?? (unit === 'requests' ? 1 : 0))
 }
 
 function specsOf(limits: readonly UnitLimit[]): LimitSpec[] {

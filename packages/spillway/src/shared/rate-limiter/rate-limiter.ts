@@ -125,7 +125,7 @@ class SharedRateLimiter implements RateLimiter {
     const { lane = DEFAULT_LANE, signal, cost } = options
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#closed) return refuse(this.#closedError())
-    let costs: number[]
+    let costs: readonly number[]
     try {
       this.#book.checkCost(cost)
       costs = this.#book.costsOf(cost)

@@ -126,6 +126,7 @@ describe('createScriptRunner', () => {
     expect(clock.pending).toBe(1)
     sent[0]?.answer(1)
     await reply
+    await clock.settle()
     expect(clock.pending).toBe(0)
   })
 

@@ -1,0 +1,28 @@
+import { describe, expect, it } from 'vitest'
+import { MemoryBuckets } from './memory-buckets.js'
+
+describe('the buckets of very many users', () => {
+  it('are forgotten once they are full again, and no others', () => {
+    const buckets = new MemoryBuckets()
+    // Every third one is still in debt when the others are full again.
+    const fullAtUs = (user: number) => (user % 3 === 0 ? 20_000 + user : 10_000)
+    for (let user = 0; user < 3_000; user++) {
+      buckets.nowUs = user < 1_500 ? 0 : 15_000
+      expect(buckets.get(`u${user}`)).toBeUndefined()
+      buckets.set(`u${user}`, fullAtUs(user))
+    }
+    for (let user = 0; user < 3_000; user++) {
+      expect(buckets.get(`u${user}`)).toBe(user % 3 === 0 ? fullAtUs(user) : undefined)
+    }
+  })
+
+  it('may be set without having been looked at', () => {
+    const buckets = new MemoryBuckets()
+    buckets.set('a', 1)
+    buckets.get('a')
+    buckets.set('b', 2)
+    buckets.set('b', 3)
+    buckets.set('a', 4)
+    expect([buckets.get('a'), buckets.get('b')]).toEqual([4, 3])
+  })
+})
