@@ -61,7 +61,7 @@ export class DataServer {
     }
     const exchange = new Exchange(this.#site, request, response)
     const open = openOn(request.socket)
-    open.add(exchange)
+    open.push(exchange)
     this.#running++
     response.once('close', () => this.#ended(exchange, open))
     exchange.serve()
@@ -71,12 +71,14 @@ export class DataServer {
     // An answer that waits behind another on its connection does not hear that the connection is gone.
     socket.once('close', () => {
       const open = openOn(socket)
-      for (const exchange of open) this.#ended(exchange, open)
+      for (const exchange of [...open]) this.#ended(exchange, open)
     })
   }
 
-  #ended(exchange: Exchange, open: Set<Exchange>): void {
-    if (!open.delete(exchange)) return
+  #ended(exchange: Exchange, open: Exchange[]): void {
+    const place = open.indexOf(exchange)
+    if (place === -1) return
+    open.splice(place, 1)
     exchange.close()
     this.#running--
     if (this.#site.draining) this.#server.closeIdleConnections()
@@ -86,8 +88,12 @@ export class DataServer {
 
 const OPEN = Symbol('open exchanges')
 
-/** The requests that came over a connection and are not over; more than one if they are pipelined. */
-function openOn(socket: Socket & { [OPEN]?: Set<Exchange> }): Set<Exchange> {
-  socket[OPEN] ??= new Set()
+/**
+ * The requests that came over a connection and are not over; more than one if they are pipelined. No Set:
+ * one that is emptied all the time leaves a chain of old tables behind, and each request hangs on it until
+ * a full collection.
+ */
+function openOn(socket: Socket & { [OPEN]?: Exchange[] }): Exchange[] {
+  socket[OPEN] ??= []
   return socket[OPEN]
 }
