@@ -1,3 +1,4 @@
+export { type CallerSignal, LeaveSignal } from './core/abort.js'
 export { type Clock, systemClock, type Timer } from './core/clock.js'
 export {
   createDeadline,

@@ -2,18 +2,18 @@
  * What a client does to itself says nothing about the vendor: a body it does not send, a deadline of its
  * own that nobody could keep. Guards know a call by its signal, so that is what carries the blame.
  */
-import { type CallEnd, type Outcome, SpillwayError } from 'spillway'
+import { type CallEnd, type CallerSignal, type Outcome, SpillwayError } from 'spillway'
 
 /** `uploading`: its body is still coming. `impatient`: it set itself a deadline. */
 type Blame = 'uploading' | 'impatient'
 
-const blames = new WeakMap<AbortSignal, Blame>()
+const blames = new WeakMap<CallerSignal, Blame>()
 
-export function blame(signal: AbortSignal, why: Blame): void {
+export function blame(signal: CallerSignal, why: Blame): void {
   blames.set(signal, why)
 }
 
-export function absolve(signal: AbortSignal): void {
+export function absolve(signal: CallerSignal): void {
   blames.delete(signal)
 }
 

@@ -8,6 +8,7 @@ import {
   type BodyEnd,
   type CallContext,
   judgeStatus,
+  LeaveSignal,
   type RunOptions,
   SpillwayError,
   type UserStanding,
@@ -46,7 +47,7 @@ export class Exchange implements AnswerListener {
   readonly #path: string
   readonly #id: string
   readonly #arrivedMs = performance.now()
-  readonly #leaving = new AbortController()
+  readonly #leaving = new LeaveSignal()
   #caller: Caller | undefined
   #route: RouteConfig | undefined
   #question: Question | undefined
@@ -166,7 +167,7 @@ export class Exchange implements AnswerListener {
 
   /** `untouched`: the last one has done nothing with it. */
   #mayAskAnother(question: Question, untouched: boolean): boolean {
-    if (this.#leaving.signal.aborted) return false
+    if (this.#leaving.aborted) return false
     const { body } = question
     if (body.kind === 'passing' && body.progress.begun) return false
     return untouched || mayBeSentAgain(question)
@@ -175,49 +176,45 @@ export class Exchange implements AnswerListener {
   #run(question: Question, aim: Aim, tries: Tries): Promise<VendorAnswer> {
     const { vendor, target } = aim
     const { asked, caller, body } = question
-    const { signal } = this.#leaving
     const lane = vendor.laneOf(target.model ?? asked.model, target)
     this.#lane = lane
     const request = outgoing(this.#request, question, aim, this.#hidesUsage(question, aim))
+    const generates = question.json !== undefined || body.kind === 'passing'
+    const cost = generates ? vendor.costOf(asked, lane) : undefined
+    if (body.kind === 'passing' && !body.progress.complete) blame(this.#leaving, 'uploading')
+    // A request that has run at one target has been charged.
+    const charged = this.#attempts > 0
+    // In one piece: one that gets its functions afterwards keeps its call from being collected early.
     const options: RunOptions = {
       priority: caller.priority,
       idempotent: mayBeSentAgain(question),
-      signal,
+      signal: this.#leaving,
+      lane,
+      cost,
+      timeoutMs: this.#timeLeftMs(question.route),
+      user: charged ? undefined : caller.user,
+      tier: charged ? undefined : caller.tier,
+      ip: charged ? undefined : this.#request.socket.remoteAddress,
+      endpoint: charged ? undefined : this.#path,
+      onUserLimit: (standing) => {
+        this.#standing = standing
+      },
     }
-    if (lane !== undefined) options.lane = lane
-    const cost =
-      question.json === undefined && body.kind === 'whole' ? undefined : vendor.costOf(asked, lane)
-    if (cost !== undefined) options.cost = cost
-    this.#limitTime(options, question.route)
-    if (body.kind === 'passing' && !body.progress.complete) blame(signal, 'uploading')
-    // A request that has run at one target has been charged.
-    if (this.#tries.every(({ attempts }) => attempts === 0)) this.#addUser(options, caller)
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
       return vendor.send(request, context, this, cost)
     }, options)
   }
 
-  #addUser(options: RunOptions, { user, tier }: Caller): void {
-    options.user = user
-    if (tier !== undefined) options.tier = tier
-    const { remoteAddress } = this.#request.socket
-    if (remoteAddress !== undefined) options.ip = remoteAddress
-    options.endpoint = this.#path
-    options.onUserLimit = (standing) => {
-      this.#standing = standing
-    }
-  }
-
   /** What the route allows, and what the client says it has left. */
-  #limitTime(options: RunOptions, { timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): void {
+  #timeLeftMs({ timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): number | undefined {
     const said = this.#request.headers['spillway-deadline-ms']
     const theirs = said === undefined || said === '' ? Number.NaN : Number(said)
     const impatient = theirs >= 0 && theirs < timeoutMs
-    if (!impatient && timeoutMs === Number.POSITIVE_INFINITY) return
-    if (impatient) blame(this.#leaving.signal, 'impatient')
+    if (!impatient && timeoutMs === Number.POSITIVE_INFINITY) return undefined
+    if (impatient) blame(this.#leaving, 'impatient')
     const elapsedMs = performance.now() - this.#arrivedMs
-    options.timeoutMs = Math.max(0, (impatient ? theirs : timeoutMs) - elapsedMs)
+    return Math.max(0, (impatient ? theirs : timeoutMs) - elapsedMs)
   }
 
   #hidesUsage({ json }: Question, { vendor }: Aim): boolean {
@@ -225,7 +222,7 @@ export class Exchange implements AnswerListener {
   }
 
   #pass(answer: VendorAnswer, question: Question, { vendor }: Aim): void {
-    absolve(this.#leaving.signal)
+    absolve(this.#leaving)
     const hidesUsage = this.#hidesUsage(question, this.#aim as Aim)
     this.#reply.pass(answer, {
       decision: {
@@ -261,14 +258,13 @@ export class Exchange implements AnswerListener {
 
   /** The client's side counts more than what it did to the vendor's. */
   #reason(error: unknown): unknown {
-    const { signal } = this.#leaving
-    return signal.aborted ? signal.reason : error
+    return this.#leaving.aborted ? this.#leaving.reason : error
   }
 
   #record(): RequestRecord {
     const response = this.#response
     const { firstByteMs } = this.#reply
-    const left = this.#leaving.signal.reason instanceof HungUpError
+    const left = this.#leaving.reason instanceof HungUpError
     const { error } = this.#reply
     const fault = error === undefined ? undefined : faultOf(error, undefined, this.#attempts > 0)
     return {

@@ -3,7 +3,14 @@
  * piece by piece, with nothing in between. To the guard it is a response whose body is passed on by its
  * owner. Nothing is read ahead but what had arrived with the headers.
  */
-import { type BodyEnd, type BodyOwner, type BodySigns, RELAYED, type Relayed } from 'spillway'
+import {
+  type BodyEnd,
+  type BodyOwner,
+  type BodySigns,
+  type CallContext,
+  RELAYED,
+  type Relayed,
+} from 'spillway'
 import type { Dispatcher } from 'undici'
 import { neverConnected } from './complaint.js'
 
@@ -48,7 +55,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   status = 0
   ok = false
   raw: Headers = {}
-  readonly #signal: AbortSignal
+  readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: AnswerListener
   readonly #onNothing: (() => void) | undefined
   #state: State = ASKING
@@ -62,10 +69,16 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   /** It broke while pieces of it were still here: told once those have been passed on. */
   #broken: { readonly error: unknown } | undefined
   #onBegun: (() => void) | undefined
+  /** By the guard, which says what that means. */
+  #aborted = false
 
   /** `onNothing`: it has cost nothing, as far as one can tell from how it begins. */
-  constructor(signal: AbortSignal, listener: AnswerListener, onNothing?: () => void) {
-    this.#signal = signal
+  constructor(
+    context: Pick<CallContext, 'onAbort'>,
+    listener: AnswerListener,
+    onNothing?: () => void,
+  ) {
+    this.#context = context
     this.#listener = listener
     this.#onNothing = onNothing
   }
@@ -75,7 +88,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
-      this.#signal.addEventListener('abort', this.#onAbort)
+      this.#context.onAbort((reason) => this.#abort(reason))
       dispatcher.dispatch(request, this)
     })
   }
@@ -203,11 +216,11 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
 
   onResponseError(_: unknown, error: Error): void {
     if (this.#state.kind === 'asking') {
-      this.#close({ kind: 'over', error })
+      this.#state = { kind: 'over', error }
       if (neverConnected(error)) this.#onNothing?.()
       this.#reject(error)
       // If we aborted it ourselves, the guard says what that means.
-    } else if (this.#state.kind === 'open' && !this.#signal.aborted) {
+    } else if (this.#state.kind === 'open' && !this.#aborted) {
       this.#broken = { error }
       const waiting = this.#sink === undefined && this.#kept.length > 0
       // Before the guard watches, nobody could be told.
@@ -216,11 +229,11 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
     }
   }
 
-  readonly #onAbort = (): void => {
-    const { reason } = this.#signal
+  #abort(reason: unknown): void {
+    this.#aborted = true
     this.#controller?.abort(asError(reason))
     if (this.#state.kind !== 'asking') return
-    this.#close({ kind: 'over', error: reason })
+    this.#state = { kind: 'over', error: reason }
     this.#reject(reason)
   }
 
@@ -238,7 +251,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
     for (const chunk of kept) this.#pass(chunk)
     if (last !== undefined) this.#signs?.chunk(last)
     if (this.#state.kind === 'over') return
-    this.#close(PASSED)
+    this.#state = PASSED
     this.#sink?.end(last)
     this.#signs?.complete()
   }
@@ -251,21 +264,16 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
 
   /** The vendor broke off. */
   #breakDown(error: unknown): void {
-    this.#close({ kind: 'over', error })
+    this.#state = { kind: 'over', error }
     this.#signs?.truncated(error)
     this.#sink?.broken(error)
   }
 
   /** We do. */
   #letGo(error: unknown): void {
-    this.#close({ kind: 'over', error })
+    this.#state = { kind: 'over', error }
     this.#controller?.abort(asError(error))
     this.#onBegun?.()
-  }
-
-  #close(state: State): void {
-    this.#state = state
-    this.#signal.removeEventListener('abort', this.#onAbort)
   }
 }
 

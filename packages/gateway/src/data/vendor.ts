@@ -128,7 +128,7 @@ export class Vendor {
   ): Promise<VendorAnswer> {
     // Who refuses or fails has generated nothing, nor has one that could not be reached.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
-    const answer = new VendorAnswer(context.signal, listener, onNothing)
+    const answer = new VendorAnswer(context, listener, onNothing)
     return answer.askedOf(this.#pool, {
       method,
       path: this.#basePath + path,

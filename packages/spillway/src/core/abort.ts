@@ -4,6 +4,47 @@
  * per signal, which is gone when nobody waits any more. A signal that is aborted already is heard at
  * once.
  */
+/**
+ * A caller's leave, at a tenth of the cost of an AbortSignal: for servers that have one for each request.
+ * Whoever takes an AbortSignal of a caller takes this, too.
+ */
+export class LeaveSignal {
+  aborted = false
+  reason: unknown = undefined
+  /** Nearly always there is one who listens. */
+  #first: (() => void) | undefined
+  #others: Set<() => void> | undefined
+
+  abort(reason: unknown): void {
+    if (this.aborted) return
+    this.aborted = true
+    this.reason = reason
+    const [first, others] = [this.#first, this.#others]
+    this.#first = undefined
+    this.#others = undefined
+    first?.()
+    if (others !== undefined) for (const run of others) run()
+  }
+
+  /** Calls `run` when it is aborted; returns what prevents that. */
+  listen(run: () => void): () => void {
+    if (this.#first === undefined) {
+      this.#first = run
+      return () => {
+        if (this.#first === run) this.#first = undefined
+      }
+    }
+    this.#others ??= new Set()
+    // Its own function, so that the same `run` may be given twice.
+    const heard = () => run()
+    this.#others.add(heard)
+    return () => this.#others?.delete(heard)
+  }
+}
+
+/** From a caller. */
+export type CallerSignal = AbortSignal | LeaveSignal
+
 interface Listening {
   readonly waiting: Set<() => void>
   readonly onAbort: () => void
@@ -12,11 +53,12 @@ interface Listening {
 const listenings = new WeakMap<AbortSignal, Listening>()
 
 /** Calls `run` when the signal is aborted; returns what prevents that. */
-export function onAbort(signal: AbortSignal, run: () => void): () => void {
+export function onAbort(signal: CallerSignal, run: () => void): () => void {
   if (signal.aborted) {
     run()
     return () => {}
   }
+  if (signal instanceof LeaveSignal) return signal.listen(run)
   const { waiting, onAbort } = listenings.get(signal) ?? listenTo(signal)
   // Its own function, so that the same `run` may be given twice.
   const heard = () => run()

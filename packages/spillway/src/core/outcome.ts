@@ -2,6 +2,7 @@
  * What a call's end says about the downstream, which is not the same as whether the caller got what
  * it wanted: a 404 is a healthy answer, a 429 a request to slow down, a hang-up says nothing.
  */
+import type { CallerSignal } from './abort.js'
 import { type ErrorCode, SpillwayError } from './errors.js'
 import { callSafely } from './events.js'
 import { OptionsError } from './options.js'
@@ -25,7 +26,7 @@ export type CallEnd = ({ value: unknown } | { error: unknown }) & {
   /** Milliseconds the call took, where known. */
   durationMs?: number
   /** The caller's own signal: an abort that came from there is no failure. */
-  signal?: AbortSignal | undefined
+  signal?: CallerSignal | undefined
 }
 
 export interface Verdict {

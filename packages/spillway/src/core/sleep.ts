@@ -1,8 +1,8 @@
-import { onAbort } from './abort.js'
+import { type CallerSignal, onAbort } from './abort.js'
 import type { Clock } from './clock.js'
 
 /** Waits `delayMs`. An abort ends it at once with the signal's reason and disarms the timer. */
-export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+export function sleep(clock: Clock, delayMs: number, signal?: CallerSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
     const forget =

@@ -60,6 +60,10 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
     return this.#timed.signal
   }
 
+  onAbort(run: (reason: unknown) => void): void {
+    this.#timed.onAbort(run)
+  }
+
   get deadline(): Deadline | undefined {
     return this.#timed.deadline
   }

@@ -2,12 +2,14 @@
  * One call on its way through the stages: entered in order, and left in order, exactly once each.
  * Stages 1 to 3 happen once, those from the breaker on once for each attempt.
  */
+
 import type { AsyncResource } from 'node:async_hooks'
+import type { CallerSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, type SpillwayError } from '../core/errors.js'
 import { currentHop } from '../core/hops.js'
 import { duration, number, text, validate } from '../core/options.js'
-import { isResponse, type Verdict } from '../core/outcome.js'
+import type { Verdict } from '../core/outcome.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import { type JudgedRunOptions, RetryCall } from '../local/retry-call.js'
@@ -204,12 +206,11 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 
   onValue(value: T): void {
-    const { retry, judging } = this.#machinery
-    const plain =
-      this.#report === undefined &&
-      (retry === undefined ||
-        (this.#deadline === undefined && judging.classify === undefined && !isResponse(value)))
-    if (plain) this.#resolve(value)
+    const { retry } = this.#machinery
+    // How long calls take is learnt from those that have a deadline.
+    const final =
+      retry === undefined || (this.#deadline === undefined && this.#verdict?.retryable === false)
+    if (final && this.#report === undefined) this.#resolve(value)
     else this.#retry({ value })
   }
 
@@ -346,7 +347,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     return this.#deadline?.atMs ?? Number.POSITIVE_INFINITY
   }
 
-  get signal(): AbortSignal | undefined {
+  get signal(): CallerSignal | undefined {
     return this.#options.signal
   }
 

@@ -1,4 +1,5 @@
 /** A guard on its way out: wakes whoever waits to try again, and waits for whoever still runs. */
+import { type CallerSignal, LeaveSignal, onAbort } from '../core/abort.js'
 import type { Clock } from '../core/clock.js'
 import { sleep } from '../core/sleep.js'
 import type { Closing } from '../local/retry-call.js'
@@ -17,16 +18,17 @@ export class ClosingSign implements Closing {
     for (const wake of this.#sleepers) wake()
   }
 
-  async sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const waking = new AbortController()
-    const wake = () => waking.abort()
+  async sleep(delayMs: number, signal: CallerSignal | undefined): Promise<void> {
+    const waking = new LeaveSignal()
+    const wake = () => waking.abort(undefined)
     this.#sleepers.add(wake)
-    const either = signal === undefined ? waking.signal : AbortSignal.any([waking.signal, signal])
+    const forget = signal && onAbort(signal, wake)
     try {
-      await sleep(this.#clock, delayMs, either)
-    } catch (error) {
-      if (!waking.signal.aborted) throw error
+      await sleep(this.#clock, delayMs, waking)
+    } catch {
+      if (signal?.aborted) throw signal.reason
     } finally {
+      forget?.()
       this.#sleepers.delete(wake)
     }
   }

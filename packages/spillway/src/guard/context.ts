@@ -5,6 +5,8 @@ import type { Cost } from '../shared/rate-limiter/permit.js'
 export interface CallContext {
   /** Aborted when the time is up or the caller aborts. Made when first looked at. */
   readonly signal: AbortSignal
+  /** The same without a signal, which costs more than all stages together. One at a time. */
+  onAbort(run: (reason: unknown) => void): void
   /** The moment all must be over, if there is one. */
   readonly deadline: Deadline | undefined
   /** 1 for the first attempt. */

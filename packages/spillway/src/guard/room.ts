@@ -4,7 +4,7 @@
  * what entries wait for: the dispatcher takes them out and, if there was nothing for them, puts them
  * back where they were.
  */
-import { onAbort } from '../core/abort.js'
+import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import { type Linked, LinkedList } from '../core/linked-list.js'
 import { type Timed, TimerList } from '../core/timer-list.js'
@@ -44,7 +44,7 @@ export interface Guest {
   readonly arrivedMs: number
   /** Nobody wants the answer after this. */
   readonly deadlineMs: number
-  readonly signal: AbortSignal | undefined
+  readonly signal: CallerSignal | undefined
   /** It had to leave. */
   onLeave(why: Leaving, entry: Entry): void
   /** Its caller has aborted, and it has left. */

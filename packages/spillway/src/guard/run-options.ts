@@ -1,4 +1,5 @@
 /** What a caller says about one call. */
+import type { CallerSignal } from '../core/abort.js'
 import type { Duration } from '../core/options.js'
 import type { UserLevel } from '../shared/user-limits/levels.js'
 import type { Priority } from './room.js'
@@ -15,25 +16,26 @@ export interface UserStanding {
 
 export interface RunOptions {
   /** Whose call it is, for user limits. */
-  user?: string
-  tier?: string
-  ip?: string
-  endpoint?: string
+  user?: string | undefined
+  tier?: string | undefined
+  ip?: string | undefined
+  endpoint?: string | undefined
   /** Default: `normal`. */
-  priority?: Priority
+  priority?: Priority | undefined
   /** Model, API key: what the vendor counts, and what fails, separately. Default: one for all. */
-  lane?: string
+  lane?: string | undefined
   /** By unit: an estimate will do, `settle` it. `requests` is 1 unless said otherwise. */
-  cost?: Readonly<Record<string, number>>
+  cost?: Readonly<Record<string, number>> | undefined
   /** Nobody wants the answer after this; retries included. */
-  timeoutMs?: Duration
+  timeoutMs?: Duration | undefined
   /** It is not worth beginning with less time left than this. */
-  needsMs?: number
-  signal?: AbortSignal
+  needsMs?: number | undefined
+  /** A `LeaveSignal` costs less than an AbortSignal. */
+  signal?: CallerSignal | undefined
   /** Told how the user's limits stand once this call has been charged. */
-  onUserLimit?: (standing: UserStanding) => void
+  onUserLimit?: ((standing: UserStanding) => void) | undefined
   /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
-  idempotent?: boolean
+  idempotent?: boolean | undefined
   /** The downstream recognises a repetition by this key. */
-  idempotencyKey?: string
+  idempotencyKey?: string | undefined
 }

@@ -1,11 +1,11 @@
 /** An answer that somebody waits for who may leave: then it comes too late, and has to be undone. */
-import { onAbort } from '../core/abort.js'
+import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 
 export interface Leaver<T> {
   clock: Clock
-  signal: AbortSignal | undefined
+  signal: CallerSignal | undefined
   deadline: Deadline | undefined
   /** What to leave with when the deadline passes. */
   tooLate(): unknown

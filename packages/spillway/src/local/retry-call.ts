@@ -1,4 +1,5 @@
 /** One call under way that may be tried again: its attempts, and what becomes of it after each. */
+import type { CallerSignal } from '../core/abort.js'
 import type { Clock } from '../core/clock.js'
 import { currentDeadline, type Deadline, deadlineError } from '../core/deadline.js'
 import { refuse } from '../core/errors.js'
@@ -39,7 +40,8 @@ export interface RetryRunOptions {
 }
 
 /** For whoever makes the attempts and has judged them already. */
-export interface JudgedRunOptions extends RetryRunOptions {
+export interface JudgedRunOptions extends Omit<RetryRunOptions, 'signal'> {
+  signal?: CallerSignal
   judged?: () => Verdict | undefined
 }
 
@@ -63,7 +65,7 @@ export interface RetryPolicy extends BackoffPolicy {
 export interface Closing {
   readonly closed: boolean
   /** Waits so long, or until it closes; rejects when the signal is aborted. */
-  sleep(delayMs: number, signal: AbortSignal | undefined): Promise<void>
+  sleep(delayMs: number, signal: CallerSignal | undefined): Promise<void>
 }
 
 type End<T> = { value: T } | { error: unknown }
@@ -124,7 +126,9 @@ export class RetryCall<T> {
 
   #call(): T | PromiseLike<T> {
     this.#startMs = this.#policy.clock.now()
-    return this.#fn({ attempt: this.#attempt, signal: this.#options.signal })
+    // Whoever gives something lighter makes the attempts and knows it.
+    const signal = this.#options.signal as AbortSignal | undefined
+    return this.#fn({ attempt: this.#attempt, signal })
   }
 
   #ended(value: T): T | Promise<T> {
@@ -166,7 +170,7 @@ export class RetryCall<T> {
     try {
       const { closing, clock } = this.#policy
       await (closing === undefined ? sleep(clock, delayMs, signal) : closing.sleep(delayMs, signal))
-      signal?.throwIfAborted()
+      if (signal?.aborted) throw signal.reason
     } catch (error) {
       this.#tell({ retry: false, because: 'aborted' }, { error })
       throw error

@@ -1,6 +1,6 @@
 /** One call under way with its timers, and with a signal if anybody looks at it. */
 import { AsyncResource } from 'node:async_hooks'
-import { onAbort } from '../core/abort.js'
+import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
@@ -52,8 +52,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** When it began. */
   readonly fromMs: number
   readonly #limitMs: number | undefined
-  readonly #callerSignal: AbortSignal | undefined
+  readonly #callerSignal: CallerSignal | undefined
   #controller: AbortController | undefined
+  #onAborted: ((reason: unknown) => void) | undefined
   #context: AsyncResource | undefined
   #forgetSignal: (() => void) | undefined
   /** For the call as a whole, if its limit is not the usual one. */
@@ -77,7 +78,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     startMs: number,
     limitMs: number | undefined,
     deadline: Deadline | undefined,
-    signal: AbortSignal | undefined,
+    signal: CallerSignal | undefined,
   ) {
     this.#limits = limits
     this.fromMs = startMs
@@ -97,6 +98,12 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
       if (this.#givenUp !== undefined) this.#controller.abort(this.#givenUp.error)
     }
     return this.#controller.signal
+  }
+
+  /** The same for one who needs no signal. */
+  onAbort(run: (reason: unknown) => void): void {
+    if (this.#givenUp === undefined) this.#onAborted = run
+    else run(this.#givenUp.error)
   }
 
   /** Bound when looked at, because a context is taken apart: `({ signal, progress }) => …`. */
@@ -262,6 +269,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!this.#streaming) this.leftBehind = this.#work
     if (this.leftBehind !== undefined) markUnfinished(error, this.leftBehind)
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
+    this.#onAborted?.(error)
     if (!this.#streaming) this.#end?.onError(error)
     this.onGiveUp?.(error)
   }

@@ -5,6 +5,7 @@
  * and cannot be forced: what holds a slot for it keeps holding (see bulkhead).
  */
 
+import type { CallerSignal } from '../core/abort.js'
 import type { Clock } from '../core/clock.js'
 import {
   currentDeadline,
@@ -160,7 +161,7 @@ export class LocalTimeout implements Timeout, CallLimits {
   begin<T>(
     nowMs: number,
     deadline: Deadline | undefined,
-    signal: AbortSignal | undefined,
+    signal: CallerSignal | undefined,
   ): TimedCall<T> {
     const limitMs = this.#adaptive?.limitMs(nowMs) ?? this.#callMs
     return new TimedCall<T>(this, nowMs, limitMs, deadline, signal)

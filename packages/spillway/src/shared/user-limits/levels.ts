@@ -30,10 +30,10 @@ export interface UserLevel {
 
 /** Whose request it is. */
 export interface Subject {
-  user?: string
-  tier?: string
-  ip?: string
-  endpoint?: string
+  user?: string | undefined
+  tier?: string | undefined
+  ip?: string | undefined
+  endpoint?: string | undefined
 }
 
 export interface Level {
