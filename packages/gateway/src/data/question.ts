@@ -1,10 +1,10 @@
 /** What is known of a request once its body has been read. */
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { RouteConfig } from '../config/config.js'
 import type { Asked, Protocol } from '../protocols/protocol.js'
 import type { Caller } from './callers.js'
 import type { RequestBody } from './request-body.js'
+import { uniqueId } from './request-id.js'
 
 const IDEMPOTENT: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE'])
 
@@ -30,10 +30,16 @@ export function questionOf(
   const keyed = headers['idempotency-key'] !== undefined
   const safe = IDEMPOTENT.has(method)
   const repeatable = !safe && !keyed && protocol.repeatable(known.path)
+  const { route, caller, path, body, asked, json } = known
   return {
-    ...known,
+    route,
+    caller,
+    path,
+    body,
+    asked,
+    json,
     harmless: safe || keyed || repeatable,
-    idempotencyKey: repeatable ? randomUUID() : undefined,
+    idempotencyKey: repeatable ? uniqueId() : undefined,
   }
 }
 

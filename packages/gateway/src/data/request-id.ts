@@ -2,11 +2,15 @@
 import { randomBytes } from 'node:crypto'
 
 const SANE = /^[\w.:-]{1,128}$/
-const START = randomBytes(6).toString('base64url')
+const START = randomBytes(12).toString('base64url')
 let number = 0
 
 export function requestIdFor(given: string | string[] | undefined): string {
-  if (typeof given === 'string' && SANE.test(given)) return given
+  return typeof given === 'string' && SANE.test(given) ? given : uniqueId()
+}
+
+/** One that no other request has, of this process or another. */
+export function uniqueId(): string {
   number++
   return `${START}-${number.toString(36)}`
 }

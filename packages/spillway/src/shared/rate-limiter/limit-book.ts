@@ -42,6 +42,8 @@ const REPORT_MS = 5_000
 /** How often a vendor's word on what is left is passed on, and which part of a limit is little. */
 const TELL_EVERY_MS = 100
 const SCARCE = 0.1
+const MOMENT_MS = 10
+const READ_IN_A_MOMENT = 5
 
 /** Which limit, by its number, and what is left of it. */
 type VendorLeft = { limit: number; remaining: number; resetUs: number }
@@ -62,6 +64,8 @@ export class LimitBook {
   #specs: readonly LimitSpec[]
   #version = 0
   /** Lanes on which this pod was last told to slow down. */
+  /** Good answers in the last moment. */
+  readonly #heard = new Map<string, { sinceMs: number; answers: number }>()
   /** What a lane's vendor said last that was passed on, by the number of the limit. */
   readonly #told = new Map<string, { atMs: number; remaining: number[] }>()
   readonly #throttled = new Set<string>()
@@ -165,6 +169,7 @@ export class LimitBook {
     answer: { status: number; headers: unknown },
     permit: LanePermit,
   ): MaybePromise<number> | undefined {
+    if (answer.status < 400 && this.#heardEnough(permit.lane)) return undefined
     const word = readVendorHeaders(answer.headers, this.#clock.wallMs())
     const throttled = asksForPause(answer.status, word)
     const left = this.#worthTelling(permit.lane, word)
@@ -175,6 +180,19 @@ export class LimitBook {
     const { grantedUs } = permit
     const pauseUs = word.retryAfterMs === undefined ? undefined : toUs(word.retryAfterMs)
     return this.#feedback(permit.lane, { grantedUs, throttled, pauseUs, left })
+  }
+
+  /** Answers by the thousand say nearly the same: a few in every moment are read. */
+  #heardEnough(lane: string): boolean {
+    if (this.#throttled.has(lane)) return false
+    const nowMs = this.#clock.now()
+    const heard = this.#heard.get(lane)
+    if (heard === undefined || nowMs - heard.sinceMs >= MOMENT_MS) {
+      this.#heard.set(lane, { sinceMs: nowMs, answers: 1 })
+      return false
+    }
+    heard.answers++
+    return heard.answers > READ_IN_A_MOMENT
   }
 
   /**
