@@ -49,9 +49,32 @@ const peerRules = Object.entries(OPTIONAL_PEERS).map(([peer, file]) => ({
   to: { dependencyTypes: NOT_SHIPPED, pathNot: `(^|/)node_modules/${peer}/` },
 }))
 
+// The gateway's folders: what reads a file knows nothing of requests, what passes requests on nothing of
+// logs, and only gateway.ts puts them together.
+const GATEWAY = '^packages/gateway/src/'
+const GATEWAY_MAY_IMPORT = {
+  config: [],
+  tokens: [],
+  protocols: ['config/', 'tokens/'],
+  data: ['config/', 'tokens/', 'protocols/'],
+  admin: [],
+  observe: ['data/'],
+  cli: ['config/', 'gateway\\.ts'],
+  bin: ['config/', 'cli/'],
+}
+
+const gatewayRules = Object.entries(GATEWAY_MAY_IMPORT).map(([folder, allowed]) => ({
+  name: `gateway-${folder}-imports`,
+  comment: `${folder}/ may import only: ${allowed.join(', ') || 'itself'}`,
+  severity: 'error',
+  from: { path: `${GATEWAY}${folder}/`, pathNot: [TEST] },
+  to: { path: GATEWAY, pathNot: `${GATEWAY}(${[`${folder}/`, ...allowed].join('|')})` },
+}))
+
 module.exports = {
   forbidden: [
     ...folderRules,
+    ...gatewayRules,
     {
       name: 'folder-without-a-row',
       comment: 'a new folder (or a file beside index.ts) needs a row in MAY_IMPORT first',

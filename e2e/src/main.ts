@@ -31,10 +31,15 @@ async function main(): Promise<number> {
   for (const { figure, value, target, holds } of rows) {
     const line = values.json
       ? JSON.stringify({ figure, value, target, holds })
-      : `${figure.padEnd(34)} ${String(value).padStart(10)}  ${target.padEnd(12)} ${holds ? 'holds' : 'MISSED'}`
+      : `${figure.padEnd(34)} ${String(value).padStart(10)}  ${target.padEnd(12)} ${verdictOf(target, holds)}`.trimEnd()
     process.stdout.write(`${line}\n`)
   }
   return rows.every(({ holds }) => holds) ? 0 : 1
+}
+
+function verdictOf(target: string, holds: boolean): string {
+  if (target === '') return ''
+  return holds ? 'holds' : 'MISSED'
 }
 
 function help(): string {

@@ -2,7 +2,7 @@
 export interface Figure {
   readonly figure: string
   readonly value: number
-  /** What we want, such as `≥ 0.9`. */
+  /** What we want, such as `≥ 0.9`; nothing, if there is nothing to want. */
   readonly target: string
   readonly holds: boolean
 }
@@ -21,6 +21,11 @@ export function atLeast(figure: string, value: number, least: number): Figure {
 
 export function atMost(figure: string, value: number, most: number): Figure {
   return { figure, value: rounded(value), target: `≤ ${most}`, holds: value <= most }
+}
+
+/** To know. */
+export function told(figure: string, value: number): Figure {
+  return { figure, value: rounded(value), target: '', holds: true }
 }
 
 function rounded(value: number): number {

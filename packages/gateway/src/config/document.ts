@@ -17,21 +17,12 @@ import {
 } from 'yaml'
 import type { Mistake } from './mistake.js'
 import { syntaxMistakes } from './syntax.js'
+import type { Word } from './word.js'
 
 /** Offsets into the text. */
 export interface Place {
   readonly key: number | undefined
   readonly value: number
-}
-
-/** A word in the text, for those who must not show it. */
-export interface Word {
-  readonly path: string
-  /** A `lone-name` has no value. */
-  readonly kind: 'name' | 'lone-name' | 'value'
-  readonly text: string
-  readonly start: number
-  readonly end: number
 }
 
 export interface WrittenDocument {

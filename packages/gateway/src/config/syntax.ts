@@ -1,7 +1,7 @@
 /** What the YAML parser complains of, in our words where its own would quote the text: it may be a secret. */
 import type { YAMLError } from 'yaml'
-import type { Word } from './document.js'
 import type { Mistake } from './mistake.js'
+import type { Word } from './word.js'
 
 /** One slip can upset everything after it. */
 const MOST = 20

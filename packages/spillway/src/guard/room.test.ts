@@ -314,6 +314,22 @@ describe('a queue that stands', () => {
     expect(room.length).toBe(20 - left.length)
   })
 
+  it('loses nobody who is served in the next wave, however long the last one was', async () => {
+    const tools = setup({ size: 40, targetMs: 100, timeoutMs: 1_000, agingMs: 500 })
+    const { clock, join, serve, left } = tools
+    // Sixteen slots come free every 400 ms; eight important ones come meanwhile, and many others.
+    for (let wave = 0; wave < 50; wave++) {
+      for (let i = 0; i < 8; i++) {
+        await clock.advance(50)
+        join(`important ${wave}.${i}`, { priority: 'high' })
+        for (let other = 0; other < 12; other++) join('other', { priority: 'low' })
+      }
+      for (let slot = 0; slot < 16; slot++) serve()
+    }
+    expect(left.filter(([name]) => name.startsWith('important'))).toEqual([])
+    expect(left.some(([, why]) => why === 'overload')).toBe(true)
+  })
+
   it('goes back to first come, first served as soon as nobody has waited too long', async () => {
     const tools = setup({ targetMs: 500 })
     const { clock, join, serve, serveAll, left } = tools

@@ -321,12 +321,13 @@ export class Room {
   #control(lane: Lane, nowMs: number): void {
     const { codel, excusedMs } = lane
     codel.look(nowMs, oldestWaitMs(lane, excusedMs, nowMs))
-    while (codel.standing && codel.drop(nowMs)) {
-      const entry = leastImportantOldest(lane)
-      if (entry === undefined) return
-      this.dismiss(entry, 'overload')
-      codel.look(nowMs, oldestWaitMs(lane, excusedMs, nowMs))
-    }
+    // One for each that is served, at most: slots come free in waves, and what was due to go between
+    // two of them must not take those along who are served in the next.
+    if (!codel.standing || !codel.drop(nowMs)) return
+    const entry = leastImportantOldest(lane)
+    if (entry === undefined) return
+    this.dismiss(entry, 'overload')
+    codel.look(nowMs, oldestWaitMs(lane, excusedMs, nowMs))
   }
 
   /** The least important, newest entry, if it is less important than this. */
