@@ -2,7 +2,7 @@
  * What must not be shown. A secret that is written down is a mistake, and the report of a mistake ends
  * up in logs and tickets: neither the message nor the line it quotes may contain it.
  */
-import type { Word } from './document.js'
+import type { Word } from './word.js'
 
 export interface Redaction {
   /** A message or a path, without anything secret. */
