@@ -13,6 +13,7 @@ import type {
   LaneRef,
   LimitStore,
   MaybePromise,
+  SettleRequest,
   TakeReply,
 } from '../../store/port.js'
 import type { RateLimiterFigures } from './api.js'
@@ -267,12 +268,22 @@ export class LimitBook {
   }
 
   #settle({ lane, sequence, corrections }: Sending): MaybePromise<void> {
-    const settlements = corrections.flatMap(({ id, stamp, delta }) => {
-      const limit = this.#specs.findIndex((spec) => spec.id === id)
-      return limit === -1 ? [] : [{ limit, stamp, delta }]
+    const specs = this.#specs
+    const settlements: SettleRequest['settlements'][number][] = []
+    for (const { id, stamp, delta } of corrections) {
+      const limit = specs.findIndex((spec) => spec.id === id)
+      if (limit !== -1) settlements.push({ limit, stamp, delta })
+    }
+    // Written out, as in `take`: this is for every call whose cost was an estimate.
+    return this.#store.settle({
+      guard: this.name,
+      lane,
+      limits: specs,
+      version: this.#version,
+      pod: this.#options.pod,
+      sequence,
+      settlements,
     })
-    const { pod } = this.#options
-    return this.#store.settle({ ...this.#ref(lane), pod, sequence, settlements })
   }
 
   /** Another pod may have changed the limits. */

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../core/clock.js'
 import { sleep } from '../../core/sleep.js'
+import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Correction } from './permit.js'
 
@@ -40,10 +41,23 @@ export class Settler {
   }
 
   add(lane: string, corrections: Correction[]): void {
+    if (!this.#busy && this.#waiting.size === 0) return this.#sendAtOnce(lane, corrections)
     const waiting = this.#waiting.get(lane)
     if (waiting === undefined) this.#waiting.set(lane, corrections)
     else waiting.push(...corrections)
     if (!this.#busy) void this.#flush()
+  }
+
+  /** A store in this process has answered when it returns: no promise is needed for that. */
+  #sendAtOnce(lane: string, corrections: Correction[]): void {
+    const sending = { lane, sequence: ++lastSequence, corrections }
+    const sent = this.#sendOrReject(sending)
+    if (!isThenable(sent)) {
+      if (givesBack(sending)) queueMicrotask(() => this.#onGivenBack(lane))
+      return
+    }
+    this.#busy = true
+    void this.#deliver(sending, sent).then(() => this.#flush())
   }
 
   /** Resolves when nothing is left to send. */
@@ -60,23 +74,39 @@ export class Settler {
     for (const [lane, all] of this.#waiting) {
       const corrections = all.splice(0, MOST_SETTLEMENTS)
       if (all.length === 0) this.#waiting.delete(lane)
-      await this.#deliver({ lane, sequence: ++lastSequence, corrections })
+      const sending = { lane, sequence: ++lastSequence, corrections }
+      await this.#deliver(sending, this.#sendOrReject(sending))
     }
     if (this.#waiting.size > 0) return this.#flush()
     this.#busy = false
     for (const resolve of this.#idle.splice(0)) resolve()
   }
 
+  #sendOrReject(sending: Sending): MaybePromise<void> {
+    try {
+      return this.#send(sending)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
   /** What cannot be delivered counts as spent: the books err on the vendor's side. */
-  async #deliver(sending: Sending): Promise<void> {
-    for (let tries = 1; tries <= MOST_TRIES; tries++) {
+  async #deliver(sending: Sending, first: MaybePromise<void>): Promise<void> {
+    let sent = first
+    for (let tries = 1; ; tries++) {
       try {
-        await this.#send(sending)
-        if (sending.corrections.some(({ delta }) => delta < 0)) this.#onGivenBack(sending.lane)
+        await sent
+        if (givesBack(sending)) this.#onGivenBack(sending.lane)
         return
       } catch {
-        if (tries < MOST_TRIES) await sleep(this.#clock, RETRY_MS * tries)
+        if (tries === MOST_TRIES) return
+        await sleep(this.#clock, RETRY_MS * tries)
+        sent = this.#sendOrReject(sending)
       }
     }
   }
+}
+
+function givesBack({ corrections }: Sending): boolean {
+  return corrections.some(({ delta }) => delta < 0)
 }
