@@ -125,42 +125,47 @@ export class Exchange implements AnswerListener {
     await this.#ask(question)
   }
 
-  /** One target after the other, until one answers. Nothing has been sent to the client before. */
+  /**
+   * One target after the other, until one answers. Nothing has been sent to the client before. In one
+   * function, because each that is awaited costs every request.
+   */
   async #ask(question: Question): Promise<void> {
     const aims = this.#site.aimsOf(question.route)
     const last = aims.length - 1
     for (let step = 0; ; step++) {
       const aim = aims[step] as Aim
-      const answer = await this.#askOne(question, aim, step === last)
-      if (answer !== undefined) return this.#pass(answer, question, aim)
+      const tries = { vendor: aim.vendor.name, attempts: 0 }
+      this.#aim = aim
+      this.#tries.push(tries)
+      try {
+        const answer = await this.#run(question, aim, tries)
+        this.#answer = answer
+        if (step < last && this.#isForAnother(question, answer.status)) {
+          this.#discard(answer)
+          continue
+        }
+        // Until its first piece has come, another one can still take its place.
+        const begun = answer.begin()
+        if (begun !== undefined) await begun
+        if (answer.failure !== undefined) throw answer.failure.error
+        return this.#pass(answer, question, aim)
+      } catch (error) {
+        if (step === last || !this.#isWorthAnother(question, error, tries)) throw error
+      }
     }
   }
 
-  /** Nothing: the next one should be asked. */
-  async #askOne(question: Question, aim: Aim, isLast: boolean): Promise<VendorAnswer | undefined> {
-    this.#aim = aim
-    const tries = { vendor: aim.vendor.name, attempts: 0 }
-    this.#tries.push(tries)
-    try {
-      const answer = await this.#run(question, aim, tries)
-      this.#answer = answer
-      const another = !isLast && this.#mayAskAnother(question, answer.status === 429)
-      if (another && judgeStatus(answer.status).retryable) return this.#discard(answer)
-      // Until its first piece has come, another one can still take its place.
-      const begun = answer.begin()
-      if (begun !== undefined) await begun
-      if (answer.failure !== undefined) throw answer.failure.error
-      return answer
-    } catch (error) {
-      const untouched = tries.attempts === 0 || neverConnected(error)
-      if (isLast || !this.#mayAskAnother(question, untouched)) throw error
-      if (error instanceof SpillwayError && !WORTH_ANOTHER.has(error.code)) throw error
-      if (error instanceof RequestError) throw error
-      return undefined
-    }
+  #isForAnother(question: Question, status: number): boolean {
+    return judgeStatus(status).retryable && this.#mayAskAnother(question, status === 429)
   }
 
-  #discard(answer: VendorAnswer): undefined {
+  #isWorthAnother(question: Question, error: unknown, { attempts }: Tries): boolean {
+    if (error instanceof RequestError) return false
+    if (error instanceof SpillwayError && !WORTH_ANOTHER.has(error.code)) return false
+    return this.#mayAskAnother(question, attempts === 0 || neverConnected(error))
+  }
+
+  #discard(answer: VendorAnswer): void {
     answer.cancel()
     this.#answer = undefined
   }

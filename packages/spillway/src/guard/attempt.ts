@@ -124,6 +124,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
       clock,
       timed: this.#timed as TimedCall<unknown>,
       unreadMs: options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS,
+      attended: relayed !== undefined,
       onFirstChunk: () => {
         if (admission.breaker?.probe === true && begun.outcome === 'success') probe.begin()
       },

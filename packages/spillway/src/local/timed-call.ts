@@ -25,7 +25,9 @@ export interface TimeoutContext {
 export interface CallLimits {
   readonly name: string
   readonly clock: Clock
+  /** For the delay that nearly every call has. */
   readonly timers: TimerList
+  readonly firstByteTimers: TimerList
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
   /** The call that began at `startMs` succeeded or was cut off. */
@@ -241,7 +243,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
 
   #expectLife(kind: TimeoutKind, limitMs: number | undefined): void {
     if (limitMs === undefined || this.#over) return
-    this.#silenceTimer = this.#limits.timers.schedule(limitMs, () => this.#timeUp(kind, limitMs))
+    const { timers, firstByteTimers } = this.#limits
+    const list = kind === 'firstByte' ? firstByteTimers : timers
+    this.#silenceTimer = list.schedule(limitMs, () => this.#timeUp(kind, limitMs))
   }
 
   onTimeUp(): void {

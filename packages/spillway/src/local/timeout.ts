@@ -120,6 +120,7 @@ export class LocalTimeout implements Timeout, CallLimits {
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
   readonly timers: TimerList
+  readonly firstByteTimers: TimerList
   readonly #callMs: number | undefined
   readonly #totalMs: number | undefined
   readonly #adaptive: AdaptiveLimit | undefined
@@ -135,6 +136,7 @@ export class LocalTimeout implements Timeout, CallLimits {
     this.#adaptive = adaptive && new AdaptiveLimit(callMs as number, adaptive)
     // Without `callMs` no delay is the usual one: NaN equals none.
     this.timers = new TimerList(clock, callMs ?? Number.NaN)
+    this.firstByteTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN)
   }
 
   get callMs(): number | undefined {

@@ -26,6 +26,8 @@ export interface BodyWatchOptions {
   timed: TimedCall<unknown>
   /** A body nobody has read for so long is let go. */
   unreadMs: number
+  /** Somebody passes it on, and says so when it rests: it is not unread before. */
+  attended: boolean
   onFirstChunk(): void
   onChunk(chunk: unknown): void
   /** Once. The error is what the reader was told, if anything. */
@@ -58,7 +60,7 @@ export class BodyWatch {
     this.#breakOff = breakOff
     this.#isReadUnseen = isReadUnseen
     options.timed.onGiveUp = (error) => this.#givenUp(error)
-    this.#waitForReader(options)
+    if (!options.attended) this.#waitForReader(options)
   }
 
   /** Somebody waits for the next chunk. */
@@ -77,7 +79,7 @@ export class BodyWatch {
       this.#begun = true
       options.onFirstChunk()
     }
-    this.#waitForReader(options)
+    if (!options.attended) this.#waitForReader(options)
   }
 
   /** Nobody waits for the next chunk; silence does not count. */
