@@ -88,11 +88,7 @@ export class DataServer {
 
 const OPEN = Symbol('open exchanges')
 
-/**
- * The requests that came over a connection and are not over; more than one if they are pipelined. No Set:
- * one that is emptied all the time leaves a chain of old tables behind, and each request hangs on it until
- * a full collection.
- */
+/** The requests that came over a connection and are not over; more than one if they are pipelined. */
 function openOn(socket: Socket & { [OPEN]?: Exchange[] }): Exchange[] {
   socket[OPEN] ??= []
   return socket[OPEN]
