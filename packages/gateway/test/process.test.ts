@@ -99,6 +99,7 @@ describe('spillway gateway', () => {
     const endless = await ask(impatient.url, { stallAfter: 2 })
     impatient.child.kill('SIGINT')
     await until('it has heard', () => impatient.stderr().includes('SIGINT'))
+    // Longer than an echo of the first signal takes, which npm sends.
     await new Promise((resolve) => setTimeout(resolve, 700))
     expect(impatient.child.exitCode).toBeNull()
     impatient.child.kill('SIGINT')

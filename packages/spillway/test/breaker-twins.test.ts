@@ -4,9 +4,7 @@
  * clock. They have to give the same replies and publish the same views.
  */
 import fc from 'fast-check'
-import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../src/core/clock.js'
+import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../src/store/breaker/breaker-state.js'
 import { isTripped } from '../src/store/breaker/tally.js'
 import {
@@ -20,33 +18,12 @@ import type { BreakerSpec } from '../src/store/breaker-spec.js'
 import { createKeys } from '../src/store/keys.js'
 import { createMemoryPods } from '../src/store/memory/memory-pods.js'
 import type { BreakerCommand, BreakerReport, BreakerView } from '../src/store/port.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createRedisBreakers, readPublished } from '../src/store/redis/redis-breakers.js'
 import { createRedisPods } from '../src/store/redis/redis-pods.js'
-import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
-import { type RedisServer, startRedis } from './redis-server.js'
+import { twinRedis } from './twin-redis.js'
 
-let server: RedisServer
-let runner: ScriptRunner
-let listener: ReturnType<typeof createClient>
-/** All that is published, by channel. */
-const published = new Map<string, string[]>()
-beforeAll(async () => {
-  server = await startRedis()
-  const client = connectNodeRedis({ url: server.url })
-  runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
-  listener = createClient({ url: server.url })
-  await listener.connect()
-  await listener.pSubscribe('*', (text, channel) => {
-    published.set(channel, [...(published.get(channel) ?? []), text])
-  })
-  await vi.waitUntil(() => client.ready, { timeout: 5_000 })
-})
-afterAll(async () => {
-  listener.destroy()
-  await runner.close()
-  await server.stop()
-})
+const twin = twinRedis()
+const { published } = twin
 
 const START_US = 1_900_000_000_000_000
 const GUARD = 'g:{1}%'
@@ -213,10 +190,10 @@ describe('the Lua scripts of the breaker', () => {
   }, 120_000)
 
   it('leave no key without an end', async () => {
-    const keys = (await server.send('KEYS', '*')) as string[]
+    const keys = (await twin.server.send('KEYS', '*')) as string[]
     expect(keys.length).toBeGreaterThan(0)
     // -1: never ends; -2: ended meanwhile.
-    for (const key of keys) expect(await server.send('PTTL', key)).not.toBe(-1)
+    for (const key of keys) expect(await twin.server.send('PTTL', key)).not.toBe(-1)
   })
 })
 
@@ -230,8 +207,8 @@ async function replay(
   const keys = createKeys(`t${histories++}-`)
   const time = () => String(nowUs)
   const noSubscription = () => ({ close() {} })
-  const redis = createRedisBreakers(runner, keys, noSubscription, time)
-  const redisPods = createRedisPods(runner, keys, time)
+  const redis = createRedisBreakers(twin.runner, keys, noSubscription, time)
+  const redisPods = createRedisPods(twin.runner, keys, time)
   const memoryPods = createMemoryPods(() => nowUs)
   const states = new Map<string, BreakerState>(LANES.map((lane) => [lane, emptyBreaker()]))
   const known = new Map<string, BreakerView[]>(LANES.map((lane) => [lane, []]))
@@ -362,7 +339,7 @@ async function replay(
         expect(await redisPods.list({ group: GUARD })).toEqual(memoryPods.list({ group: GUARD }))
     }
   }
-  await server.send('PUBLISH', keys.breakers, 'end')
+  await twin.server.send('PUBLISH', keys.breakers, 'end')
   const heard = () => published.get(keys.breakers) ?? []
   await vi.waitUntil(() => heard().at(-1) === 'end', { interval: 1 })
   expect(heard().slice(0, -1).map(readPublished)).toEqual(expected)

@@ -5,9 +5,7 @@
  * replies and publish the same views.
  */
 import fc from 'fast-check'
-import { createClient } from 'redis'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../src/core/clock.js'
+import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../src/store/breaker/breaker-state.js'
 import {
   type BreakerKept,
@@ -33,33 +31,13 @@ import {
 } from '../src/store/limits/transitions.js'
 import { createMemoryPods } from '../src/store/memory/memory-pods.js'
 import type { BreakerReport, BreakerView, TakeReply, TakeRequest } from '../src/store/port.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createRedisBreakers, readPublished } from '../src/store/redis/redis-breakers.js'
 import { createRedisLimits } from '../src/store/redis/redis-limits.js'
 import { createRedisPods } from '../src/store/redis/redis-pods.js'
-import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
-import { type RedisServer, startRedis } from './redis-server.js'
+import { twinRedis } from './twin-redis.js'
 
-let server: RedisServer
-let runner: ScriptRunner
-let listener: ReturnType<typeof createClient>
-const published = new Map<string, string[]>()
-beforeAll(async () => {
-  server = await startRedis()
-  const client = connectNodeRedis({ url: server.url })
-  runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
-  listener = createClient({ url: server.url })
-  await listener.connect()
-  await listener.pSubscribe('*', (text, channel) => {
-    published.set(channel, [...(published.get(channel) ?? []), text])
-  })
-  await vi.waitUntil(() => client.ready, { timeout: 5_000 })
-})
-afterAll(async () => {
-  listener.destroy()
-  await runner.close()
-  await server.stop()
-})
+const twin = twinRedis()
+const { published } = twin
 
 /** In 2033, and no key ends within a history: their ends are counted in the server's time. */
 const START_US = 2_000_000_000_000_000
@@ -189,14 +167,14 @@ describe('the Lua script of a take that brings outcomes along', () => {
     // Otherwise the histories would be about nothing.
     for (const [what, times] of Object.entries(reached)) expect(times, what).toBeGreaterThan(30)
     // Much of it was granted without unpacking a lane.
-    const stats = String(await server.send('INFO', 'commandstats'))
+    const stats = String(await twin.server.send('INFO', 'commandstats'))
     expect(Number(/cmdstat_setrange:calls=(\d+)/.exec(stats)?.[1])).toBeGreaterThan(200)
   }, 180_000)
 
   it('leaves no key without an end', async () => {
-    const keys = (await server.send('KEYS', '*')) as string[]
+    const keys = (await twin.server.send('KEYS', '*')) as string[]
     expect(keys.length).toBeGreaterThan(0)
-    for (const key of keys) expect(await server.send('PTTL', key)).not.toBe(-1)
+    for (const key of keys) expect(await twin.server.send('PTTL', key)).not.toBe(-1)
   })
 })
 
@@ -205,9 +183,9 @@ async function replay(specs: LimitSpec[], spec: BreakerSpec, plan: Step[]): Prom
   const keys = createKeys(`t${histories++}-`)
   const time = () => String(nowUs)
   const redis = {
-    limits: createRedisLimits(runner, keys, time),
-    breakers: createRedisBreakers(runner, keys, () => ({ close() {} }), time),
-    pods: createRedisPods(runner, keys, time),
+    limits: createRedisLimits(twin.runner, keys, time),
+    breakers: createRedisBreakers(twin.runner, keys, () => ({ close() {} }), time),
+    pods: createRedisPods(twin.runner, keys, time),
   }
   const memoryPods = createMemoryPods(() => nowUs)
   const lanes: Record<string, LaneState> = Object.fromEntries(
@@ -359,7 +337,7 @@ async function replay(specs: LimitSpec[], spec: BreakerSpec, plan: Step[]): Prom
       }
     }
   }
-  await server.send('PUBLISH', keys.breakers, 'end')
+  await twin.server.send('PUBLISH', keys.breakers, 'end')
   const heard = () => published.get(keys.breakers) ?? []
   await vi.waitUntil(() => heard().at(-1) === 'end', { interval: 1 })
   expect(heard().slice(0, -1).map(readPublished)).toEqual(expected)

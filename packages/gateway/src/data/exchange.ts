@@ -55,6 +55,8 @@ export class Exchange implements AnswerListener {
   readonly #tries: Tries[] = []
   #aim: Aim | undefined
   #lane: string | undefined
+  /** What it cost was asked for by us, not by the client. */
+  #asksUsage = false
   #waitedMs = 0
   #standing: UserStanding | undefined
   #answer: VendorAnswer | undefined
@@ -183,7 +185,8 @@ export class Exchange implements AnswerListener {
     const { asked, caller, body } = question
     const lane = vendor.laneOf(target.model ?? asked.model, target)
     this.#lane = lane
-    const request = outgoing(this.#request, question, aim, this.#hidesUsage(question, aim))
+    this.#asksUsage = this.#hidesUsage(question, aim)
+    const request = outgoing(this.#request, question, aim, this.#asksUsage)
     const generates = question.json !== undefined || body.kind === 'passing'
     const cost = generates ? vendor.costOf(asked, lane) : undefined
     if (body.kind === 'passing' && !body.progress.complete) blame(this.#leaving, 'uploading')
@@ -228,7 +231,6 @@ export class Exchange implements AnswerListener {
 
   #pass(answer: VendorAnswer, question: Question, { vendor }: Aim): void {
     absolve(this.#leaving)
-    const hidesUsage = this.#hidesUsage(question, this.#aim as Aim)
     this.#reply.pass(answer, {
       decision: {
         vendor: vendor.name,
@@ -238,7 +240,7 @@ export class Exchange implements AnswerListener {
         step: this.#tries.length - 1,
         standing: this.#standing,
       },
-      drop: hidesUsage ? vendor.protocol.isUsageEvent : undefined,
+      drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
       final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
     })

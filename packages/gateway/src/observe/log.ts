@@ -1,5 +1,5 @@
 /** Logs: a line of JSON for each request and for what changes. No secrets, no bodies. */
-import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { destination, type Logger, pino } from 'pino'
 import type { SpillwayEvent } from 'spillway'
 import type { RequestRecord } from '../data/record.js'
 
@@ -15,12 +15,11 @@ export interface GatewayLog {
   close(): void
 }
 
-export function createLog(level: string, to?: DestinationStream): GatewayLog {
-  const buffered =
-    to === undefined ? destination({ dest: 1, minLength: BUFFER_BYTES, sync: false }) : undefined
-  const logger = pino({ level, base: null }, (to ?? buffered) as DestinationStream)
-  const flushing = buffered && setInterval(() => buffered.flush(), FLUSH_MS).unref()
-  const lines = (to ?? buffered) as DestinationStream
+/** On standard output. */
+export function createLog(level: string): GatewayLog {
+  const lines = destination({ dest: 1, minLength: BUFFER_BYTES, sync: false })
+  const logger = pino({ level, base: null }, lines)
+  const flushing = setInterval(() => lines.flush(), FLUSH_MS).unref()
   const logs = { info: logger.isLevelEnabled('info'), warn: logger.isLevelEnabled('warn') }
   return {
     request(record) {
@@ -31,7 +30,7 @@ export function createLog(level: string, to?: DestinationStream): GatewayLog {
     close() {
       clearInterval(flushing)
       try {
-        buffered?.flushSync()
+        lines.flushSync()
       } catch {
         // Nothing was ever written, or nobody reads it any more.
       }
