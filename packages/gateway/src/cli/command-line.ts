@@ -1,5 +1,6 @@
 /** What the user typed, or a UsageError that says what to type instead. */
 import { parseArgs } from 'node:util'
+import { suggest } from 'spillway/options'
 
 export interface GatewayCommand {
   readonly kind: 'gateway'
@@ -73,7 +74,7 @@ function parse(args: readonly string[]) {
 }
 
 function didYouMean(word: string, known: readonly string[]): string {
-  const close = known.find((each) => each.startsWith(word.slice(0, 3)) || each.includes(word))
+  const close = suggest(word, known)
   return close === undefined ? `; there are: ${known.join(', ')}` : `; did you mean ${close}?`
 }
 

@@ -3,7 +3,7 @@
  * at a flag; refusing needs no trip either; only a half-open breaker has to be asked for a probe.
  */
 import type { Clock, Timer } from '../../core/clock.js'
-import { type Details, inMs, type Scope, SpillwayError } from '../../core/errors.js'
+import { type Scope, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../../store/breaker-spec.js'
@@ -19,6 +19,7 @@ import type {
 } from '../../store/port.js'
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
 import { type ProbeAnswer, ProbeDesk } from './probe-desk.js'
+import { EXPLAIN, explainAlone, explainUnknown } from './refusal-words.js'
 import { Replica } from './replica.js'
 import { Reporter } from './reporter.js'
 
@@ -391,21 +392,4 @@ export class LaneBreaker {
     const retryAfterMs = endsMs - nowMs
     return new SpillwayError({ code, stage: 'breaker', scope, retryAfterMs, details, explain })
   }
-}
-
-const explainAlone = ({ name }: Details) =>
-  `${name}: this pod alone sees failures, so it alone stops calling`
-
-const explainUnknown = ({ name }: Details) =>
-  `${name}: the circuit is half-open, and the store did not answer who may probe it`
-
-const told = ({ ageMs }: Details) => `as told ${inMs(ageMs)} ago`
-
-const EXPLAIN: Record<BreakerStateName, (details: Details) => string> = {
-  open: (details) => `${details.name}: the circuit is open, ${told(details)}`,
-  'half-open': (details) =>
-    `${details.name}: the circuit is half-open and all its probes are under way, ${told(details)}`,
-  isolated: (details) => `${details.name}: isolated by hand, ${told(details)}`,
-  closed: (details) =>
-    `${details.name}: the circuit has just closed and lets calls back in by and by, ${told(details)}`,
 }
