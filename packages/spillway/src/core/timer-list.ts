@@ -47,6 +47,7 @@ export class TimerList {
   /** The delay that is cheap. */
   readonly delayMs: number
   readonly #clock: Clock
+  readonly #mayKeepAlive: boolean
   #first: Timed | undefined
   #last: Timed | undefined
   /**
@@ -60,9 +61,11 @@ export class TimerList {
   // Not each time the list runs empty: when the process has nothing else to do is early enough.
   readonly #letGoSoon = gathering(() => this.#letGo())
 
-  constructor(clock: Clock, delayMs: number) {
+  /** With `keepsAlive: false` the process may end although something is in the list. */
+  constructor(clock: Clock, delayMs: number, { keepsAlive = true } = {}) {
     this.delayMs = delayMs
     this.#clock = clock
+    this.#mayKeepAlive = keepsAlive
   }
 
   /** Like `clock.schedule`; cheap when `delayMs` is the list's own. */
@@ -100,7 +103,17 @@ export class TimerList {
     else later.sooner = sooner
     item.sooner = undefined
     item.later = undefined
-    if (this.#first === undefined) this.#letGoSoon()
+    if (this.#first === undefined && this.#mayKeepAlive) this.#letGoSoon()
+  }
+
+  /**
+   * Its time counts anew, from now or a moment ago, whether it was in this list or not. As cheap as
+   * the two together: what is set anew with every chunk of a stream nearly never goes off.
+   */
+  restart(item: Timed & { fromMs: number }, agoMs = 0): void {
+    this.remove(item)
+    item.fromMs = this.#clock.now() - agoMs
+    this.add(item)
   }
 
   /** Disarms everything. */
@@ -121,14 +134,15 @@ export class TimerList {
     if (this.#first === undefined) return
     const dueMs = this.#first.fromMs + this.delayMs
     if (this.#timer !== undefined && this.#timerDueMs <= dueMs) {
-      if (!this.#keepsAlive) this.#timer.ref()
+      if (!this.#keepsAlive && this.#mayKeepAlive) this.#timer.ref()
     } else {
       this.#timer?.cancel()
       this.#timerDueMs = dueMs
       const leftMs = dueMs - this.#clock.now()
       this.#timer = outsideOfRequests(() => this.#clock.schedule(leftMs, () => this.#fire()))
+      if (!this.#mayKeepAlive) this.#timer.unref()
     }
-    this.#keepsAlive = true
+    this.#keepsAlive = this.#mayKeepAlive
   }
 
   /** Runs what is due, then sleeps until the next entry is: earlier ones may have been removed. */

@@ -3,7 +3,6 @@
  * the stages from the timeout on, and the way out through those before it.
  */
 import { type Deadline, runWithDeadline } from '../core/deadline.js'
-import { emit, listening } from '../core/events.js'
 import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome.js'
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
@@ -11,11 +10,10 @@ import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { CallContext } from './context.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
-import { type BodyEnd, BodyWatch } from './stream/body-watch.js'
-import { type BodyOwner, isRelayed, RELAYED, type Relayed } from './stream/relayed.js'
-import { StreamedProbe } from './stream/streamed-probe.js'
-import { UsageReader } from './stream/usage.js'
+import { BodyWatch } from './stream/body-watch.js'
+import { isRelayed, RELAYED, type Relayed } from './stream/relayed.js'
 import { isStreamed, watched } from './stream/watched-bodies.js'
+import { type AttemptExit, StreamedAttempt } from './streamed-attempt.js'
 
 /** Told once how an attempt ended; first what that means. */
 export interface AttemptListener<T> extends CallEndListener<T> {
@@ -25,7 +23,7 @@ export interface AttemptListener<T> extends CallEndListener<T> {
 export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
 
 /** It is also what the function is given: one object less for each call. */
-export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
+export class GuardAttempt<T> implements CallEndListener<T>, CallContext, AttemptExit {
   readonly attempt: number
   readonly #machinery: Machinery
   readonly #options: RunOptions
@@ -90,7 +88,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
   onValue(value: T): void {
     if (this.#isPlain(value)) {
       this.#end.onVerdict(SUCCESS)
-      this.#leave('success', undefined)
+      this.leave('success', undefined)
     } else {
       if (isStreamed(value)) return this.#end.onValue(this.#stream(value))
       this.#finish({ value })
@@ -103,49 +101,31 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
     this.#end.onError(error)
   }
 
-  /** The answer has only begun: the call ends when its body does, and its outcome is known then. */
+  /** The answer has only begun: the call ends when its body does. */
   #stream(value: T): T {
-    const { name, clock, options, tally } = this.#machinery
-    const admission = this.#admission
+    const { name, unreadTimers } = this.#machinery
     const beginning: CallEnd = { value }
     const begun = this.#judge(beginning)
     this.#end.onVerdict(begun)
     this.#heed(beginning, begun)
     // It has failed already, whatever else its body says; a retry must not stand in its own way.
     const failed = begun.retryable
-    if (failed) this.#leave(begun.outcome, undefined)
-    const probe = new StreamedProbe(clock, () => this.#exitBreaker('success'))
+    if (failed) this.leave(begun.outcome, undefined)
     const relayed = isRelayed(value as object) ? (value as unknown as Relayed) : undefined
-    const usage =
-      admission.permit === undefined && relayed === undefined ? undefined : new UsageReader()
-    let owner: BodyOwner | undefined
-    const watch = new BodyWatch({
-      name,
-      clock,
-      timed: this.#timed as TimedCall<unknown>,
-      unreadMs: options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS,
-      attended: relayed !== undefined,
-      onFirstChunk: () => {
-        if (admission.breaker?.probe === true && begun.outcome === 'success') probe.begin()
-      },
-      onChunk: (chunk) => usage?.push(chunk),
-      onEnd: (how, error) => {
-        tally.bodies[how]++
-        // One that broke off has cost more than it had said by then: what was booked stays.
-        const cost = how === 'complete' ? usage?.read() : undefined
-        if (cost !== undefined) admission.permit?.settle(cost)
-        if (!failed) {
-          const outcome = endOutcome(begun.outcome, how)
-          this.#leave(outcome, undefined)
-          if (probe.end() && outcome === 'failure') this.#noteFailure()
-        }
-        if (listening()) emit({ type: 'stream.ended', name, lane: this.#lane, how, error })
-        owner?.ended?.(how, cost)
-      },
-    })
+    const streamed = new StreamedAttempt(
+      this.#machinery,
+      this.#admission,
+      this.#lane,
+      failed ? undefined : begun.outcome,
+      this,
+      relayed !== undefined,
+    )
+    const call = this.#timed as TimedCall<unknown>
+    const watch = new BodyWatch(name, call, unreadTimers, relayed !== undefined, streamed)
     if (relayed === undefined) return watched(value, watch)
-    owner = relayed[RELAYED](watch)
-    watch.begin((error) => owner?.breakOff(error))
+    const owner = relayed[RELAYED](watch)
+    streamed.owner = owner
+    watch.begin((error) => owner.breakOff(error))
     return value
   }
 
@@ -153,31 +133,27 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
     const verdict = this.#judge(end)
     this.#end.onVerdict(verdict)
     this.#heed(end, verdict)
-    this.#leave(verdict.outcome, workBehind(end, this.#timed))
+    this.leave(verdict.outcome, workBehind(end, this.#timed))
   }
 
   /**
    * Leaves every stage, whatever the outcome. The slot comes last: whoever gets it should already
    * know that the vendor wants a pause, or that the circuit has just opened.
    */
-  #leave(outcome: Outcome, work: Promise<unknown> | undefined): void {
+  leave(outcome: Outcome, work: Promise<unknown> | undefined): void {
     const { running, tally } = this.#machinery
     running.remove(this.#timed as TimedCall<unknown>)
     tally.outcomes[outcome]++
-    this.#exitBreaker(outcome)
+    this.exitBreaker(outcome)
     this.#freeSlot(work)
   }
 
   /** Once: a streamed probe may have succeeded before its stream ends. */
-  #exitBreaker(outcome: Outcome): void {
+  exitBreaker(outcome: Outcome): void {
     const { breaker: permit } = this.#admission
     if (permit === undefined) return
     this.#admission.breaker = undefined
     this.#machinery.breaker?.exit(permit, outcome)
-  }
-
-  #noteFailure(): void {
-    this.#machinery.breaker?.note(this.#lane, 'failure')
   }
 
   /** What the vendor said about its limits. */
@@ -238,22 +214,6 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
 /** Everything that is called inside heeds the deadline of this call. */
 function limited<T>(fn: CallFunction<T>): CallFunction<T> {
   return (context) => runWithDeadline(context.deadline, () => fn(context))
-}
-
-const DEFAULT_UNREAD_MS = 60_000
-
-/** What the end of a body says about the downstream. */
-const OUTCOME_OF: Record<BodyEnd, Outcome> = {
-  complete: 'success',
-  truncated: 'failure',
-  stalled: 'failure',
-  abandoned: 'ignored',
-  aborted: 'ignored',
-}
-
-function endOutcome(begun: Outcome, how: BodyEnd): Outcome {
-  const ended = OUTCOME_OF[how]
-  return begun === 'success' || ended === 'failure' ? ended : begun
 }
 
 /** What goes on although the call is over: its own work, or what that has left behind in turn. */

@@ -9,6 +9,7 @@ import { type HopNames, hopHeadersFor } from '../core/hops.js'
 import { withinConnectTime } from './connect-time.js'
 import type { CallContext } from './context.js'
 import type { RunOptions } from './run-options.js'
+import { type Dispatcher, dispatcherOf, heedsDispatcher, Unsignalled } from './unsignalled.js'
 
 export type Fetch = typeof globalThis.fetch
 
@@ -42,54 +43,19 @@ export function createFetch(
   options: FetchOptions,
   fixed: RunOptions,
 ): Fetch {
-  const { fetch: send = globalThis.fetch, connectMs, hops, idempotencyHeader, describe } = options
+  const { fetch: send = globalThis.fetch, describe, respond } = options
+  const sender: Sender = { ...options, send, clock }
 
-  function guarded(input: Parameters<Fetch>[0], init: RequestInit): Promise<Response> {
-    const request = input instanceof Request ? input : undefined
-    const method = (init.method ?? request?.method ?? 'GET').toUpperCase()
-    // Making headers costs more than sending them: only where there are any, or somebody looks.
-    let made: Headers | undefined
-    const headersOf = () => (made ??= new Headers(init.headers ?? request?.headers))
-    // A mistake in them is the caller's, and no failure of the downstream.
-    if (init.headers != null) headersOf()
-    let added = false
-    let safe = IDEMPOTENT.has(method)
-    if (!safe) {
-      const headers = headersOf()
-      safe = hasKey(headers, idempotencyHeader)
-      if (!safe && idempotencyHeader !== undefined) {
-        headers.set(idempotencyHeader, randomUUID())
-        added = safe = true
-      }
-    }
-    const signal = init.signal ?? request?.signal
-    const replayable = isReplayable(init.body) && (request?.body ?? null) === null
-    const runOptions: RunOptions = {
+  function guarded(input: Input, init: RequestInit): Promise<Response> {
+    const request = new GuardedRequest(sender, input, init)
+    const signal = init.signal ?? request.made?.signal
+    const described = describe?.(request)
+    return run((context) => request.send(context), {
       ...fixed,
-      ...describe?.({
-        get url() {
-          return request?.url ?? String(input)
-        },
-        method,
-        get headers() {
-          return headersOf()
-        },
-      }),
+      ...described,
       ...(signal != null && { signal }),
-      idempotent: safe && replayable,
-    }
-    const sendWith = (signal: AbortSignal, headers: Headers | undefined) =>
-      send(input, headers === undefined ? { ...init, signal } : { ...init, headers, signal })
-    return run((context) => {
-      let sent = added ? headersOf() : undefined
-      if (hops !== undefined) {
-        sent = new Headers(headersOf())
-        const all = hopHeadersFor(hops, context.attempt, context.deadline)
-        for (const [name, value] of Object.entries(all)) sent.set(name, value)
-      }
-      if (connectMs === undefined) return sendWith(context.signal, sent)
-      return withinConnectTime(connectMs, clock, context.signal, (signal) => sendWith(signal, sent))
-    }, runOptions)
+      idempotent: request.safe,
+    })
   }
 
   /** Like fetch itself: what is wrong with the request is told by the promise. */
@@ -100,8 +66,93 @@ export function createFetch(
       return Promise.reject(error)
     }
   }
-  if (options.respond !== true) return asked
+  if (respond !== true) return asked
   return (input, init) => asked(input, init).catch(respondTo)
+}
+
+type Input = Parameters<Fetch>[0]
+
+interface Sender extends FetchOptions {
+  readonly send: Fetch
+  readonly clock: Clock
+}
+
+/** One request, however often it is sent. What there is to know about it is found out when asked. */
+class GuardedRequest {
+  readonly #sender: Sender
+  readonly #input: Input
+  readonly #init: RequestInit
+  readonly made: Request | undefined
+  readonly method: string
+  /** Whether it may be sent twice. */
+  readonly safe: boolean
+  #headers: Headers | undefined
+  /** Headers of ours were added to those it came with. */
+  #added = false
+
+  constructor(sender: Sender, input: Input, init: RequestInit) {
+    this.#sender = sender
+    this.#input = input
+    this.#init = init
+    this.made = input instanceof Request ? input : undefined
+    this.method = (init.method ?? this.made?.method ?? 'GET').toUpperCase()
+    // A mistake in them is the caller's, and no failure of the downstream.
+    if (init.headers != null) this.#headers = new Headers(init.headers)
+    const replayable = isReplayable(init.body) && (this.made?.body ?? null) === null
+    this.safe = (IDEMPOTENT.has(this.method) || this.#hasKey()) && replayable
+  }
+
+  get url(): string {
+    return this.made?.url ?? String(this.#input)
+  }
+
+  // Making headers costs more than sending them: only where there are any, or somebody looks.
+  get headers(): Headers {
+    this.#headers ??= new Headers(this.#init.headers ?? this.made?.headers)
+    return this.#headers
+  }
+
+  #hasKey(): boolean {
+    const { idempotencyHeader } = this.#sender
+    if (hasKey(this.headers, idempotencyHeader)) return true
+    if (idempotencyHeader === undefined) return false
+    this.headers.set(idempotencyHeader, randomUUID())
+    this.#added = true
+    return true
+  }
+
+  send(context: CallContext): Promise<Response> {
+    const { connectMs, clock } = this.#sender
+    const headers = this.#headersFor(context)
+    if (connectMs !== undefined) {
+      return withinConnectTime(connectMs, clock, context.signal, (signal) =>
+        this.#sendWith({ signal }, headers),
+      )
+    }
+    // One that was made elsewhere may have a dispatcher of its own, which nobody can see.
+    const through = this.made === undefined ? dispatcherOf(this.#init) : undefined
+    if (through === undefined) return this.#sendWith({ signal: context.signal }, headers)
+    const { send } = this.#sender
+    const dispatcher = new Unsignalled(through, send)
+    const signal = heedsDispatcher(send) ? null : context.signal
+    context.onAbort((reason) => dispatcher.abort(reason))
+    return this.#sendWith({ signal, dispatcher }, headers)
+  }
+
+  #sendWith(ways: { signal: AbortSignal | null; dispatcher?: Dispatcher }, headers?: Headers) {
+    const init = { ...this.#init, ...(headers !== undefined && { headers }), ...(ways as object) }
+    return this.#sender.send(this.#input, init)
+  }
+
+  /** Those to send in place of its own, if they differ. */
+  #headersFor({ attempt, deadline }: CallContext): Headers | undefined {
+    const { hops } = this.#sender
+    if (hops === undefined) return this.#added ? this.headers : undefined
+    const sent = new Headers(this.headers)
+    const all = hopHeadersFor(hops, attempt, deadline)
+    for (const [name, value] of Object.entries(all)) sent.set(name, value)
+    return sent
+  }
 }
 
 /** A stream can be sent only once. */

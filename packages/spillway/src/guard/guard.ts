@@ -10,6 +10,7 @@ import { LinkedList } from '../core/linked-list.js'
 import { type Duration, duration, validate } from '../core/options.js'
 import { isResponse, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
+import { TimerList } from '../core/timer-list.js'
 import type { Attempt } from '../local/attempts.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import type { RetryResult } from '../local/retry.js'
@@ -85,6 +86,7 @@ export interface GuardSurroundings {
 }
 
 const DEFAULT_GRACE_MS = 30_000
+const DEFAULT_UNREAD_MS = 60_000
 const NO_OPTIONS: RunOptions = {}
 
 export class SharedGuard implements Guard {
@@ -159,6 +161,9 @@ export class SharedGuard implements Guard {
       limits,
       users,
       timeout,
+      unreadTimers: new TimerList(clock, options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS, {
+        keepsAlive: false,
+      }),
       retry,
       once: this.#retryPolicy(ONCE, judging, clock, random),
       judging,

@@ -2,6 +2,7 @@
 import type { Clock } from '../core/clock.js'
 import type { LinkedList } from '../core/linked-list.js'
 import type { OutcomeOptions } from '../core/outcome.js'
+import type { TimerList } from '../core/timer-list.js'
 import type { RetryPolicy } from '../local/retry-call.js'
 import type { TimedCall } from '../local/timed-call.js'
 import type { LocalTimeout } from '../local/timeout.js'
@@ -34,6 +35,8 @@ export interface Machinery {
   readonly limits: LimitStage | undefined
   readonly users: UserStage | undefined
   readonly timeout: LocalTimeout
+  /** Of bodies that nobody reads. */
+  readonly unreadTimers: TimerList
   readonly retry: RetryPolicy | undefined
   /** A single attempt, for those who want to be told of it. */
   readonly once: RetryPolicy

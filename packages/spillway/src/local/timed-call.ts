@@ -5,7 +5,6 @@ import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
 import { emit, listening, type TimeoutKind } from '../core/events.js'
-import { LazyAlarm } from '../core/lazy-alarm.js'
 import type { Linked } from '../core/linked-list.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Timed, TimerList } from '../core/timer-list.js'
@@ -28,6 +27,9 @@ export interface CallLimits {
   /** For the delay that nearly every call has. */
   readonly timers: TimerList
   readonly firstByteTimers: TimerList
+  /** For answers that come in: until their first byte, and between two chunks. */
+  readonly beginTimers: TimerList
+  readonly idleTimers: TimerList
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
   /** The call that began at `startMs` succeeded or was cut off. */
@@ -44,15 +46,19 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Its neighbours in the list of whoever keeps one. */
   before: TimedCall<unknown> | undefined
   after: TimedCall<unknown> | undefined
-  /** Those in the list of timers. */
+  /**
+   * Those in a list of timers: until it answers in that of calls, afterwards, while somebody waits for
+   * the next chunk, in one of silence.
+   */
   sooner: Timed | undefined
   later: Timed | undefined
   timed = false
+  fromMs: number
+  #timers: TimerList
   leftBehind: Promise<T> | undefined
   readonly deadline: Deadline | undefined
   readonly #limits: CallLimits
-  /** When it began. */
-  readonly fromMs: number
+  readonly #startMs: number
   readonly #limitMs: number | undefined
   readonly #callerSignal: CallerSignal | undefined
   #controller: AbortController | undefined
@@ -63,8 +69,6 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #timer: Timer | undefined
   /** For the next sign of life. */
   #silenceTimer: Pick<Timer, 'cancel'> | undefined
-  /** The same while its answer comes in, chunk by chunk. */
-  #silence: LazyAlarm | undefined
   #work: Promise<T> | undefined
   #end: CallEndListener<T> | undefined
   #over = false
@@ -83,7 +87,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     signal: CallerSignal | undefined,
   ) {
     this.#limits = limits
+    this.#timers = limits.timers
     this.fromMs = startMs
+    this.#startMs = startMs
     this.#limitMs = limitMs
     this.deadline = deadline
     this.#callerSignal = signal
@@ -154,18 +160,17 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
 
   /** From now on silence counts, until something is heard; while nobody listened it did not. */
   expect(kind: 'firstByte' | 'idle'): void {
-    const { firstByteMs, idleMs, clock } = this.#limits
-    this.#silence ??= new LazyAlarm(clock)
-    if (kind === 'firstByte' && firstByteMs !== undefined) {
-      const leftMs = Math.max(0, firstByteMs - this.#answerMs)
-      this.#silence.set(leftMs, () => this.#timeUp('firstByte', firstByteMs))
-    } else if (idleMs !== undefined) {
-      this.#silence.set(idleMs, () => this.#timeUp('idle', idleMs))
-    }
+    const { firstByteMs, idleMs, beginTimers, idleTimers } = this.#limits
+    const toBegin = kind === 'firstByte' && firstByteMs !== undefined
+    if (this.#over || (!toBegin && idleMs === undefined)) return
+    this.heard()
+    this.#timers = toBegin ? beginTimers : idleTimers
+    // The time until its headers came is part of that until its first byte.
+    this.#timers.restart(this, toBegin ? this.#answerMs : 0)
   }
 
   heard(): void {
-    this.#silence?.clear()
+    this.#timers.remove(this)
   }
 
   #watch(work: Promise<T>, goesOn: (value: T) => boolean): void {
@@ -178,7 +183,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     work.then(
       (value) => {
         if (this.#over) return
-        this.#limits.record(this.fromMs)
+        this.#limits.record(this.#startMs)
         this.#answered(goesOn(value))
         this.#end?.onValue(value)
       },
@@ -195,7 +200,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!goesOn) return this.end()
     this.#streaming = true
     if (this.#limits.firstByteMs !== undefined) {
-      this.#answerMs = this.#limits.clock.now() - this.fromMs
+      this.#answerMs = this.#limits.clock.now() - this.#startMs
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
@@ -209,7 +214,6 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
 
   end(): void {
     this.#over = true
-    this.#silence?.close()
     this.#disarm()
     this.#silenceTimer?.cancel()
     this.#forgetSignal?.()
@@ -218,7 +222,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Left of the deadline when the call began. */
   get #leftMs(): number {
     if (this.deadline === undefined) return Number.POSITIVE_INFINITY
-    return Math.max(0, this.deadline.atMs - this.fromMs)
+    return Math.max(0, this.deadline.atMs - this.#startMs)
   }
 
   /** Arms the call's own limit, or the deadline where that is earlier. */
@@ -232,12 +236,12 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #arm(kind: 'call' | 'deadline', limitMs: number): void {
     const { timers, clock } = this.#limits
     if (kind === 'call' && limitMs === timers.delayMs) return timers.add(this)
-    const leftMs = this.fromMs + limitMs - clock.now()
+    const leftMs = this.#startMs + limitMs - clock.now()
     this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, limitMs))
   }
 
   #disarm(): void {
-    this.#limits.timers.remove(this)
+    this.#timers.remove(this)
     this.#timer?.cancel()
   }
 
@@ -249,15 +253,18 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   }
 
   onTimeUp(): void {
-    this.#timeUp('call', this.#limitMs as number)
+    const { beginTimers, idleTimers, firstByteMs, idleMs } = this.#limits
+    if (this.#timers === beginTimers) this.#timeUp('firstByte', firstByteMs as number)
+    else if (this.#timers === idleTimers) this.#timeUp('idle', idleMs as number)
+    else this.#timeUp('call', this.#limitMs as number)
   }
 
   #timeUp(kind: TimeoutKind, limitMs: number): void {
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     // Cut off by its own limit it says how long calls take; by somebody else's it does not.
-    if (kind === 'call') this.#limits.record(this.fromMs)
-    const elapsedMs = this.#limits.clock.now() - this.fromMs
+    if (kind === 'call') this.#limits.record(this.#startMs)
+    const elapsedMs = this.#limits.clock.now() - this.#startMs
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }
 

@@ -3,9 +3,8 @@
  * is: complete, cut, stalled, left by its reader, or aborted. Nothing is buffered; silence counts only
  * while somebody reads, and a body nobody reads is let go.
  */
-import type { Clock } from '../../core/clock.js'
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
-import { LazyAlarm } from '../../core/lazy-alarm.js'
+import type { Timed, TimerList } from '../../core/timer-list.js'
 import type { TimedCall } from '../../local/timed-call.js'
 
 /** How a body ended. */
@@ -20,35 +19,48 @@ export type BodyEnd =
   /** The caller aborted, or its deadline passed. */
   | 'aborted'
 
-export interface BodyWatchOptions {
-  name: string
-  clock: Clock
-  timed: TimedCall<unknown>
-  /** A body nobody has read for so long is let go. */
-  unreadMs: number
-  /** Somebody passes it on, and says so when it rests: it is not unread before. */
-  attended: boolean
+/** Whoever wants to know what becomes of it. */
+export interface BodyListener {
   onFirstChunk(): void
   onChunk(chunk: unknown): void
   /** Once. The error is what the reader was told, if anything. */
   onEnd(how: BodyEnd, error: unknown): void
 }
 
-export class BodyWatch {
+/** Its place in a list of timers is that of bodies nobody reads. */
+export class BodyWatch implements Timed {
+  sooner: Timed | undefined
+  later: Timed | undefined
+  timed = false
+  fromMs = 0
+  readonly #name: string
+  /** A body nobody has read for so long is let go. */
+  readonly #unread: TimerList
+  /** Somebody passes it on, and says so when it rests: it is not unread before. */
+  readonly #attended: boolean
   /**
    * Nothing, once it is over. A response outlives its call: whoever got it may keep it, and Node holds
    * it weakly, which only a full collection heeds. All that the call has kept should not wait for that.
    */
-  #options: BodyWatchOptions | undefined
-  readonly #unread: LazyAlarm
+  #call: TimedCall<unknown> | undefined
+  #listener: BodyListener | undefined
   #begun = false
   /** Breaks the reader's side off, and the downstream's. */
   #breakOff: ((error: unknown) => void) | undefined
   #isReadUnseen: () => boolean = never
 
-  constructor(options: BodyWatchOptions) {
-    this.#options = options
-    this.#unread = new LazyAlarm(options.clock)
+  constructor(
+    name: string,
+    call: TimedCall<unknown>,
+    unread: TimerList,
+    attended: boolean,
+    listener: BodyListener,
+  ) {
+    this.#name = name
+    this.#call = call
+    this.#unread = unread
+    this.#attended = attended
+    this.#listener = listener
   }
 
   /**
@@ -56,37 +68,36 @@ export class BodyWatch {
    * if so reports how it ends.
    */
   begin(breakOff: (error: unknown) => void, isReadUnseen = never): void {
-    const options = this.#options as BodyWatchOptions
+    if (this.#call === undefined) return
     this.#breakOff = breakOff
     this.#isReadUnseen = isReadUnseen
-    options.timed.onGiveUp = (error) => this.#givenUp(error)
-    if (!options.attended) this.#waitForReader(options)
+    this.#call.onGiveUp = (error) => this.#givenUp(error)
+    if (!this.#attended) this.#unread.restart(this)
   }
 
   /** Somebody waits for the next chunk. */
   reading(): void {
-    if (this.#options === undefined) return
-    this.#unread.clear()
-    this.#options.timed.expect(this.#begun ? 'idle' : 'firstByte')
+    if (this.#call === undefined) return
+    this.#unread.remove(this)
+    this.#call.expect(this.#begun ? 'idle' : 'firstByte')
   }
 
   chunk(chunk: unknown): void {
-    const options = this.#options
-    if (options === undefined) return
-    options.timed.heard()
-    options.onChunk(chunk)
+    if (this.#call === undefined) return
+    this.#call.heard()
+    this.#listener?.onChunk(chunk)
     if (!this.#begun) {
       this.#begun = true
-      options.onFirstChunk()
+      this.#listener?.onFirstChunk()
     }
-    if (!options.attended) this.#waitForReader(options)
+    if (!this.#attended) this.#unread.restart(this)
   }
 
   /** Nobody waits for the next chunk; silence does not count. */
   resting(): void {
-    if (this.#options === undefined) return
-    this.#options.timed.heard()
-    this.#waitForReader(this.#options)
+    if (this.#call === undefined) return
+    this.#call.heard()
+    this.#unread.restart(this)
   }
 
   complete(): void {
@@ -100,18 +111,13 @@ export class BodyWatch {
   /** The reader does not want the rest. */
   left(): void {
     // Once given up it is not the reader who leaves: a fetch that is aborted cancels its own body.
-    if (this.#options?.timed.givenUp === false) this.#end('abandoned', undefined)
+    if (this.#call?.givenUp === false) this.#end('abandoned', undefined)
   }
 
-  #waitForReader({ unreadMs }: BodyWatchOptions): void {
-    this.#unread.set(unreadMs, this.#letGo)
-  }
-
-  // Made once, not for every chunk.
-  readonly #letGo = (): void => {
-    if (this.#options === undefined || this.#isReadUnseen()) return
-    const { unreadMs, name, timed } = this.#options
-    timed.giveUp(unreadError(name, unreadMs))
+  /** Nobody has read it. */
+  onTimeUp(): void {
+    if (this.#isReadUnseen()) return
+    this.#call?.giveUp(unreadError(this.#name, this.#unread.delayMs))
   }
 
   /** A timeout, no reader, the caller, or the end of the guard. */
@@ -122,13 +128,14 @@ export class BodyWatch {
   }
 
   #end(how: BodyEnd, error: unknown): void {
-    const options = this.#options
-    if (options === undefined) return
-    this.#options = undefined
+    const [call, listener] = [this.#call, this.#listener]
+    if (call === undefined) return
+    this.#call = undefined
+    this.#listener = undefined
     this.#breakOff = undefined
-    this.#unread.close()
-    options.timed.end()
-    options.onEnd(how, error)
+    this.#unread.remove(this)
+    call.end()
+    listener?.onEnd(how, error)
   }
 }
 
