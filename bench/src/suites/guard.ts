@@ -262,14 +262,14 @@ const roomVsPQueue: Comparison = {
 const CALLS_A_ROUND = 50_000
 
 /** As many callers as there are slots and places taken; each calls again when it has its answer. */
-function standing(waiting: number, guard: Guard): Round {
+function standing(waiting: number, run: () => Promise<number>): Round {
   return async () => {
     const startMs = performance.now()
     let [asked, done] = [0, 0]
     const caller = async () => {
       while (asked < CALLS_A_ROUND) {
         asked++
-        const answer = await guard.run(work, callOptions())
+        const answer = await run()
         done += answer
       }
     }
@@ -286,10 +286,72 @@ const growthRoom: Comparison = {
   peerName: `spillway with ${FEW} waiting`,
   unit: 'ns/op',
   prepare(preparation) {
-    return {
-      ours: standing(MANY, openRoom(preparation)),
-      peer: standing(FEW, openRoom(preparation)),
+    const open = () => {
+      const guard = openRoom(preparation)
+      return () => guard.run(work, callOptions())
     }
+    return { ours: standing(MANY, open()), peer: standing(FEW, open()) }
+  },
+}
+
+/**
+ * The least that can wait: a promise and a place in a list, and no stage at all. What it loses with
+ * its length it loses to collecting memory that all waits for long; nobody who keeps more loses less.
+ */
+class BareLine {
+  #free = SLOTS
+  #first: Waiting | undefined
+  #last: Waiting | undefined
+
+  run(fn: () => Promise<number>): Promise<number> {
+    if (this.#free > 0) {
+      this.#free--
+      return this.#begin(fn)
+    }
+    return new Promise((resolve) => {
+      const waiting: Waiting = { fn, resolve, next: undefined }
+      if (this.#last === undefined) this.#first = waiting
+      else this.#last.next = waiting
+      this.#last = waiting
+    })
+  }
+
+  #begin(fn: () => Promise<number>): Promise<number> {
+    return fn().then((value) => {
+      this.#end()
+      return value
+    })
+  }
+
+  #end(): void {
+    const next = this.#first
+    if (next === undefined) {
+      this.#free++
+      return
+    }
+    this.#first = next.next
+    if (this.#first === undefined) this.#last = undefined
+    next.resolve(this.#begin(next.fn))
+  }
+}
+
+interface Waiting {
+  fn: () => Promise<number>
+  resolve: (value: Promise<number>) => void
+  next: Waiting | undefined
+}
+
+const growthBareLine: Figure = {
+  name: 'growth-bare-line',
+  what: 'the same ratio for a line of promises and nothing else: a bound for growth-room',
+  unit: '',
+  prepare() {
+    const open = () => {
+      const line = new BareLine()
+      return () => line.run(work)
+    }
+    const [many, few] = [standing(MANY, open()), standing(FEW, open())]
+    return async () => (await few()) / (await many())
   },
 }
 
@@ -377,6 +439,7 @@ export const guard: Suite = {
     refusalLimit,
     roomVsPQueue,
     growthRoom,
+    growthBareLine,
     guardOverBare,
     bytesPerCall,
     commandsPerCall(200, 0.1),
