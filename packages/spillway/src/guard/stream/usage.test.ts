@@ -32,6 +32,14 @@ describe('the usage in an answer', () => {
     expect(read(start, ...between, end)).toEqual({ tokens: 115, inputTokens: 25, outputTokens: 90 })
   })
 
+  it('is the last that says a number, wherever that is', () => {
+    const none = '{"usage":null}'
+    const costs = { tokens: 43, inputTokens: 3, outputTokens: 40 }
+    expect(read(bytes(`${none}${OPENAI}${none}`))).toEqual(costs)
+    const long = 'text '.repeat(1_000)
+    expect(read(bytes(`${long}"input_tokens":3 "usage":{"output_tokens":40}`))).toEqual(costs)
+  })
+
   it('is not what the model wrote about tokens', () => {
     const said = JSON.stringify({ content: '"total_tokens": 5, "prompt_tokens": 5' })
     expect(read(bytes(said))).toBeUndefined()
