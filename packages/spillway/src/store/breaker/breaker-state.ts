@@ -109,10 +109,7 @@ export function move(state: BreakerState, kind: BreakerState['kind'], now: numbe
   state.w = 0
   for (const [probe, untilUs] of state.probes) state.late.set(probe, untilUs)
   state.probes = new Map()
-  if (kind === CLOSED) {
-    state.late = new Map()
-    state.tally = emptyTally()
-  }
+  if (kind === CLOSED) state.tally = emptyTally()
   show(state, now)
 }
 

@@ -153,6 +153,17 @@ describe('a half-open breaker', () => {
     expect(breaker.endProbe('b', SUCCESS)).toEqual({ ...opened, probes: 0 })
   })
 
+  it('counts those too that outlived a round in which it closed, and broke again', () => {
+    const breaker = setup({ successes: 1, openUs: SECOND })
+    breaker.breakDown()
+    breaker.probe('slow', 'quick')
+    expect(breaker.endProbe('quick', SUCCESS)).toMatchObject({ kind: CLOSED, probes: 1 })
+    breaker.breakDown()
+    expect(breaker.probe('a', 'b', 'c').granted).toBe(2)
+    breaker.endProbe('slow', SUCCESS)
+    expect(breaker.probe('c').granted).toBe(1)
+  })
+
   it('counts the places of probes that outlived their round, until they end or their pod is gone', () => {
     const breaker = setup({ probes: 2, openUs: SECOND })
     breaker.breakDown()

@@ -728,7 +728,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: 'd00e25aeb9dc480748b54372797be79cc1ff5b09',
+    sha: '381c5c00cdbefcad70a92aca0d7d59b9408aff0c',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -903,10 +903,7 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then
-state.late = {}
-state.tally = empty_tally()
-end
+if kind == CLOSED then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -1384,7 +1381,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '039a728250f42332920206da5aedccfb7b254c60',
+    sha: '26c007c0a85bb3d5e2c7b725e0f14063f538ecc8',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -1559,10 +1556,7 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then
-state.late = {}
-state.tally = empty_tally()
-end
+if kind == CLOSED then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -2009,7 +2003,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: 'db4660ee0d90b3bcc90e150c9baf72dc45d3228d',
+    sha: 'ce016c2b57abdd05eea5dd3a80f6c8f9298aacfb',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -2184,10 +2178,7 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then
-state.late = {}
-state.tally = empty_tally()
-end
+if kind == CLOSED then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -2297,7 +2288,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: '16ea472f0789fff8dc38ebb2a64c974493ed542c',
+    sha: '250661d43a18fa431a60879373dd389f63f185e1',
     text: `local KEYS_OF_TAKE = 2
 local SET_BACK_US = 5000000
 local function server_us()
@@ -2839,10 +2830,7 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then
-state.late = {}
-state.tally = empty_tally()
-end
+if kind == CLOSED then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
@@ -3349,7 +3337,7 @@ return reply`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: '7ec2c3102923b69d84de69128e134508c2593f7c',
+    sha: '40e42e886be73d96d22aa4e028affb6e86f6fe0b',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -3524,10 +3512,7 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then
-state.late = {}
-state.tally = empty_tally()
-end
+if kind == CLOSED then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)

@@ -35,10 +35,7 @@ local function move(state, kind, now)
   state.w = 0
   for probe, ends in pairs(state.probes) do state.late[probe] = ends end
   state.probes = {}
-  if kind == CLOSED then
-    state.late = {}
-    state.tally = empty_tally()
-  end
+  if kind == CLOSED then state.tally = empty_tally() end
   show(state, now)
 end
 
