@@ -27,25 +27,27 @@ export class UsageReader {
     else if (typeof chunk === 'object' && chunk !== null) this.#told += usageIn(chunk)
   }
 
+  /** As they are: to cut every chunk would cost more than to cut what is left at the end. */
   #keep(chunk: Uint8Array): void {
     if (this.#headBytes < HEAD_BYTES) {
-      this.#head.push(chunk.subarray(0, HEAD_BYTES - this.#headBytes))
+      this.#head.push(chunk)
       this.#headBytes += chunk.length
     }
-    const end = chunk.length > TAIL_BYTES ? chunk.subarray(-TAIL_BYTES) : chunk
-    this.#tail.push(end)
-    this.#tailBytes += end.length
-    while (this.#tailBytes - (this.#tail[0]?.length ?? 0) >= TAIL_BYTES && this.#tail.length > 1) {
+    this.#tail.push(chunk)
+    this.#tailBytes += chunk.length
+    while (this.#tailBytes - (this.#tail[0]?.length ?? 0) >= TAIL_BYTES) {
       this.#tailBytes -= this.#tail.shift()?.length ?? 0
     }
   }
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
-    if (this.#told === '' && !mentions(this.#head) && !mentions(this.#tail)) return undefined
-    const tail = textOf(this.#tail) + this.#told
+    const head = joined(cut(this.#head, -1, (chunk) => chunk.subarray(0, HEAD_BYTES)))
+    const end = joined(cut(this.#tail, 0, (chunk) => chunk.subarray(-TAIL_BYTES)))
+    if (this.#told === '' && !mentions(head) && !mentions(end)) return undefined
+    const tail = textOf(end) + this.#told
     const said = lastUsage(tail)
-    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, textOf(this.#head))
+    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, textOf(head))
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
     if (input === undefined && output === undefined) return undefined
     const tokens = lastOf(TOTAL, said) ?? (input ?? 0) + (output ?? 0)
@@ -64,19 +66,26 @@ function usageIn(chunk: object): string {
 }
 
 /** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
-function mentions(chunks: readonly Uint8Array[]): boolean {
-  for (const chunk of chunks) if (asBuffer(chunk).includes('_tokens"')) return true
-  // It may stand on the border of two.
-  return chunks.length > 1 && Buffer.concat(chunks).includes('_tokens"')
+function mentions(bytes: Buffer): boolean {
+  return bytes.includes('_tokens"')
+}
+
+/** Only the outermost can be large. */
+function cut(chunks: Uint8Array[], at: 0 | -1, less: (chunk: Uint8Array) => Uint8Array) {
+  const outermost = chunks.at(at)
+  return outermost === undefined ? chunks : chunks.with(at, less(outermost))
+}
+
+function joined(chunks: readonly Uint8Array[]): Buffer {
+  const [only] = chunks
+  return chunks.length === 1 ? asBuffer(only as Uint8Array) : Buffer.concat(chunks)
 }
 
 function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
   return Buffer.from(buffer as ArrayBuffer, byteOffset, length)
 }
 
-function textOf(chunks: readonly Uint8Array[]): string {
-  const [only] = chunks
-  const bytes = chunks.length === 1 ? asBuffer(only as Uint8Array) : Buffer.concat(chunks)
+function textOf(bytes: Buffer): string {
   return bytes.toString('latin1')
 }
 
