@@ -23,17 +23,17 @@ import {
   settlePermits,
   takePermits,
 } from '../src/store/limits/transitions.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createRedisLevels } from '../src/store/redis/redis-levels.js'
 import { createRedisLimits } from '../src/store/redis/redis-limits.js'
 import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { connectTestRedis } from './test-connection.js'
 
 let server: RedisServer
 let runner: ScriptRunner
 beforeAll(async () => {
   server = await startRedis()
-  const client = connectNodeRedis({ url: server.url })
+  const client = connectTestRedis({ url: server.url })
   runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
   await vi.waitUntil(() => client.ready, { timeout: 5_000 })
 })

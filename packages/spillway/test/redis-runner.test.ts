@@ -6,10 +6,10 @@ import { promisify } from 'node:util'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createScriptRunner, type Script, type ScriptRunner } from '../src/store/redis/runner.js'
 import { StoreFailure } from '../src/store/store-failure.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { connectTestRedis } from './test-connection.js'
 
 function script(name: string, text: string): Script {
   return { name, sha: createHash('sha1').update(text).digest('hex'), text }
@@ -34,7 +34,7 @@ beforeEach(() => server.send('FLUSHALL'))
 
 /** A runner over a connection of its own, closed after the test. */
 async function connect({ url = server.url, commandTimeoutMs = 1_000 } = {}): Promise<ScriptRunner> {
-  const client = connectNodeRedis({ url })
+  const client = connectTestRedis({ url })
   const runner = createScriptRunner(client, { commandTimeoutMs, clock: systemClock })
   onTestFinished(() => runner.close())
   await vi.waitUntil(() => client.ready, { interval: 2, timeout: 5_000 })
@@ -112,7 +112,7 @@ describe('a script runner on node-redis', () => {
   })
 
   it('fails at once, as not sent, while there is no connection', async () => {
-    const client = connectNodeRedis({ url: 'redis://127.0.0.1:1' })
+    const client = connectTestRedis({ url: 'redis://127.0.0.1:1' })
     const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock: systemClock })
     onTestFinished(() => runner.close())
     expect((await failureOf(runner.run(ADD, ['n'], [1]))).kind).toBe('not-sent')
@@ -180,7 +180,7 @@ describe('a client of the application', () => {
     const client = createClient({ url: server.url, disableOfflineQueue: true })
     client.on('error', () => {})
     onTestFinished(() => client.destroy())
-    const adapter = connectNodeRedis({ client })
+    const adapter = connectTestRedis({ client })
     const runner = createScriptRunner(adapter, { commandTimeoutMs: 100, clock: systemClock })
     expect(adapter.ready).toBe(false)
     await client.connect()
@@ -191,8 +191,8 @@ describe('a client of the application', () => {
   })
 
   it('gets a listener for errors if nobody has one, or the first would end the process', () => {
-    const client = createClient({ url: server.url })
-    connectNodeRedis({ client })
+    const client = createClient({ url: server.url, disableOfflineQueue: true })
+    connectTestRedis({ client })
     expect(() => client.emit('error', new Error('connection lost'))).not.toThrow()
   })
 })
@@ -203,9 +203,10 @@ describe('a process with a connection', () => {
   async function runProgram(body: string): Promise<string> {
     const program = `
       import { systemClock as clock } from './dist/core/clock.js'
-      import { connectNodeRedis } from './dist/store/redis/node-redis.js'
+      import { createKeys } from './dist/store/keys.js'
+      import { connectRedis } from './dist/store/redis/connect.js'
       import { createScriptRunner } from './dist/store/redis/runner.js'
-      const client = connectNodeRedis({ url: process.argv[1] })
+      const client = connectRedis({ url: process.argv[1] }, { access: createKeys('sw'), warn() {} })
       const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock })
       ${body}`
     const args = ['--input-type=module', '--eval', program, server.url]

@@ -2,9 +2,9 @@
 import { createClient } from 'redis'
 import { afterAll, beforeAll, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { connectTestRedis } from './test-connection.js'
 
 export interface TwinRedis {
   /** Both are there once the tests run. */
@@ -22,7 +22,7 @@ export function twinRedis(): TwinRedis {
   let listener: ReturnType<typeof createClient>
   beforeAll(async () => {
     server = await startRedis()
-    const client = connectNodeRedis({ url: server.url })
+    const client = connectTestRedis({ url: server.url })
     runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
     listener = createClient({ url: server.url })
     await listener.connect()
