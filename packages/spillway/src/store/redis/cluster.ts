@@ -17,7 +17,7 @@ import { Redial } from './redial.js'
 import type { Via } from './runner.js'
 import { RedisSetupError } from './setup-error.js'
 import { SLOTS, slotOf } from './slot.js'
-import { type Hearer, openSubscription, type Subscription } from './subscription.js'
+import { openSubscription, type Subscribe } from './subscription.js'
 import { within } from './within.js'
 
 /** How often the map is read: while all is well, while something is missing, and at most. */
@@ -112,7 +112,7 @@ class Cluster implements RedisConnection {
   }
 
   /** What is published anywhere in a cluster is heard on every node. */
-  subscribe(channel: string, hearer: Hearer): Subscription {
+  readonly subscribe: Subscribe = (channel, hearer) => {
     const { clock, random } = this.#dialler
     const dial = (lost: Lost) => {
       const names = [...(this.#map?.masters ?? this.#seeds)]

@@ -11,7 +11,8 @@ const NAMES = Object.keys(LOADERS) as Name[]
 /** A package by its name, or the package itself. */
 export const readDriver: Check<Name | Driver> = (value, path, problems) => {
   if (typeof value === 'string' && Object.hasOwn(LOADERS, value)) return value as Name
-  const driver = nodeRedisDriver(value) ?? ioredisDriver(value)
+  // In this order, because ioredis has a createClient, too.
+  const driver = ioredisDriver(value) ?? nodeRedisDriver(value)
   if (driver === undefined) {
     problems.push({ path, message: "must be 'redis', 'ioredis' or one of these packages itself" })
   }
