@@ -1,7 +1,7 @@
 /** Everything the shared circuit breaker promises, on one kind of store. */
 import { afterAll, beforeAll, describe } from 'vitest'
-import { START_MS } from '../limit-claims/all.js'
 import type { Fleet } from '../limit-claims/fleet.js'
+import { START_MS } from '../topologies.js'
 import { claimByHand } from './by-hand.js'
 import { claimKeys } from './keys.js'
 import { claimLooking } from './looking.js'

@@ -1,5 +1,6 @@
 /** Everything the shared rate limiter promises, on one kind of store. */
 import { afterAll, beforeAll, describe } from 'vitest'
+import { START_MS } from '../topologies.js'
 import { claimAlgorithms } from './algorithms.js'
 import { claimAsking } from './asking.js'
 import { claimChanges } from './changes.js'
@@ -7,8 +8,6 @@ import { claimCosts } from './costs.js'
 import type { Fleet } from './fleet.js'
 import { claimKeys } from './keys.js'
 import { claimVendorWord } from './vendor-word.js'
-
-export const START_MS = 60_000
 
 export function claimLimits(fleet: Fleet): void {
   describe(`limits in ${fleet.name}`, () => {

@@ -70,7 +70,10 @@ export function createMemoryFleet(): Fleet {
 }
 
 /** Each pod with another client library, unless the environment names one. */
-export function createRedisFleet(topology: TopologyName = 'one server'): Fleet {
+export function createRedisFleet(
+  topology: TopologyName = 'one server',
+  begin: () => Promise<Servers> = TOPOLOGIES[topology],
+): Fleet {
   let servers: Servers
   let stores: RedisStore[] = []
   let pods = 0
@@ -79,7 +82,7 @@ export function createRedisFleet(topology: TopologyName = 'one server'): Fleet {
     name: `Redis (${topology}, ${driversToTest().join(', ')})`,
     clock: systemClock,
     async start() {
-      servers = await TOPOLOGIES[topology]()
+      servers = await begin()
       stores = [0, 1, 2].map((pod) => {
         const names = driversToTest()
         const driver = DRIVERS[names[pod % names.length]!]
