@@ -51,7 +51,8 @@ export function connectSentinels(
   )
 
   function moveTo(name: string): void {
-    if (current !== undefined && name !== current) server.move(new Error(`${current} is master no more, ${name} is`))
+    if (current !== undefined && name !== current)
+      server.move(new Error(`${current} is master no more, ${name} is`))
   }
   let next = 0
   const switches = openSubscription(
