@@ -10,6 +10,7 @@ import { createScriptRunner, type Script, type ScriptRunner } from '../src/store
 import { StoreFailure } from '../src/store/store-failure.js'
 import { type RedisServer, startRedis } from './redis-server.js'
 import { connectTestRedis } from './test-connection.js'
+import { DRIVERS, type DriverName, driversToTest } from './topologies.js'
 
 function script(name: string, text: string): Script {
   return { name, sha: createHash('sha1').update(text).digest('hex'), text }
@@ -32,9 +33,17 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 beforeEach(() => server.send('FLUSHALL'))
 
+interface ConnectOptions {
+  url?: string
+  commandTimeoutMs?: number
+}
+
 /** A runner over a connection of its own, closed after the test. */
-async function connect({ url = server.url, commandTimeoutMs = 1_000 } = {}): Promise<ScriptRunner> {
-  const client = connectTestRedis({ url })
+async function connectWith(
+  driver: DriverName,
+  { url = server.url, commandTimeoutMs = 1_000 }: ConnectOptions,
+): Promise<ScriptRunner> {
+  const client = connectTestRedis({ url, driver: DRIVERS[driver] })
   const runner = createScriptRunner(client, { commandTimeoutMs, clock: systemClock })
   onTestFinished(() => runner.close())
   await vi.waitUntil(() => client.ready, { interval: 2, timeout: 5_000 })
@@ -56,7 +65,9 @@ function block(ms: number): void {
   while (performance.now() < lastMs);
 }
 
-describe('a script runner on node-redis', () => {
+describe.each(driversToTest())('a script runner on %s', (driver) => {
+  const connect = (options: ConnectOptions = {}) => connectWith(driver, options)
+
   it('answers with integers, strings and arrays as the script returned them', async () => {
     const runner = await connect()
     expect(await runner.run(SHAPES, [], ['ü'])).toEqual([1, 'two', [3, 'ü'], null])
@@ -112,7 +123,7 @@ describe('a script runner on node-redis', () => {
   })
 
   it('fails at once, as not sent, while there is no connection', async () => {
-    const client = connectTestRedis({ url: 'redis://127.0.0.1:1' })
+    const client = connectTestRedis({ url: 'redis://127.0.0.1:1', driver: DRIVERS[driver] })
     const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock: systemClock })
     onTestFinished(() => runner.close())
     expect((await failureOf(runner.run(ADD, ['n'], [1]))).kind).toBe('not-sent')
@@ -197,7 +208,7 @@ describe('a client of the application', () => {
   })
 })
 
-describe('a process with a connection', () => {
+describe.each(['redis', 'ioredis'])('a process with a connection of %s', (driver) => {
   const packageRoot = fileURLToPath(new URL('..', import.meta.url))
 
   async function runProgram(body: string): Promise<string> {
@@ -206,7 +217,7 @@ describe('a process with a connection', () => {
       import { createKeys } from './dist/store/keys.js'
       import { connectRedis } from './dist/store/redis/connect.js'
       import { createScriptRunner } from './dist/store/redis/runner.js'
-      const client = connectRedis({ url: process.argv[1] }, { access: createKeys('sw'), warn() {} })
+      const client = connectRedis({ url: process.argv[1], driver: '${driver}' }, { access: createKeys('sw'), warn() {} })
       const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock })
       ${body}`
     const args = ['--input-type=module', '--eval', program, server.url]

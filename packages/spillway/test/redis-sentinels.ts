@@ -33,6 +33,7 @@ export async function startSentinels({
   conf = '',
   ...login
 }: SentinelOptions = {}): Promise<Watched> {
+  const tls = login.tls === undefined ? {} : { tls: login.tls }
   const first = await startRedis({ settings, ...login })
   const replicaof = `127.0.0.1 ${first.port}`
   const second = await startRedis({
@@ -47,10 +48,10 @@ export async function startSentinels({
   const sentinel = `
     sentinel monitor ${MASTER} 127.0.0.1 ${first.port} 2
     sentinel down-after-milliseconds ${MASTER} ${downMs}
-    sentinel failover-timeout ${MASTER} 3000
+    sentinel failover-timeout ${MASTER} 1500
     ${conf}`
   const sentinels = await Promise.all(
-    Array.from({ length: SENTINELS }, () => startRedis({ sentinel })),
+    Array.from({ length: SENTINELS }, () => startRedis({ sentinel, ...tls })),
   )
   await Promise.all(sentinels.map((each) => each.send('SENTINEL', 'DEBUG', ...HASTE)))
   const told = async (each: RedisServer) =>

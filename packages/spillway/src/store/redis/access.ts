@@ -42,7 +42,7 @@ function problemOf(failed: Failed, access: Access, name: string): Error | undefi
   return first && missing(commands, undefined, name, first[1])
 }
 
-export function missing(
+function missing(
   commands: readonly string[],
   pattern: string | undefined,
   name: string,
@@ -59,6 +59,11 @@ export function missing(
     `${name}: ${what}${on}. Grant it: ACL SETUSER … ${granted.join(' ')}`,
     cause,
   )
+}
+
+/** Whoever may not listen asks now and then, and is up to date a little later. */
+export function deafness(warn: Warn): (channel: string) => void {
+  return (channel) => warn(missing(['SUBSCRIBE'], `&${channel}`, 'Redis').message)
 }
 
 /** A connection that breaks meanwhile is nobody's fault; the rest is. */

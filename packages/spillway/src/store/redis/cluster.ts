@@ -5,7 +5,7 @@
  */
 import type { Timer } from '../../core/clock.js'
 import { refuse } from '../../core/errors.js'
-import { checkAccess } from './access.js'
+import { checkAccess, deafness } from './access.js'
 import { type Address, addressNamed, nameOf } from './address.js'
 import { type ClusterMap, readClusterSlots, readRedirect } from './cluster-map.js'
 import type { RedisConnection } from './connect.js'
@@ -113,13 +113,13 @@ class Cluster implements RedisConnection {
 
   /** What is published anywhere in a cluster is heard on every node. */
   readonly subscribe: Subscribe = (channel, hearer) => {
-    const { clock, random } = this.#dialler
+    const { clock, random, warn } = this.#dialler
     const dial = (lost: Lost) => {
       const names = [...(this.#map?.masters ?? this.#seeds)]
       const name = names[Math.floor(random() * names.length)] as string
       return this.#dialler.dial(addressNamed(name), { expected: 'cluster' }, lost)
     }
-    return openSubscription({ dial, clock, random }, channel, hearer)
+    return openSubscription({ dial, clock, random, denied: deafness(warn) }, channel, hearer)
   }
 
   async close(): Promise<void> {
@@ -210,15 +210,15 @@ class Cluster implements RedisConnection {
       // A node that has just been started, or was thrown out, knows nothing.
       return map.masters.size > 0 ? map : undefined
     } catch (error) {
-      this.#note(error, name)
+      this.#note(error)
       return undefined
     }
   }
 
-  #note(error: unknown, name: string): void {
+  #note(error: unknown): void {
     if (!(error instanceof Error) || !error.message.startsWith('NOPERM')) return
     this.#setup = new RedisSetupError(
-      `${name}: the user Spillway logs in as may not run CLUSTER SLOTS. Grant it: ACL SETUSER … +cluster|slots`,
+      `the cluster: the user Spillway logs in as may not run CLUSTER SLOTS. Grant it: ACL SETUSER … +cluster|slots`,
       error,
     )
     this.#dialler.warn(this.#setup.message)

@@ -6,14 +6,14 @@
 import type { Clock } from '../../core/clock.js'
 import type { Check } from '../../core/options.js'
 import type { Random } from '../../core/random.js'
-import { type Access, checkAccess } from './access.js'
+import { type Access, checkAccess, deafness } from './access.js'
 import type { RedisConnection } from './connect.js'
 import { kindOf } from './failure-kind.js'
 import { givenIoredis } from './given-ioredis.js'
 import { givenNodeRedis } from './given-node-redis.js'
 import { judge } from './server-info.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
-import type { Subscribe } from './subscription.js'
+import type { Listener, Subscribe, SubscriptionOptions } from './subscription.js'
 
 /** A client of some library, recognised. */
 export interface GivenClient {
@@ -25,7 +25,7 @@ export interface GivenClient {
   send(args: readonly string[], key: string | undefined): Promise<unknown>
   /** Calls back each time it becomes ready, and at once if it is. */
   onReady(call: () => void): void
-  subscribe(surroundings: { clock: Clock; random: Random }): Subscribe
+  subscribe(options: Omit<SubscriptionOptions<Listener>, 'dial'>): Subscribe
 }
 
 export const readClient: Check<GivenClient> = (value, path, problems) => {
@@ -45,6 +45,7 @@ export interface ClientSurroundings {
 }
 
 export function useClient(given: GivenClient, surroundings: ClientSurroundings): RedisConnection {
+  const { clock, random, warn } = surroundings
   let problem: unknown
   given.onReady(() => {
     inspect(given, surroundings).then(
@@ -54,7 +55,7 @@ export function useClient(given: GivenClient, surroundings: ClientSurroundings):
       (error: unknown) => {
         if (!(error instanceof RedisSetupError)) return
         problem = error
-        surroundings.warn(error.message)
+        warn(error.message)
       },
     )
   })
@@ -69,7 +70,7 @@ export function useClient(given: GivenClient, surroundings: ClientSurroundings):
     send: given.send,
     kindOf,
     ...(slotOf && { slotOf }),
-    subscribe: given.subscribe(surroundings),
+    subscribe: given.subscribe({ clock, random, denied: deafness(warn) }),
     close: async () => {},
   }
 }

@@ -44,7 +44,7 @@ interface Cluster extends Given {
   unsubscribe(channel: string, hear: (text: string) => void): Promise<unknown>
 }
 
-type Chances = Pick<SubscriptionOptions<Listener>, 'clock' | 'random'>
+type Chances = Omit<SubscriptionOptions<Listener>, 'dial'>
 
 /** What it is, or what is wrong with it; nothing, if it is of another library. */
 export function givenNodeRedis(value: unknown): GivenClient | string | undefined {

@@ -98,9 +98,9 @@ export function lineOf(client: IoredisClient, lost: Lost): Line<Connection> {
     drop: () => {
       // An error reaches us before the commands under way; let them have it, too.
       queueMicrotask(() => {
-        client.disconnect()
-        // It would wait two seconds for the other end to say goodbye.
-        client.stream?.destroy()
+        // `disconnect` would give the other end two seconds to say goodbye.
+        if (client.stream === undefined) client.disconnect()
+        else client.stream.destroy()
       })
     },
   }

@@ -1,5 +1,6 @@
 /** All scripts run on one server: the one that was named, or whichever the Sentinels name. */
 import { refuse } from '../../core/errors.js'
+import { deafness } from './access.js'
 import type { Address } from './address.js'
 import type { RedisConnection } from './connect.js'
 import type { Dialler, Wanted } from './dial.js'
@@ -24,7 +25,7 @@ const MESSAGES: Wanted = { expected: 'server' }
 /** `dial` may lead to another server each time. */
 export function serverAt(
   dial: (wanted: Wanted, lost: Lost) => Promise<Line<Connection>>,
-  { clock, random }: Pick<Dialler, 'clock' | 'random'>,
+  { clock, random, warn }: Pick<Dialler, 'clock' | 'random' | 'warn'>,
   closing: () => void = () => {},
 ): ServerConnection {
   const main = new Redial<Connection>({ dial: (lost) => dial(SCRIPTS, lost), clock, random })
@@ -51,8 +52,11 @@ export function serverAt(
       for (const each of [main, ...subscriptions]) each.hurry()
     },
     subscribe(channel, hearer) {
-      const options = { dial: (lost: Lost) => dial(MESSAGES, lost), clock, random }
-      const redial = openSubscription(options, channel, hearer)
+      const redial = openSubscription(
+        { dial: (lost) => dial(MESSAGES, lost), clock, random, denied: deafness(warn) },
+        channel,
+        hearer,
+      )
       subscriptions.add(redial)
       return {
         close() {
