@@ -4,16 +4,16 @@ import { systemClock } from '../src/core/clock.js'
 import { createKeys } from '../src/store/keys.js'
 import { createMemoryPods } from '../src/store/memory/memory-pods.js'
 import type { PodStore } from '../src/store/port.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createRedisPods } from '../src/store/redis/redis-pods.js'
 import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { connectTestRedis } from './test-connection.js'
 
 let server: RedisServer
 let runner: ScriptRunner
 beforeAll(async () => {
   server = await startRedis()
-  const client = connectNodeRedis({ url: server.url })
+  const client = connectTestRedis({ url: server.url })
   runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
   await vi.waitUntil(() => client.ready, { timeout: 5_000 })
 })

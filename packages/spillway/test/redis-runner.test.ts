@@ -6,10 +6,11 @@ import { promisify } from 'node:util'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createScriptRunner, type Script, type ScriptRunner } from '../src/store/redis/runner.js'
 import { StoreFailure } from '../src/store/store-failure.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { connectTestRedis } from './test-connection.js'
+import { DRIVERS, type DriverName, driversToTest } from './topologies.js'
 
 function script(name: string, text: string): Script {
   return { name, sha: createHash('sha1').update(text).digest('hex'), text }
@@ -32,9 +33,17 @@ beforeAll(async () => {
 afterAll(() => server.stop())
 beforeEach(() => server.send('FLUSHALL'))
 
+interface ConnectOptions {
+  url?: string
+  commandTimeoutMs?: number
+}
+
 /** A runner over a connection of its own, closed after the test. */
-async function connect({ url = server.url, commandTimeoutMs = 1_000 } = {}): Promise<ScriptRunner> {
-  const client = connectNodeRedis({ url })
+async function connectWith(
+  driver: DriverName,
+  { url = server.url, commandTimeoutMs = 1_000 }: ConnectOptions,
+): Promise<ScriptRunner> {
+  const client = connectTestRedis({ url, driver: DRIVERS[driver] })
   const runner = createScriptRunner(client, { commandTimeoutMs, clock: systemClock })
   onTestFinished(() => runner.close())
   await vi.waitUntil(() => client.ready, { interval: 2, timeout: 5_000 })
@@ -56,7 +65,9 @@ function block(ms: number): void {
   while (performance.now() < lastMs);
 }
 
-describe('a script runner on node-redis', () => {
+describe.each(driversToTest())('a script runner on %s', (driver) => {
+  const connect = (options: ConnectOptions = {}) => connectWith(driver, options)
+
   it('answers with integers, strings and arrays as the script returned them', async () => {
     const runner = await connect()
     expect(await runner.run(SHAPES, [], ['ü'])).toEqual([1, 'two', [3, 'ü'], null])
@@ -112,7 +123,7 @@ describe('a script runner on node-redis', () => {
   })
 
   it('fails at once, as not sent, while there is no connection', async () => {
-    const client = connectNodeRedis({ url: 'redis://127.0.0.1:1' })
+    const client = connectTestRedis({ url: 'redis://127.0.0.1:1', driver: DRIVERS[driver] })
     const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock: systemClock })
     onTestFinished(() => runner.close())
     expect((await failureOf(runner.run(ADD, ['n'], [1]))).kind).toBe('not-sent')
@@ -180,7 +191,7 @@ describe('a client of the application', () => {
     const client = createClient({ url: server.url, disableOfflineQueue: true })
     client.on('error', () => {})
     onTestFinished(() => client.destroy())
-    const adapter = connectNodeRedis({ client })
+    const adapter = connectTestRedis({ client })
     const runner = createScriptRunner(adapter, { commandTimeoutMs: 100, clock: systemClock })
     expect(adapter.ready).toBe(false)
     await client.connect()
@@ -191,21 +202,22 @@ describe('a client of the application', () => {
   })
 
   it('gets a listener for errors if nobody has one, or the first would end the process', () => {
-    const client = createClient({ url: server.url })
-    connectNodeRedis({ client })
+    const client = createClient({ url: server.url, disableOfflineQueue: true })
+    connectTestRedis({ client })
     expect(() => client.emit('error', new Error('connection lost'))).not.toThrow()
   })
 })
 
-describe('a process with a connection', () => {
+describe.each(['redis', 'ioredis'])('a process with a connection of %s', (driver) => {
   const packageRoot = fileURLToPath(new URL('..', import.meta.url))
 
   async function runProgram(body: string): Promise<string> {
     const program = `
       import { systemClock as clock } from './dist/core/clock.js'
-      import { connectNodeRedis } from './dist/store/redis/node-redis.js'
+      import { createKeys } from './dist/store/keys.js'
+      import { connectRedis } from './dist/store/redis/connect.js'
       import { createScriptRunner } from './dist/store/redis/runner.js'
-      const client = connectNodeRedis({ url: process.argv[1] })
+      const client = connectRedis({ url: process.argv[1], driver: '${driver}' }, { access: createKeys('sw'), warn() {} })
       const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock })
       ${body}`
     const args = ['--input-type=module', '--eval', program, server.url]

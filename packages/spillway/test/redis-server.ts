@@ -1,12 +1,13 @@
 /** A real Redis server for tests: its own process, port and folder, and nothing kept on disk. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createClient } from 'redis'
+import { endWithUs } from './end-with-us.js'
 
 export interface RedisServer {
   readonly port: number
@@ -21,15 +22,26 @@ export interface RedisServer {
   stop(): Promise<void>
 }
 
+export interface ServerOptions {
+  /** A free one, if none is given. */
+  port?: number
+  /** Of redis.conf. */
+  settings?: Readonly<Record<string, string | number>>
+  /** Sentinels write what they know into their configuration, so they need a file. */
+  sentinel?: string
+  /** What to connect to it with, where that is more than an address. */
+  login?: string
+  tls?: object
+}
+
 const START_MS = 10_000
 const ATTEMPTS = 5
 
-/** Starts a server on the port given, or on a free one. */
-export async function startRedis({ port }: { port?: number } = {}): Promise<RedisServer> {
-  if (port !== undefined) return startOn(port)
+export async function startRedis(options: ServerOptions = {}): Promise<RedisServer> {
+  if (options.port !== undefined) return startOn(options.port, options)
   for (let attempt = 1; ; attempt++) {
     try {
-      return await startOn(await freePort())
+      return await startOn(await freePort(), options)
     } catch (error) {
       // Somebody else may have taken the port in between.
       if (attempt === ATTEMPTS || (error as NodeJS.ErrnoException).code === 'ENOENT') throw error
@@ -37,19 +49,19 @@ export async function startRedis({ port }: { port?: number } = {}): Promise<Redi
   }
 }
 
-async function startOn(port: number): Promise<RedisServer> {
+async function startOn(port: number, options: ServerOptions): Promise<RedisServer> {
   const folder = mkdtempSync(join(tmpdir(), 'redis-'))
-  const child = spawnServer(port, folder)
-  const endWithUs = () => child.kill('SIGKILL')
-  process.once('exit', endWithUs)
+  const child = spawnServer(port, folder, options)
+  const forget = endWithUs(child.pid)
   const gone = new Promise<void>((resolve) => {
     child.once('close', () => {
-      process.off('exit', endWithUs)
+      forget()
       rmSync(folder, { recursive: true, force: true })
       resolve()
     })
   })
-  const url = `redis://127.0.0.1:${port}`
+  const { login = '', tls } = options
+  const url = `${tls === undefined ? 'redis' : 'rediss'}://${login}127.0.0.1:${port}`
   const end = (signal: NodeJS.Signals) => {
     // One that is paused would not notice that it is to shut down.
     child.kill('SIGCONT')
@@ -57,7 +69,7 @@ async function startOn(port: number): Promise<RedisServer> {
     return gone
   }
   try {
-    await untilItAnswers(child, url, folder)
+    await untilItAnswers(child, url, tls)
   } catch (error) {
     await end('SIGKILL')
     throw error
@@ -65,7 +77,7 @@ async function startOn(port: number): Promise<RedisServer> {
   return {
     port,
     url,
-    send: (...command) => sendTo(url, command),
+    send: (...command) => sendTo(url, command, tls),
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
     kill: () => end('SIGKILL'),
@@ -73,21 +85,27 @@ async function startOn(port: number): Promise<RedisServer> {
   }
 }
 
-function spawnServer(port: number, folder: string): ChildProcess {
+function spawnServer(port: number, folder: string, options: ServerOptions): ChildProcess {
   const settings = {
-    port,
+    // With TLS there is no other port.
+    ...(options.tls === undefined ? { port } : { port: 0, 'tls-port': port }),
     bind: '127.0.0.1',
     dir: folder,
-    save: '',
-    appendonly: 'no',
     daemonize: 'no',
     loglevel: 'warning',
+    ...(options.sentinel === undefined && { save: '', appendonly: 'no' }),
+    ...options.settings,
   }
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, `${value}`])
+  if (options.sentinel !== undefined) {
+    const file = join(folder, 'sentinel.conf')
+    writeFileSync(file, options.sentinel)
+    args.unshift(file, '--sentinel')
+  }
   return spawn(process.env.SPILLWAY_REDIS_SERVER ?? 'redis-server', args, { stdio: 'ignore' })
 }
 
-async function untilItAnswers(child: ChildProcess, url: string, folder: string): Promise<void> {
+async function untilItAnswers(child: ChildProcess, url: string, tls?: object): Promise<void> {
   let failure: Error | undefined
   child.once('error', (error) => {
     failure = error
@@ -97,16 +115,17 @@ async function untilItAnswers(child: ChildProcess, url: string, folder: string):
   })
   const lastMs = performance.now() + START_MS
   while (failure === undefined && performance.now() < lastMs) {
-    // Its folder tells it from somebody else's server that was faster to take the port.
-    const reply = await sendTo(url, ['CONFIG', 'GET', 'dir']).catch(() => undefined)
-    if (String(reply).endsWith(basename(folder))) return
+    // Its number tells it from somebody else's server that was faster to take the port.
+    const info = await sendTo(url, ['INFO', 'server'], tls).catch(() => '')
+    if (String(info).includes(`process_id:${child.pid}\r`)) return
     await sleep(5)
   }
   throw failure ?? new Error(`redis-server did not answer within ${START_MS} ms`)
 }
 
-async function sendTo(url: string, command: string[]): Promise<unknown> {
-  const client = createClient({ url, RESP: 2, socket: { reconnectStrategy: false } })
+async function sendTo(url: string, command: string[], tls: object | undefined): Promise<unknown> {
+  const socket = { ...tls, tls: tls !== undefined, reconnectStrategy: false }
+  const client = createClient({ url, RESP: 2, socket } as object)
   client.on('error', () => {})
   await client.connect()
   try {
@@ -116,7 +135,7 @@ async function sendTo(url: string, command: string[]): Promise<unknown> {
   }
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

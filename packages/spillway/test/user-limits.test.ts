@@ -2,25 +2,29 @@ import { redisStore } from 'spillway/redis'
 import { createUserLimits, memoryStore, type Store, type UserLevel } from 'spillway/shared'
 import { createVirtualClock } from 'spillway/testing'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type RedisCluster, startCluster } from './redis-cluster.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { START_MS } from './topologies.js'
 
 let server: RedisServer
+let cluster: RedisCluster
 const stores: Record<string, Store> = { memory: memoryStore() }
 beforeAll(async () => {
-  server = await startRedis()
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
   const redis = redisStore({ url: server.url, commandTimeoutMs: 2_000 })
-  await vi.waitUntil(() => redis.ready, { timeout: 5_000 })
-  stores.redis = redis
-})
+  const inCluster = redisStore({ urls: cluster.urls, commandTimeoutMs: 2_000 })
+  await vi.waitUntil(() => redis.ready && inCluster.ready, { timeout: 5_000 })
+  Object.assign(stores, { redis, 'a cluster': inCluster })
+}, START_MS)
 afterAll(async () => {
-  await stores.redis?.close()
-  await server.stop()
+  await Promise.all(Object.values(stores).map((store) => store.close()))
+  await Promise.all([server.stop(), cluster.stop()])
 })
 
 const HOUR = 3_600_000
 let names = 0
 
-describe.each(['memory', 'redis'])('user limits (%s)', (kind) => {
+describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
   const create = (levels: UserLevel[]) =>
     createUserLimits({ store: stores[kind] as Store, name: `n${names++}`, levels })
   const passes = async (limits: ReturnType<typeof create>, times: number, subject: object) => {

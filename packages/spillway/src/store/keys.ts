@@ -22,6 +22,8 @@ export function unescaped(name: string): string {
 }
 
 export interface Keys {
+  /** What all of them begin with. */
+  readonly prefix: string
   lane(guard: string, lane: string): string
   guard(guard: string): string
   /** The last settlement of a pod. */
@@ -37,6 +39,8 @@ export interface Keys {
   pods(group: string): string
   /** What they say of themselves. */
   podSnapshots(group: string): string
+  /** Nobody's: to try on it what may be done with the others. */
+  check(tag: string): string
   /** No key but a channel: changes of all breakers are published there. */
   readonly breakers: string
 }
@@ -53,6 +57,7 @@ export function levelKey(subject: string, rest: string): string {
 export function createKeys(prefix: string): Keys {
   const tagged = (tag: string, rest: string) => `${prefix}${SCHEMA}:{${escaped(tag)}}:${rest}`
   return {
+    prefix: `${prefix}${SCHEMA}:`,
     lane: (guard, lane) => tagged(guard, `l:${escaped(lane)}`),
     guard: (guard) => tagged(guard, 'g'),
     sequence: (guard, pod) => tagged(guard, `q:${escaped(pod)}`),
@@ -62,6 +67,7 @@ export function createKeys(prefix: string): Keys {
     outcomes: (guard, lane, pod) => tagged(guard, `o:${escaped(lane)}:${escaped(pod)}`),
     pods: (group) => tagged(group, 'p'),
     podSnapshots: (group) => tagged(group, 's'),
+    check: (tag) => tagged(tag, 'c'),
     breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

@@ -118,6 +118,8 @@ export interface LevelCharge {
   limit: number
   windowUs: number
   burst: number
+  /** The higher, the fewer it applies to: asked first where not all can be asked at once. Default: 0. */
+  rank?: number
 }
 
 export interface LevelRequest {

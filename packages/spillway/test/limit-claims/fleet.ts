@@ -15,7 +15,13 @@ import {
 } from 'spillway/shared'
 import { type Clock, createVirtualClock, sleep } from 'spillway/testing'
 import { onTestFinished, vi } from 'vitest'
-import { type RedisServer, startRedis } from '../redis-server.js'
+import {
+  DRIVERS,
+  driversToTest,
+  type Servers,
+  TOPOLOGIES,
+  type TopologyName,
+} from '../topologies.js'
 
 /** Long enough never to end within a test. */
 export const LONG_MS = 3_600_000
@@ -27,6 +33,8 @@ const ANSWER_MS = 1_000
 
 export interface Fleet {
   readonly kind: 'memory' | 'redis'
+  /** For the titles of tests. */
+  readonly name: string
   readonly clock: Clock
   start(): Promise<void>
   stop(): Promise<void>
@@ -37,8 +45,10 @@ export interface Fleet {
   until<T>(promise: Promise<T>): Promise<T>
   /** For what must not wait for anything but the store: fails if it does. */
   answered<T>(promise: Promise<T>): Promise<T>
-  /** Sends the server a command, if there is one. */
+  /** Sends a command to the server that has the key, which is its second word. */
   send(...command: string[]): Promise<unknown>
+  /** Sends it to every server that has keys, and answers with what each of them does. */
+  everywhere(...command: string[]): Promise<unknown[]>
 }
 
 export function createMemoryFleet(): Fleet {
@@ -46,6 +56,7 @@ export function createMemoryFleet(): Fleet {
   const store = memoryStore({ clock })
   return {
     kind: 'memory',
+    name: 'memory',
     clock,
     start: async () => {},
     stop: async () => {},
@@ -54,30 +65,41 @@ export function createMemoryFleet(): Fleet {
     until: (promise) => clock.until(promise),
     answered: (promise) => Promise.race([promise, clock.settle().then(complain)]),
     send: async () => undefined,
+    everywhere: async () => [],
   }
 }
 
-export function createRedisFleet(): Fleet {
-  let server: RedisServer
+/** Each pod with another client library, unless the environment names one. */
+export function createRedisFleet(
+  topology: TopologyName = 'one server',
+  begin: () => Promise<Servers> = TOPOLOGIES[topology],
+): Fleet {
+  let servers: Servers
   let stores: RedisStore[] = []
   let pods = 0
   return {
     kind: 'redis',
+    name: `Redis (${topology}, ${driversToTest().join(', ')})`,
     clock: systemClock,
     async start() {
-      server = await startRedis()
-      stores = [1, 2, 3].map(() => redisStore({ url: server.url, commandTimeoutMs: 5_000 }))
-      await vi.waitUntil(() => stores.every(({ ready }) => ready), { timeout: 5_000 })
+      servers = await begin()
+      stores = [0, 1, 2].map((pod) => {
+        const names = driversToTest()
+        const driver = DRIVERS[names[pod % names.length]!]
+        return redisStore({ ...servers.connection, driver, commandTimeoutMs: 5_000 })
+      })
+      await vi.waitUntil(() => stores.every(({ ready }) => ready), { timeout: 10_000 })
     },
     async stop() {
       await Promise.all(stores.map((store) => store.close()))
-      await server.stop()
+      await servers.stop()
     },
     store: () => stores[pods++ % stores.length] as RedisStore,
     sleep: (ms) => sleep(systemClock, ms),
     until: (promise) => promise,
     answered: (promise) => Promise.race([promise, sleep(systemClock, ANSWER_MS).then(complain)]),
-    send: (...command) => server.send(...command),
+    send: (...command) => servers.send(...command),
+    everywhere: (...command) => servers.everywhere(...command),
   }
 }
 

@@ -61,7 +61,8 @@ export function claimKeys(fleet: Fleet): void {
           found[#found + 1] = { key, redis.call('PTTL', key) }
         end
         return found`
-      return (await fleet.send('EVAL', script, '0')) as [key: string, leftMs: number][]
+      const found = await fleet.everywhere('EVAL', script, '0')
+      return found.flat() as [key: string, leftMs: number][]
     }
 
     it('hold one hash tag, the vendor’s', async () => {

@@ -77,6 +77,9 @@ export function createLevels(
   })
 }
 
+/** The most specific are the highest. */
+const RANK = { global: 0, tier: 1, user: 2, ip: 3, endpoint: 4 } as const
+
 /** Users are many; those of the last while are enough. */
 const MOST_KNOWN = 4_096
 
@@ -97,7 +100,13 @@ function createLevel(level: ReturnType<typeof readLevels>[number], suffix: strin
     const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
     if (who === undefined || units === 'unlimited') return undefined
     const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
-    const charge = { key: levelKey(who, rest), limit: units, windowUs, burst: burst ?? units }
+    const charge = {
+      key: levelKey(who, rest),
+      limit: units,
+      windowUs,
+      burst: burst ?? units,
+      rank: RANK[per],
+    }
     const request = { levels: [charge], cost: 1 }
     if (known !== undefined) {
       if (known.size >= MOST_KNOWN) known.clear()

@@ -1,2 +1,2 @@
-export type { NodeRedisOptions } from './node-redis-options.js'
+export type { RedisConnectionOptions } from './redis-options.js'
 export { type RedisStore, type RedisStoreOptions, redisStore } from './redis-store.js'

@@ -127,6 +127,27 @@ describe('Redial', () => {
     expect(lines).toHaveLength(2)
   })
 
+  it('does not wait for the next attempt when there is news', async () => {
+    const { clock, lines, redial } = setup()
+    await clock.settle()
+    lines[0]?.fail(new Error('refused'))
+    await clock.settle()
+    redial.hurry()
+    redial.hurry()
+    await clock.settle()
+    expect(lines).toHaveLength(2)
+  })
+
+  it('gives up an attempt that leads to the wrong place', async () => {
+    const { clock, lines, redial } = setup()
+    await clock.settle()
+    redial.hangUp(new Error('moved'))
+    redial.hurry()
+    await clock.settle()
+    expect(lines[0]?.dropped).toBe(1)
+    expect(lines).toHaveLength(2)
+  })
+
   it('never keeps the process alive, and is quiet after it was closed in whatever state', async () => {
     for (const state of ['dialling', 'open', 'waiting']) {
       const { clock, lines, redial } = setup()

@@ -51,9 +51,18 @@ export class Redial<T> {
     return this.#state.kind === 'open' ? this.#state.line.client : undefined
   }
 
-  /** Gives the connection up and makes another. */
+  /** Gives the connection up, or the attempt at one, and makes another. */
   hangUp(problem: unknown): void {
-    if (this.#state.kind === 'open') this.#lost(this.#state, problem)
+    const { kind } = this.#state
+    if (kind === 'open' || kind === 'dialling') this.#lost(this.#state, problem)
+  }
+
+  /** Does not wait for the next attempt: there is news. */
+  hurry(): void {
+    if (this.#state.kind !== 'waiting') return
+    this.#state.timer.cancel()
+    this.#failures = 0
+    this.#dial()
   }
 
   close(): void {

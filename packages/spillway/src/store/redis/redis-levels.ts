@@ -1,6 +1,10 @@
-/** The level checks as a script: many requests in one trip, each key sent once. */
+/**
+ * The level checks as a script: many requests in one trip, each key sent once. In a cluster a script
+ * has the keys of one slot, so there it takes several: see `levels-by-slot.ts`.
+ */
 import type { Keys } from '../keys.js'
 import type { LevelReply, LevelRequest, LevelStore } from '../port.js'
+import { levelsBySlot } from './levels-by-slot.js'
 import type { Script, ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 
@@ -16,7 +20,7 @@ export function createRedisLevels(
     const { allKeys, numbers } = writeRequests(requests)
     return runner.run(script, Array.from(allKeys, keys.level), [time(), `[${numbers.join()}]`])
   }
-  return {
+  const together: LevelStore = {
     async check(requests) {
       const reply = (await send(SCRIPTS.checkLevels, requests)) as number[]
       return requests.map((_, index) => readReply(reply, index * NUMBERS_IN_A_REPLY))
@@ -25,6 +29,8 @@ export function createRedisLevels(
       await send(SCRIPTS.refundLevels, requests)
     },
   }
+  const { slotOf } = runner
+  return slotOf === undefined ? together : levelsBySlot(together, (key) => slotOf(keys.level(key)))
 }
 
 /** Each key once, and everything else as numbers. */

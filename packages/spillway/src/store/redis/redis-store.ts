@@ -1,17 +1,18 @@
-/** The store of a fleet: the transitions as scripts, in one Redis or Valkey that all pods reach. */
+/** The store of a fleet: the transitions as scripts, in a Redis or Valkey that all pods reach. */
 import { clockOption } from '../../core/injected.js'
 import { type Duration, duration, object, optional, text, validate } from '../../core/options.js'
 import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
-import { connectNodeRedis } from './node-redis.js'
-import type { NodeRedisOptions } from './node-redis-options.js'
+import { connectRedis } from './connect.js'
 import { createRedisBreakers } from './redis-breakers.js'
 import { createRedisLevels } from './redis-levels.js'
 import { createRedisLimits } from './redis-limits.js'
+import type { RedisConnectionOptions } from './redis-options.js'
 import { createRedisPods } from './redis-pods.js'
 import { createScriptRunner } from './runner.js'
+import { createWarnings } from './setup-error.js'
 
-export interface RedisStoreOptions extends NodeRedisOptions {
+export interface RedisStoreOptions extends RedisConnectionOptions {
   /** What all keys begin with; fleets that must not meet need different ones. Default: `sw`. */
   prefix?: string
   /** The longest a command may take. Default: 100 ms. */
@@ -21,6 +22,10 @@ export interface RedisStoreOptions extends NodeRedisOptions {
 export interface RedisStore extends Store {
   /** Whether a command sent now would reach the server. */
   readonly ready: boolean
+  /** Why it is not ready, if that is known; or what is wrong with the server of a client of yours. */
+  readonly problem: unknown
+  /** What is wrong with the servers, as far as it was met. Each is a process warning, too. */
+  readonly warnings: readonly string[]
   /** Commands sent so far. */
   readonly commands: number
 }
@@ -35,12 +40,13 @@ const readOwn = object({
 export function redisStore(options: RedisStoreOptions = {}): RedisStore {
   const { prefix, commandTimeoutMs, ...connection } = options
   const own = validate('redis', { prefix, commandTimeoutMs, clock: options.clock }, readOwn)
-  const client = connectNodeRedis(connection)
+  const keys = createKeys(own.prefix)
+  const warnings = createWarnings()
+  const client = connectRedis(connection, { access: keys, warn: warnings.warn })
   const runner = createScriptRunner(client, {
     commandTimeoutMs: own.commandTimeoutMs,
     clock: own.clock,
   })
-  const keys = createKeys(own.prefix)
   const breakers = createRedisBreakers(runner, keys, client.subscribe)
   return {
     remote: true,
@@ -51,6 +57,10 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     get ready() {
       return client.ready
     },
+    get problem() {
+      return client.problem
+    },
+    warnings: warnings.told,
     get commands() {
       return runner.commands
     },

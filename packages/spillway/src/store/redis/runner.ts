@@ -1,7 +1,8 @@
 /**
  * Runs scripts on a Redis server, each with a deadline and each at most once. What fails says in
  * which of three ways (`StoreFailure`), because what to do next depends on whether it may have run.
- * Only one reply leads to a second command: NOSCRIPT, which says that nothing has run.
+ * Only replies which say that nothing has run lead to a second command: NOSCRIPT, and what a cluster
+ * says of keys that are elsewhere.
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import { refuse } from '../../core/errors.js'
@@ -24,14 +25,27 @@ export interface RedisClient {
   /**
    * Sends one command, in the order of the calls, and answers with its reply. Never queues for a
    * connection that is not there, never sends anything twice. `key` is one of the command's keys:
-   * in a cluster, what decides who gets it.
+   * in a cluster, what decides who gets it, unless we were told to go `via` another node.
    */
-  send(args: readonly string[], key: string | undefined): Promise<unknown>
+  send(args: readonly string[], key: string | undefined, via?: Via): Promise<unknown>
   /** What an error that `send` rejected with says about the command. */
   kindOf(error: unknown): FailureKind
-  /** Gives up a connection that seems dead and makes a new one. Absent if that is for others to do. */
-  reconnect?(): void
+  /** Absent but in a cluster: in which of its parts a key is. */
+  readonly slotOf?: ((key: string) => number) | undefined
+  /** In a cluster: where to go with the command, if that is what the error says. */
+  redirect?(message: string): Via | undefined
+  /** There was no answer in time: looks whether the connection is dead. Absent if that is for others to do. */
+  doubt?(key: string | undefined): void
+  /** Gives up a connection that leads to the wrong server. Absent if that is for others to do. */
+  reconnect?(why: Error): void
   close(): Promise<void>
+}
+
+/** A node of a cluster, named by another. */
+export interface Via {
+  readonly node: string
+  /** Only for this command: the keys are on their way there. */
+  readonly asking: boolean
 }
 
 export interface ScriptRunnerOptions {
@@ -43,17 +57,18 @@ export interface ScriptRunnerOptions {
 export interface ScriptRunner {
   /** Answers with the script's reply or rejects with a `StoreFailure`. */
   run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>
+  /** In a cluster: in which of its parts a key is. A script has the keys of one of them. */
+  readonly slotOf: ((key: string) => number) | undefined
   /** Commands sent so far, for tests and benches. */
   readonly commands: number
   /** Refuses new scripts, waits for those under way, then closes the client. */
   close(): Promise<void>
 }
 
-/**
- * A connection whose other end has vanished without a word stays up for a quarter of an hour, as TCP
- * sees it. After this long in which everything timed out and nothing was heard, we hang up.
- */
-const SILENCE_MS = 2_000
+/** Where keys are on their way from one node to another, both may be needed before they can be used. */
+const TRY_AGAIN_MS = 10
+/** A cluster in which nodes point at each other would send us in circles. */
+const MOST_REDIRECTS = 5
 
 /** Scripts sent in one turn of the event loop. They share a deadline. */
 class Batch {
@@ -64,6 +79,8 @@ class Batch {
 
 class Call {
   settled = false
+  via: Via | undefined
+  redirects = 0
 
   constructor(
     readonly script: Script,
@@ -77,18 +94,19 @@ class Call {
 
 class Runner implements ScriptRunner {
   commands = 0
+  readonly slotOf: ((key: string) => number) | undefined
   readonly #client: RedisClient
   readonly #clock: Clock
   readonly #timeoutMs: number
   readonly #deadlines: TimerList
   #batch: Batch | undefined
   #unsettled = 0
-  #silentSinceMs: number | undefined
   #closed: Promise<void> | undefined
   #drained = () => {}
 
   constructor(client: RedisClient, { commandTimeoutMs, clock }: ScriptRunnerOptions) {
     this.#client = client
+    this.slotOf = client.slotOf
     this.#clock = clock
     this.#timeoutMs = commandTimeoutMs
     this.#deadlines = new TimerList(clock, commandTimeoutMs)
@@ -133,7 +151,7 @@ class Runner implements ScriptRunner {
 
   #send(call: Call): void {
     this.commands++
-    this.#client.send(call.command, call.key).then(
+    this.#client.send(call.command, call.key, call.via).then(
       (reply) => this.#onReply(call, reply),
       (error: unknown) => this.#onError(call, error),
     )
@@ -156,21 +174,40 @@ class Runner implements ScriptRunner {
   }
 
   #onReply(call: Call, reply: unknown): void {
-    this.#silentSinceMs = undefined
     if (call.settled) return
     this.#settle(call)
     call.resolve(reply)
   }
 
   #onError(call: Call, error: unknown): void {
-    const kind = this.#client.kindOf(error)
-    if (kind === 'server') this.#silentSinceMs = undefined
     if (call.settled) return
-    if (kind === 'server' && isNoScript(error) && call.command[0] === 'EVALSHA') {
-      return this.#sendText(call)
-    }
+    const kind = this.#client.kindOf(error)
+    if (kind === 'server' && this.#sendAgain(call, messageOf(error))) return
     this.#settle(call)
     call.reject(new StoreFailure(kind, `${call.script.name}: ${messageOf(error)}`, error))
+  }
+
+  /** After an error which says that nothing has run, and what would help. */
+  #sendAgain(call: Call, message: string): boolean {
+    if (message.startsWith('NOSCRIPT') && call.command[0] === 'EVALSHA') {
+      this.#sendText(call)
+      return true
+    }
+    // A server that was demoted: whoever connects again will find the right one.
+    if (message.startsWith('READONLY')) this.#client.reconnect?.(new Error(message))
+    if (this.#client.redirect === undefined) return false
+    if (message.startsWith('TRYAGAIN')) {
+      // Bounded by the deadline, which settles the call.
+      this.#clock.schedule(TRY_AGAIN_MS, () => {
+        if (!call.settled) this.#send(call)
+      })
+      return true
+    }
+    const via = this.#client.redirect(message)
+    if (via === undefined || ++call.redirects > MOST_REDIRECTS) return false
+    call.via = via
+    this.#send(call)
+    return true
   }
 
   /** The server does not know the script, after a restart for example; this time it gets the text. */
@@ -185,23 +222,13 @@ class Runner implements ScriptRunner {
   }
 
   #expire(batch: Batch): void {
-    let expired = 0
     for (const call of batch.calls) {
       if (call.settled) continue
-      expired++
       this.#settle(call)
       const message = `${call.script.name}: no reply within ${this.#timeoutMs} ms`
       call.reject(new StoreFailure('ambiguous', message))
+      this.#client.doubt?.(call.key)
     }
-    if (expired > 0) this.#noteSilence()
-  }
-
-  #noteSilence(): void {
-    const now = this.#clock.now()
-    this.#silentSinceMs ??= now
-    if (now - this.#silentSinceMs < SILENCE_MS) return
-    this.#silentSinceMs = undefined
-    this.#client.reconnect?.()
   }
 
   #settle(call: Call): void {
@@ -226,10 +253,6 @@ function notSent(script: Script, why: string, cause?: unknown): StoreFailure {
 function offline(script: Script, { problem }: RedisClient): StoreFailure {
   const why = problem === undefined ? '' : `: ${messageOf(problem)}`
   return notSent(script, `no connection to Redis${why}`, problem)
-}
-
-function isNoScript(error: unknown): boolean {
-  return messageOf(error).startsWith('NOSCRIPT')
 }
 
 /** Node leaves the message empty when each of a host's addresses has failed, and sets the code. */

@@ -651,6 +651,46 @@ end
 save_guard()
 return guard.v`,
   },
+  checkAccess: {
+    name: 'checkAccess',
+    sha: '442dfbb85415f5d8bc6bc66a85bf540d21042754',
+    text: `local key = KEYS[1]
+local failed = {}
+local function try(...)
+local reply = redis.pcall(...)
+if type(reply) == 'table' and reply.err then
+failed[#failed + 1] = { (...), reply.err }
+return false
+end
+return true
+end
+local time = redis.pcall('TIME')
+if time.err then failed[1] = { 'TIME', time.err } end
+if try('PEXPIRE', key, 1) then
+local function gone() redis.pcall('PEXPIRE', key, 0) end
+if not time.err then try('SET', key, 1, 'PXAT', time[1] .. '001') end
+gone()
+try('SETRANGE', key, 0, '0')
+gone()
+try('HSET', key, 'field', 1)
+gone()
+try('ZADD', key, 1, 'member')
+gone()
+end
+try('GET', key)
+try('MGET', key)
+try('HGET', key, 'field')
+try('HGETALL', key)
+try('HVALS', key)
+try('HDEL', key, 'field')
+try('ZCARD', key)
+try('ZCOUNT', key, 0, 1)
+try('ZRANGE', key, 0, 0)
+try('ZRANGEBYSCORE', key, 0, 1)
+try('ZREM', key, 'member')
+try('PUBLISH', ARGV[1], '')
+return failed`,
+  },
   checkLevels: {
     name: 'checkLevels',
     sha: '9ab56999e0303239737c7df92a38a35ca46f8313',

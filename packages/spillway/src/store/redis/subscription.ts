@@ -30,6 +30,8 @@ export interface SubscriptionOptions<T extends Listener> {
   dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
   clock: Clock
   random: Random
+  /** The server does not let us listen. */
+  denied?: (channel: string) => void
 }
 
 /**
@@ -39,20 +41,28 @@ export interface SubscriptionOptions<T extends Listener> {
 const PING_MS = 5_000
 
 export function openSubscription<T extends Listener>(
-  { dial, clock, random }: SubscriptionOptions<T>,
+  { dial, clock, random, denied }: SubscriptionOptions<T>,
   channel: string,
   hearer: Hearer,
 ): Redial<T> {
+  const subscribe = async (client: T, hear: (text: string) => void) => {
+    try {
+      await client.subscribe(channel, hear)
+    } catch (error) {
+      if (error instanceof Error && error.message.startsWith('NOPERM')) denied?.(channel)
+      throw error
+    }
+  }
   return new Redial<T>({
     clock,
     random,
-    dial: async (lost) => listening(await dial(lost), channel, hearer, clock, lost),
+    dial: async (lost) => listening(await dial(lost), subscribe, hearer, clock, lost),
   })
 }
 
 function listening<T extends Listener>(
   line: Line<T>,
-  channel: string,
+  subscribe: (client: T, hear: (text: string) => void) => Promise<void>,
   hearer: Hearer,
   clock: Clock,
   lost: (problem: unknown) => void,
@@ -77,7 +87,7 @@ function listening<T extends Listener>(
     client,
     async open() {
       await line.open()
-      await client.subscribe(channel, (text) => {
+      await subscribe(client, (text) => {
         if (!dropped) hearer.onMessage(text)
       })
       if (dropped) return

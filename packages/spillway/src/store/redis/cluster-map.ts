@@ -1,0 +1,40 @@
+/** Who has which slots, as a node of a cluster tells it. */
+import { nameOf } from './address.js'
+
+export interface ClusterMap {
+  /** Names of masters, such as `10.0.0.1:6379`. */
+  readonly masters: ReadonlySet<string>
+  /** Everybody, replicas included: who can be asked when all masters are gone. */
+  readonly nodes: ReadonlySet<string>
+  /** From slot to slot, both included. */
+  readonly ranges: readonly { from: number; to: number; master: string }[]
+}
+
+type WireNode = [host: string | null, port: number, ...rest: unknown[]]
+type WireRange = [from: number, to: number, master: WireNode, ...replicas: WireNode[]]
+
+/** `asked` is the host that answered: a node that does not know its own name leaves it out. */
+export function readClusterSlots(reply: unknown, asked: string): ClusterMap {
+  const nodes = new Set<string>()
+  const masters = new Set<string>()
+  const nameOfNode = ([host, port]: WireNode) => {
+    const name = nameOf({ host: host === null || host === '' ? asked : host, port })
+    nodes.add(name)
+    return name
+  }
+  const ranges = (reply as WireRange[]).map(([from, to, first, ...replicas]) => {
+    const master = nameOfNode(first)
+    masters.add(master)
+    for (const replica of replicas) nameOfNode(replica)
+    return { from, to, master }
+  })
+  return { masters, nodes, ranges }
+}
+
+/** `MOVED 3999 10.0.0.1:6379`, or `ASK …`; a host that is left out is the one that was asked. */
+export function readRedirect(
+  message: string,
+): { slot: number; node: string; asking: boolean } | undefined {
+  const [, word, slot, node] = /^(MOVED|ASK) (\d+) (\S*:\d+)/.exec(message) ?? []
+  return node === undefined ? undefined : { slot: Number(slot), node, asking: word === 'ASK' }
+}

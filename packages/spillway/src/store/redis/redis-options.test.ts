@@ -1,0 +1,226 @@
+import { EventEmitter } from 'node:events'
+import * as ioredis6 from 'ioredis'
+import * as ioredis5 from 'ioredis5'
+import { createClient, createCluster, createSentinel } from 'redis'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { validate } from '../../core/options.js'
+import { createKeys } from '../keys.js'
+import { connectRedis } from './connect.js'
+import { type RedisConnectionOptions, readConnection } from './redis-options.js'
+
+const check = (options: object) => validate('redis', options, readConnection)
+const quiet = { access: createKeys('sw'), warn() {} }
+const nodes = [{ host: '127.0.0.1', port: 1 }]
+
+describe('the options of a Redis store', () => {
+  it.each([
+    [{ url: 'http://localhost' }, 'redis.url: must be a URL such as redis://host:6379'],
+    [{ url: 'redis://localhost/cache' }, 'redis.url: must be a URL such as'],
+    [{ tls: {} }, 'redis.tls: needs a rediss: URL'],
+    [{ url: 'redis://localhost', tls: {} }, 'redis.tls: needs a rediss: URL'],
+    [{ urls: ['redis://a'], tls: {} }, 'redis.tls: needs a rediss: URL'],
+    [{ client: {} }, 'redis.client: must be a client or cluster of node-redis'],
+    [{ client: null }, 'redis.client: must be a client or cluster of node-redis'],
+    [{ uri: 'redis://localhost' }, "redis.uri: unknown option; did you mean 'url'?"],
+    [{ url: 'redis://a', urls: ['redis://a'] }, 'redis.url: must not come together with urls'],
+    [{ urls: [] }, 'redis.urls: must name at least one'],
+    [{ urls: ['redis://a', 'b'] }, 'redis.urls[1]: must be a URL such as redis://host:6379'],
+    [{ urls: ['redis://a/1'] }, 'redis.urls[0]: must not name a database: a cluster has only 0'],
+    [{ urls: ['redis://a'], database: 2 }, 'redis.database: must be 0: a cluster has no other'],
+    [{ urls: ['redis://a', 'rediss://b'] }, 'redis.urls[1]: must be with TLS (rediss:) like'],
+    [{ urls: ['unix:///tmp/a'] }, 'redis.urls[0]: must not be a unix: URL'],
+    [{ sentinels: ['redis://a/1'] }, 'that of the servers is said with redis.database'],
+    [{ master: 'm' }, 'redis.master: needs sentinels'],
+    [{ url: 'redis://:a@b', password: 'c' }, 'redis.password: is in the URL, too'],
+    [{ url: 'redis://b/1', database: 2 }, 'redis.database: is in the URL, too'],
+    [{ username: 'me' }, 'redis.username: needs a password'],
+    [{ driver: 'iovalkey' }, "redis.driver: must be 'redis', 'ioredis' or one of these packages"],
+    [{ driver: {} }, 'redis.driver: must be'],
+  ])('refuse %o', (options, message) => {
+    expect(() => check(options)).toThrow(message)
+  })
+
+  it('never repeat a password from a URL', () => {
+    const connect = () => check({ url: 'redis://me:secret@localhost/cache' })
+    expect(connect).toThrow(expect.not.objectContaining({ message: /secret/ }))
+  })
+
+  it.each([
+    { url: 'redis://me:p%40ss@[::1]:7000/3' },
+    { url: 'unix:///tmp/redis.sock' },
+    { urls: ['rediss://a', 'rediss://b:7001'], password: 'x', tls: { ca: 'x' } },
+    { sentinels: ['redis://s:p@a', 'redis://b'], master: 'm', password: 'x', database: 2 },
+    { driver: 'ioredis' },
+    { driver: ioredis5 },
+    { driver: ioredis6.Redis },
+  ])('take %o', (options) => {
+    expect(() => check(options)).not.toThrow()
+  })
+
+  it('find host, port, login and database in a URL', () => {
+    expect(check({ url: 'rediss://me:p%40ss@[::1]:7000/3' }).url).toEqual({
+      address: { host: '::1', port: 7000 },
+      secure: true,
+      username: 'me',
+      password: 'p@ss',
+      database: 3,
+    })
+    expect(check({ sentinels: ['redis://a'] }).sentinels?.[0]?.address).toEqual({
+      host: 'a',
+      port: 26379,
+    })
+  })
+
+  it('say how to install the package when it is missing, as a warning and as the problem', async () => {
+    for (const name of ['redis', 'ioredis']) {
+      vi.doMock(name, () => {
+        throw new Error(`Cannot find package '${name}'`)
+      })
+    }
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
+    try {
+      const client = connectRedis({ url: 'redis://localhost' }, quiet)
+      await vi.waitUntil(() => client.problem !== undefined)
+      const message =
+        "the package 'redis' is missing: npm install redis, or pass a client of your own"
+      expect(client.problem).toMatchObject({ message })
+      expect(warned).toHaveBeenCalledExactlyOnceWith(message, { type: 'SpillwayWarning' })
+      await client.close()
+    } finally {
+      warned.mockRestore()
+      vi.doUnmock('redis')
+      vi.doUnmock('ioredis')
+    }
+  })
+})
+
+/** Has what a client of node-redis has, as far as we use it. */
+class FakeClient extends EventEmitter {
+  isOpen = true
+  isReady = true
+  sent: unknown[][] = []
+  given: object | undefined
+
+  withCommandOptions(options: object): this {
+    this.given = options
+    return this
+  }
+
+  async sendCommand(...args: unknown[]): Promise<string> {
+    this.sent.push(args)
+    return 'OK'
+  }
+}
+
+class FakeCluster extends FakeClient {
+  hearing = new Map<(text: string) => void, string>()
+  getSlotMaster(): void {}
+
+  async subscribe(channel: string, hear: (text: string) => void): Promise<void> {
+    this.hearing.set(hear, channel)
+  }
+
+  async unsubscribe(_: string, hear: (text: string) => void): Promise<void> {
+    this.hearing.delete(hear)
+  }
+}
+
+describe('a client of the application', () => {
+  const lazy = { lazyConnect: true }
+  const offline = { ...lazy, enableOfflineQueue: false }
+  const once = { ...offline, autoResendUnfulfilledCommands: false }
+  const noRetry = { ...offline, retryDelayOnFailover: 0 }
+
+  it.each([
+    ['disableOfflineQueue: true', () => createClient()],
+    ['defaults: { disableOfflineQueue: true }', () => createCluster({ rootNodes: [{}] })],
+    [
+      'must not be a Sentinel client of node-redis: after a failover it would send again what may have run already; say redis.sentinels instead',
+      () => createSentinel({ name: 'm', sentinelRootNodes: nodes }),
+    ],
+    ['enableOfflineQueue: false', () => new ioredis6.Redis(lazy)],
+    ['enableOfflineQueue: false', () => new ioredis5.Redis(lazy)],
+    ['autoResendUnfulfilledCommands: false', () => new ioredis6.Redis(offline)],
+    ['autoResendUnfulfilledCommands: false', () => new ioredis5.Redis(offline)],
+    ['stringNumbers: false', () => new ioredis6.Redis({ ...once, stringNumbers: true })],
+    ['enableOfflineQueue: false', () => new ioredis6.Cluster(nodes, lazy)],
+    ['retryDelayOnFailover: 0', () => new ioredis6.Cluster(nodes, offline)],
+    ['retryDelayOnFailover: 0', () => new ioredis5.Cluster(nodes, offline)],
+    [
+      'redisOptions: { autoResendUnfulfilledCommands: false }',
+      () => new ioredis6.Cluster(nodes, { ...noRetry, clusterNodeRetryStrategy: () => 1 }),
+    ],
+  ])('is refused without %s', (message, create) => {
+    expect(() => check({ client: create() })).toThrow(message)
+  })
+
+  it.each([
+    () => createClient({ disableOfflineQueue: true }),
+    () => createCluster({ rootNodes: [{}], defaults: { disableOfflineQueue: true } }),
+    () => new ioredis6.Redis(once),
+    () => new ioredis5.Redis(once),
+    () => new ioredis5.Redis({ ...once, sentinels: nodes, name: 'm' }),
+    () => new ioredis6.Cluster(nodes, noRetry),
+    () => new ioredis5.Cluster(nodes, noRetry),
+  ])('is taken: %s', (create) => {
+    expect(() => check({ client: create() })).not.toThrow()
+  })
+
+  it('does not come with options that are its own', () => {
+    const client = new FakeClient()
+    const both = (options: RedisConnectionOptions) => () => check({ client, ...options })
+    expect(both({ url: 'redis://a' })).toThrow('redis.client: must not come together with url')
+    expect(both({ tls: {} })).toThrow('redis.client: must not come together with tls')
+    expect(both({ password: 'a' })).toThrow('must not come together with password')
+  })
+
+  it('of a cluster is asked by the key of a command, and never for a replica', async () => {
+    const client = new FakeCluster()
+    await connectRedis({ client }, quiet).send(['GET', '{a}'], '{a}')
+    expect(client.sent.at(-1)).toEqual(['{a}', false, ['GET', '{a}']])
+  })
+
+  it('of a cluster listens, and reconnects by itself, until it is closed', async () => {
+    const client = new FakeCluster()
+    const told: string[] = []
+    const subscription = connectRedis({ client }, quiet).subscribe('channel', {
+      onMessage: (text) => told.push(text),
+      onSubscribed: () => told.push('may have missed something'),
+    })
+    await vi.waitUntil(() => told.length === 1, { interval: 1 })
+    const [[hear, channel]] = [...client.hearing] as [[(text: string) => void, string]]
+    expect(channel).toBe('channel')
+    hear('news')
+    client.emit('node-ready')
+    expect(told).toEqual(['may have missed something', 'news', 'may have missed something'])
+    subscription.close()
+    hear('late')
+    client.emit('node-ready')
+    expect(told).toHaveLength(3)
+    expect(client.hearing.size).toBe(0)
+  })
+
+  it('lends us no timeout and no type mapping', async () => {
+    const client = new FakeClient()
+    await connectRedis({ client }, quiet).send(['PING'], undefined)
+    expect(client.sent.at(-1)).toEqual([['PING']])
+    expect(client.given).toEqual({ timeout: undefined, typeMapping: undefined })
+  })
+
+  it('that is being closed is not ready, although it calls itself that', () => {
+    const client = new FakeClient()
+    const adapter = connectRedis({ client }, quiet)
+    expect(adapter.ready).toBe(true)
+    client.isOpen = false
+    expect(adapter.ready).toBe(false)
+  })
+
+  it('of ioredis that is not connected is sent nothing', async () => {
+    const client = new ioredis6.Redis(once)
+    onTestFinished(() => client.disconnect())
+    const adapter = connectRedis({ client }, quiet)
+    const failure = await adapter.send(['PING'], undefined).catch((error: unknown) => error)
+    expect(adapter.kindOf(failure)).toBe('not-sent')
+    expect(client.status).toBe('wait')
+  })
+})

@@ -1,0 +1,157 @@
+/** The options of a Redis store that say how to reach the server, or the servers. */
+import type { ConnectionOptions } from 'node:tls'
+import type { Clock } from '../../core/clock.js'
+import { clockOption, randomOption } from '../../core/injected.js'
+import {
+  arrayOf,
+  type Check,
+  integer,
+  type OptionProblem,
+  object,
+  optional,
+  text,
+} from '../../core/options.js'
+import type { Random } from '../../core/random.js'
+import { parseServerUrl, type ServerUrl } from './address.js'
+import { readClient } from './given-client.js'
+import { readDriver } from './load-driver.js'
+
+export interface RedisConnectionOptions {
+  /** One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default: this machine. */
+  url?: string | undefined
+  /** Nodes of a cluster, as URLs. Some are enough: they know the others. */
+  urls?: readonly string[] | undefined
+  /** Sentinels, as URLs such as `redis://host:26379`; a user and password there is for the Sentinels. */
+  sentinels?: readonly string[] | undefined
+  /** What the Sentinels call the servers they watch over. Default: `mymaster`. */
+  master?: string | undefined
+  /** The login, where it is not in the URL. */
+  username?: string | undefined
+  password?: string | undefined
+  /** The database, where it is not in the URL. A cluster has none but 0. Default: 0. */
+  database?: number | undefined
+  /** Certificates and such for `rediss:` URLs. */
+  tls?: ConnectionOptions | undefined
+  /**
+   * Which package makes the connections: `'redis'` (node-redis), `'ioredis'`, or the package itself.
+   * Default: `redis` if it is installed, or else `ioredis`.
+   */
+  driver?: 'redis' | 'ioredis' | object | undefined
+  /**
+   * A client you have, of node-redis or ioredis, instead of connections of our own. It is never
+   * closed by us. One that queues while it is offline, or sends again what may have run, is refused.
+   */
+  client?: unknown
+  clock?: Clock | undefined
+  random?: Random | undefined
+}
+
+const SENTINEL_PORT = 26379
+
+const readUrl =
+  (expected: string, defaultPort?: number): Check<ServerUrl> =>
+  (value, path, problems) => {
+    const url = typeof value === 'string' ? parseServerUrl(value, defaultPort) : undefined
+    // Does not say what was found: URLs contain passwords.
+    if (url === undefined) problems.push({ path, message: `must be a URL such as ${expected}` })
+    return url as ServerUrl
+  }
+
+const atLeastOne =
+  <T>(check: Check<T[]>): Check<T[]> =>
+  (value, path, problems) => {
+    if (Array.isArray(value) && value.length === 0) {
+      problems.push({ path, message: 'must name at least one' })
+    }
+    return check(value, path, problems)
+  }
+
+const readTls: Check<ConnectionOptions> = (value, path, problems) => {
+  if (typeof value !== 'object' || value === null) {
+    problems.push({ path, message: 'must be an object with options of tls.connect' })
+  }
+  return value as ConnectionOptions
+}
+
+const readFields = object({
+  url: optional(readUrl('redis://host:6379, rediss://host:6379/0 or unix:///path')),
+  urls: optional(atLeastOne(arrayOf(readUrl('redis://host:6379 or rediss://host:6379')))),
+  sentinels: optional(
+    atLeastOne(arrayOf(readUrl('redis://host:26379 or rediss://host:26379', SENTINEL_PORT))),
+  ),
+  master: optional(text()),
+  username: optional(text()),
+  password: optional(text()),
+  database: optional(integer({ min: 0 })),
+  tls: optional(readTls),
+  driver: optional(readDriver),
+  client: optional(readClient),
+  clock: clockOption,
+  random: randomOption,
+})
+
+export type CheckedConnection = ReturnType<typeof readFields>
+
+export const readConnection: Check<CheckedConnection> = (value, path, problems) => {
+  const fields = readFields(value, path, problems)
+  if (problems.length > 0) return fields
+  const complain = (option: string, message: string) =>
+    problems.push({ path: `${path}.${option}`, message })
+  checkWays(fields, complain)
+  checkUrls(fields, complain)
+  checkLogin(fields, complain)
+  return fields
+}
+
+type Complain = (option: string, message: string) => OptionProblem[] | number
+
+const WAYS = ['client', 'url', 'urls', 'sentinels'] as const
+const OF_OUR_OWN = ['tls', 'driver', 'master', 'username', 'password', 'database'] as const
+
+function checkWays(fields: CheckedConnection, complain: Complain): void {
+  const [way, another] = WAYS.filter((option) => fields[option] !== undefined)
+  if (way !== undefined && another !== undefined) {
+    complain(way, `must not come together with ${another}: there is one way to the store`)
+  }
+  if (fields.client !== undefined) {
+    const also = OF_OUR_OWN.find((option) => fields[option] !== undefined)
+    if (also !== undefined) {
+      complain('client', `must not come together with ${also}: a client has its own`)
+    }
+  } else if (fields.master !== undefined && fields.sentinels === undefined) {
+    complain('master', 'needs sentinels')
+  }
+}
+
+function checkUrls({ url, urls, sentinels, tls }: CheckedConnection, complain: Complain): void {
+  const option = urls === undefined ? 'sentinels' : 'urls'
+  for (const [index, { address, database, secure }] of (urls ?? sentinels ?? []).entries()) {
+    const path = `${option}[${index}]`
+    if ('path' in address) complain(path, 'must not be a unix: URL')
+    if (database > 0) complain(path, `must not name a database: ${WITHOUT_DATABASE[option]}`)
+    if (secure !== (urls ?? sentinels)?.[0]?.secure) {
+      complain(path, 'must be with TLS (rediss:) like the first, or without like it')
+    }
+  }
+  const secure = url?.secure ?? urls?.[0]?.secure ?? sentinels?.[0]?.secure ?? false
+  if (tls !== undefined && !secure) complain('tls', 'needs a rediss: URL')
+}
+
+const WITHOUT_DATABASE = {
+  urls: 'a cluster has only 0',
+  sentinels: 'that of the servers is said with redis.database',
+}
+
+function checkLogin(fields: CheckedConnection, complain: Complain): void {
+  const { url, urls, username, password, database } = fields
+  const inUrl = url ?? urls?.find((each) => each.password !== undefined)
+  if (database !== undefined && database > 0 && urls !== undefined) {
+    complain('database', 'must be 0: a cluster has no other')
+  } else if (database !== undefined && (url?.database ?? 0) > 0) {
+    complain('database', 'is in the URL, too')
+  }
+  if (password !== undefined && inUrl?.password !== undefined) {
+    complain('password', 'is in the URL, too')
+  }
+  if (username !== undefined && password === undefined) complain('username', 'needs a password')
+}

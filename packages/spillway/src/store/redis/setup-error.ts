@@ -1,0 +1,32 @@
+/** A server answers, but cannot be used as it is set up: somebody has to change something. */
+
+export class RedisSetupError extends Error {
+  readonly code = 'REDIS_SETUP'
+
+  constructor(message: string, cause?: unknown) {
+    super(message)
+    this.name = 'RedisSetupError'
+    if (cause !== undefined) this.cause = cause
+  }
+}
+
+/** Tells of something wrong on the server, once, however often it is met. */
+export type Warn = (message: string) => void
+
+export interface Warnings {
+  readonly warn: Warn
+  /** All that was told. */
+  readonly told: readonly string[]
+}
+
+export function createWarnings(): Warnings {
+  const told: string[] = []
+  return {
+    told,
+    warn(message) {
+      if (told.includes(message)) return
+      told.push(message)
+      process.emitWarning(message, { type: 'SpillwayWarning' })
+    },
+  }
+}

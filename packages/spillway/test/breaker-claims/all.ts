@@ -1,0 +1,29 @@
+/** Everything the shared circuit breaker promises, on one kind of store. */
+import { afterAll, beforeAll, describe } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+import { START_MS } from '../topologies.js'
+import { claimByHand } from './by-hand.js'
+import { claimKeys } from './keys.js'
+import { claimLooking } from './looking.js'
+import { claimMembers } from './members.js'
+import { claimProbing } from './probing.js'
+import { claimQuorum } from './quorum.js'
+import { claimRiding } from './riding.js'
+import { claimTripping } from './tripping.js'
+
+export function claimBreakers(fleet: Fleet): void {
+  describe(`breakers in ${fleet.name}`, () => {
+    beforeAll(() => fleet.start(), START_MS)
+    afterAll(() => fleet.stop())
+
+    claimTripping(fleet)
+    claimProbing(fleet)
+    claimByHand(fleet)
+    claimLooking(fleet)
+    claimQuorum(fleet)
+    claimMembers(fleet)
+    claimRiding(fleet)
+    // Last: it looks at the keys of all the others.
+    claimKeys(fleet)
+  })
+}

@@ -1,0 +1,25 @@
+/** Everything the shared rate limiter promises, on one kind of store. */
+import { afterAll, beforeAll, describe } from 'vitest'
+import { START_MS } from '../topologies.js'
+import { claimAlgorithms } from './algorithms.js'
+import { claimAsking } from './asking.js'
+import { claimChanges } from './changes.js'
+import { claimCosts } from './costs.js'
+import type { Fleet } from './fleet.js'
+import { claimKeys } from './keys.js'
+import { claimVendorWord } from './vendor-word.js'
+
+export function claimLimits(fleet: Fleet): void {
+  describe(`limits in ${fleet.name}`, () => {
+    beforeAll(() => fleet.start(), START_MS)
+    afterAll(() => fleet.stop())
+
+    claimAlgorithms(fleet)
+    claimAsking(fleet)
+    claimCosts(fleet)
+    claimVendorWord(fleet)
+    claimChanges(fleet)
+    // Last: it looks at the keys of all the others.
+    claimKeys(fleet)
+  })
+}

@@ -1,0 +1,86 @@
+/** A real master with a replica, and three real Sentinels that watch over them. */
+import { vi } from 'vitest'
+import { type RedisServer, type ServerOptions, startRedis } from './redis-server.js'
+
+export const MASTER = 'the-master'
+const SENTINELS = 3
+/** So long that a busy machine is not taken for a dead server. */
+const CALM_MS = 30_000
+
+/** They look around every ten seconds otherwise, and tests would wait. */
+const HASTE = ['info-period', '200', 'publish-period', '200', 'ask-period', '200']
+
+export interface Watched {
+  /** The master first, as it was at the beginning. */
+  readonly servers: readonly RedisServer[]
+  readonly sentinels: readonly RedisServer[]
+  readonly urls: string[]
+  /** Whom the Sentinels take for the master now. */
+  master(): Promise<RedisServer>
+  stop(): Promise<void>
+}
+
+export interface SentinelOptions extends Pick<ServerOptions, 'settings' | 'login' | 'tls'> {
+  /** A master that is silent for so long is replaced. */
+  downMs?: number
+  /** More lines for the configuration of the Sentinels. */
+  conf?: string
+}
+
+export async function startSentinels({
+  settings = {},
+  downMs = CALM_MS,
+  conf = '',
+  ...login
+}: SentinelOptions = {}): Promise<Watched> {
+  const tls = login.tls === undefined ? {} : { tls: login.tls }
+  const first = await startRedis({ settings, ...login })
+  const replicaof = `127.0.0.1 ${first.port}`
+  const second = await startRedis({
+    settings: { ...settings, replicaof, 'repl-diskless-sync-delay': 0 },
+    ...login,
+  })
+  const servers = [first, second]
+  await vi.waitUntil(
+    async () => String(await second.send('INFO', 'replication')).includes('master_link_status:up'),
+    WAIT,
+  )
+  const sentinel = `
+    sentinel monitor ${MASTER} 127.0.0.1 ${first.port} 2
+    sentinel down-after-milliseconds ${MASTER} ${downMs}
+    sentinel failover-timeout ${MASTER} 1500
+    ${conf}`
+  const sentinels = await Promise.all(
+    Array.from({ length: SENTINELS }, () => startRedis({ sentinel, ...tls })),
+  )
+  await Promise.all(sentinels.map((each) => each.send('SENTINEL', 'DEBUG', ...HASTE)))
+  const told = async (each: RedisServer) =>
+    fieldsOf((await each.send('SENTINEL', 'MASTER', MASTER)) as string[])
+  for (const each of sentinels) {
+    await vi.waitUntil(async () => {
+      const fields = await told(each)
+      const others = Number(fields.get('num-other-sentinels'))
+      return others === SENTINELS - 1 && fields.get('num-slaves') === '1'
+    }, WAIT)
+  }
+  return {
+    servers,
+    sentinels,
+    urls: sentinels.map(({ url }) => url),
+    async master() {
+      const port = Number((await told(sentinels[0] as RedisServer)).get('port'))
+      return servers.find((each) => each.port === port) as RedisServer
+    },
+    async stop() {
+      await Promise.all([...sentinels, ...servers].map((each) => each.kill()))
+    },
+  }
+}
+
+const WAIT = { timeout: 20_000, interval: 20 }
+
+function fieldsOf(words: readonly string[]): Map<string, string> {
+  const fields = new Map<string, string>()
+  for (let at = 0; at < words.length; at += 2) fields.set(words[at] ?? '', words[at + 1] ?? '')
+  return fields
+}

@@ -1,0 +1,13 @@
+/** A connection to Redis for tests that look below the store. */
+import { createKeys } from '../src/store/keys.js'
+import { connectRedis, type RedisConnection } from '../src/store/redis/connect.js'
+import type { RedisConnectionOptions } from '../src/store/redis/redis-options.js'
+
+/** What is wrong with a server is an error in a test. */
+export function connectTestRedis(options: RedisConnectionOptions): RedisConnection {
+  return connectRedis(options, { access: createKeys('sw'), warn })
+}
+
+function warn(message: string): void {
+  throw new Error(message)
+}

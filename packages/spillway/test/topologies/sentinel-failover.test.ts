@@ -1,0 +1,113 @@
+/** Servers that Sentinels watch over: what becomes of pods when one takes another's place. */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { MASTER, startSentinels, type Watched } from '../redis-sentinels.js'
+import type { RedisServer } from '../redis-server.js'
+import { START_MS } from '../topologies.js'
+import { keepCounting, latestMs, type Pod, startPods, untilAnswered } from './counting.js'
+
+const DEADLINE_MS = 200
+
+let watched: Watched
+beforeAll(async () => {
+  watched = await startSentinels({ downMs: 600 })
+}, START_MS)
+afterAll(() => watched.stop())
+
+const connect = () => startPods({ sentinels: watched.urls, master: MASTER }, DEADLINE_MS)
+
+/** What each of them hears from now on. */
+async function listen(pods: readonly Pod[]) {
+  const ears = pods.map(({ client }) => {
+    const ear = { heard: [] as string[], gaps: 0 }
+    const subscription = client.subscribe('news', {
+      onMessage: (text) => ear.heard.push(text),
+      onSubscribed: () => void ear.gaps++,
+    })
+    onTestFinished(() => subscription.close())
+    return ear
+  })
+  await vi.waitUntil(() => ears.every(({ gaps }) => gaps > 0), { timeout: 5_000 })
+  return ears
+}
+
+async function valuesOf(server: RedisServer, keys: readonly string[]): Promise<unknown[]> {
+  return (await server.send('MGET', ...keys)) as unknown[]
+}
+
+describe('a master that nobody knows', () => {
+  it('is a problem with a name', async () => {
+    const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
+    onTestFinished(() => warned.mockRestore())
+    const { redisStore } = await import('spillway/redis')
+    const store = redisStore({ sentinels: watched.urls, master: 'another' })
+    onTestFinished(() => store.close())
+    await vi.waitUntil(() => store.problem !== undefined, { timeout: 5_000 })
+    const message = "no Sentinel knows a master called 'another': see redis.master"
+    expect(store.problem).toMatchObject({ code: 'REDIS_SETUP', message })
+    expect(store.ready).toBe(false)
+    expect(warned).toHaveBeenCalledExactlyOnceWith(message, { type: 'SpillwayWarning' })
+  })
+})
+
+describe('a master that is replaced but still there', () => {
+  it('is left at once, and takes no more commands', async () => {
+    const pods = await connect()
+    const [first, second] = watched.servers as [RedisServer, RedisServer]
+    const counting = keepCounting(pods, 'a')
+    await vi.waitUntil(() => counting.tally.replies.length > 50)
+    await watched.sentinels[0]?.send('SENTINEL', 'FAILOVER', MASTER)
+    await vi.waitUntil(async () => (await watched.master()) === second, { timeout: 15_000 })
+    await untilAnswered(pods, 'b')
+    const tally = await counting.stop()
+    expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
+    expect(new Set(tally.replies)).toEqual(new Set([1]))
+    expect(Number(await second.send('GET', 'b'))).toBeGreaterThanOrEqual(pods.length)
+    const connectedTo = String(await first.send('CLIENT', 'LIST', 'TYPE', 'normal'))
+    expect(connectedTo).not.toContain('cmd=evalsha')
+  }, 60_000)
+})
+
+describe('a master that dies', () => {
+  it('is replaced without a restart; nobody waits, and nothing runs twice', async () => {
+    const pods = await connect()
+    const ears = await listen(pods)
+    const counting = keepCounting(pods, 'c')
+    const first = await watched.master()
+    const [second] = watched.servers.filter((each) => each !== first) as [RedisServer]
+    await vi.waitUntil(
+      async () => String(await second.send('INFO', 'replication')).includes('_link_status:up'),
+      { timeout: 15_000, interval: 50 },
+    )
+    await vi.waitUntil(() => counting.tally.replies.length > 100)
+    await first.kill()
+    const tookMs = await untilAnswered(pods, 'd')
+    const before = counting.tally.replies.length
+    await vi.waitUntil(() => counting.tally.replies.length > before + 100)
+    const tally = await counting.stop()
+    const { keys, replies, failures } = tally
+
+    expect(tookMs).toBeLessThan(15_000)
+    expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
+    expect(new Set(replies)).toEqual(new Set([1]))
+    expect(new Set(failures.map(({ kind }) => kind))).not.toContain('server')
+    const master = await watched.master()
+    expect(master.port).not.toBe(first.port)
+    const counted = await valuesOf(master, keys)
+    expect(new Set(counted)).toEqual(new Set(['1', null]))
+
+    // Those that listen have moved, too, and know that they may have missed something.
+    await vi.waitUntil(() => ears.every(({ gaps }) => gaps > 1), { timeout: 10_000 })
+    await master.send('PUBLISH', 'news', 'hello')
+    await vi.waitUntil(() => ears.every(({ heard }) => heard.includes('hello')))
+  }, 60_000)
+})
+
+describe('Sentinels', () => {
+  it('of which one is dead and one hangs still lead to the master', async () => {
+    const [one, two] = watched.sentinels
+    await one?.kill()
+    two?.pause()
+    const pods = await connect()
+    expect(await untilAnswered(pods, 'b')).toBeLessThan(5_000)
+  }, 30_000)
+})

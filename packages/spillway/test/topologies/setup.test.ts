@@ -1,0 +1,181 @@
+/** Servers that cannot be used as they are set up: said at once, by name, and seen to be over. */
+import { redisStore } from 'spillway/redis'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createKeys } from '../../src/store/keys.js'
+import { SCRIPTS } from '../../src/store/redis/scripts.gen.js'
+import { type RedisCluster, startCluster } from '../redis-cluster.js'
+import { type RedisServer, startRedis } from '../redis-server.js'
+import { DRIVERS, driversToTest, START_MS } from '../topologies.js'
+
+/** What docs/redis.md says is enough. */
+export const LEAST = [
+  'resetkeys ~sw1:* resetchannels &sw1:breakers -@all',
+  '+info +ping +eval +evalsha +subscribe +publish +time',
+  '+get +set +setrange +mget +pexpire +hget +hset +hdel +hgetall +hvals',
+  '+zadd +zcard +zcount +zrange +zrangebyscore +zrem',
+].join(' ')
+
+let server: RedisServer
+let cluster: RedisCluster
+beforeAll(async () => {
+  ;[server, cluster] = await Promise.all([startRedis(), startCluster()])
+}, START_MS)
+afterAll(() => Promise.all([server.stop(), cluster.stop()]))
+
+function connect(options: Parameters<typeof redisStore>[0]) {
+  const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
+  const store = redisStore({ commandTimeoutMs: 2_000, ...options })
+  onTestFinished(async () => {
+    warned.mockRestore()
+    await store.close()
+  })
+  return { store, warned }
+}
+
+const setUser = (node: RedisServer, name: string, rules: string) =>
+  node.send('ACL', 'SETUSER', name, 'reset', 'on', '>pw', ...rules.split(' '))
+const as = (name: string, url: string) => url.replace('//', `//${name}:pw@`)
+
+async function problemOf(options: Parameters<typeof redisStore>[0]): Promise<string> {
+  const { store, warned } = connect(options)
+  await vi.waitUntil(() => store.problem !== undefined, { timeout: 5_000 })
+  expect(store.ready).toBe(false)
+  const { message } = store.problem as Error
+  expect(store.warnings).toEqual([message])
+  expect(warned).toHaveBeenCalledWith(message, { type: 'SpillwayWarning' })
+  return message
+}
+
+describe.each(driversToTest())('with %s', (name) => {
+  const driver = DRIVERS[name]
+
+  it('a user who has no more than the docs ask for is enough', async () => {
+    await setUser(server, 'least', LEAST)
+    const { store } = connect({ url: as('least', server.url), driver })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    await new Promise<void>((onGap) => void store.breakers.watch({ onView() {}, onGap }))
+    expect(store.warnings).toEqual([])
+  })
+
+  it.each([
+    ['-zadd -hset', 'may not run HSET, ZADD. Grant it: ACL SETUSER … +hset +zadd'],
+    ['-evalsha', 'may not run EVALSHA. Grant it: ACL SETUSER … +evalsha'],
+    ['-eval', 'may not run EVAL. Grant it: ACL SETUSER … +eval'],
+    ['resetkeys ~other:*', 'on keys sw1:*. Grant it: ACL SETUSER … +eval ~sw1:*'],
+  ])('a user with %s is told what is missing', async (rules, message) => {
+    await setUser(server, 'less', `${LEAST} ${rules}`)
+    expect(await problemOf({ url: as('less', server.url), driver })).toContain(message)
+  })
+
+  it('a user who is granted it later needs no restart', async () => {
+    await setUser(server, 'later', `${LEAST} -set`)
+    const { store } = connect({ url: as('later', server.url), driver })
+    await vi.waitUntil(() => store.problem !== undefined, { timeout: 5_000 })
+    await server.send('ACL', 'SETUSER', 'later', '+set')
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    expect(store.problem).toBeUndefined()
+  })
+
+  it('a user who may not publish or listen is warned of, and counts', async () => {
+    await setUser(server, 'mute', `${LEAST} resetchannels`)
+    const { store } = connect({ url: as('mute', server.url), driver })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    store.breakers.watch({ onView() {}, onGap() {} })
+    await vi.waitUntil(() => store.warnings.length === 2, { timeout: 5_000 })
+    expect(store.warnings).toEqual([
+      expect.stringContaining('may not run PUBLISH on the channel sw1:breakers'),
+      expect.stringContaining('may not run SUBSCRIBE on the channel sw1:breakers'),
+    ])
+  })
+
+  it('a node of a cluster is not one server, and one server no cluster', async () => {
+    expect(await problemOf({ url: cluster.urls[0], driver })).toContain('name it in redis.urls')
+    expect(await problemOf({ urls: [server.url], driver })).toContain('name it in redis.url')
+  })
+
+  it('a user of a cluster needs to see its map, on every node', async () => {
+    for (const node of cluster.nodes) await setUser(node, 'blind', LEAST)
+    const urls = cluster.urls.map((url) => as('blind', url))
+    expect(await problemOf({ urls, driver })).toContain('may not run CLUSTER SLOTS')
+    for (const node of cluster.nodes) {
+      await setUser(node, 'seeing', `${LEAST} +cluster|slots +asking`)
+    }
+    const { store } = connect({ urls: cluster.urls.map((url) => as('seeing', url)), driver })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    const [first] = await cluster.masters()
+    await setUser(first as RedisServer, 'partly', `${LEAST} +cluster|slots -zadd`)
+    for (const node of cluster.nodes) {
+      if (node !== first) await setUser(node, 'partly', `${LEAST} +cluster|slots`)
+    }
+    const partly = cluster.urls.map((url) => as('partly', url))
+    expect(await problemOf({ urls: partly, driver })).toContain(`${first?.port}: the user`)
+  })
+
+  it('a database that is not there is the problem', async () => {
+    expect(await problemOf({ url: server.url, database: 99, driver })).toContain(
+      'does not have that database',
+    )
+  })
+
+  it('a password that nobody asked for is the problem', async () => {
+    const message = await problemOf({ url: server.url, password: 'x', driver })
+    expect(message).toContain('has no password, but one was given')
+  })
+})
+
+describe('a replica', () => {
+  it('is named with its master, and used once it is one', async () => {
+    const replica = await startRedis({ settings: { replicaof: `127.0.0.1 ${server.port}` } })
+    onTestFinished(() => replica.stop())
+    const { store } = connect({ url: replica.url })
+    await vi.waitUntil(() => store.problem !== undefined, { timeout: 5_000 })
+    expect(String(store.problem)).toContain(`is a read-only replica of 127.0.0.1:${server.port}`)
+    await replica.send('REPLICAOF', 'NO', 'ONE')
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+  })
+
+  it('that was the master when we connected is left, not written to', async () => {
+    const other = await startRedis()
+    onTestFinished(() => other.stop())
+    const { store } = connect({ url: other.url })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    await other.send('REPLICAOF', '127.0.0.1', `${server.port}`)
+    const report = store.limits.report({ guard: 'g', pod: 'p', requests: 1 })
+    await expect(report).rejects.toMatchObject({ kind: 'server' })
+    await vi.waitUntil(() => !store.ready, { timeout: 5_000 })
+    await other.send('REPLICAOF', 'NO', 'ONE')
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+  })
+})
+
+describe('a server that evicts keys', () => {
+  it.each(['allkeys-lru', 'volatile-ttl'])('by %s is used, and warned of once', async (policy) => {
+    const settings = { maxmemory: '100mb', 'maxmemory-policy': policy }
+    const other = await startRedis({ settings })
+    onTestFinished(() => other.stop())
+    const { store, warned } = connect({ url: other.url })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    await new Promise<void>((onGap) => void store.breakers.watch({ onView() {}, onGap }))
+    expect(store.warnings).toEqual([expect.stringContaining(`maxmemory-policy ${policy}`)])
+    expect(warned).toHaveBeenCalledOnce()
+  })
+})
+
+describe('the check', () => {
+  it('tries every command that any script uses', () => {
+    const used = (text: string) =>
+      new Set(Array.from(text.matchAll(/(?:p?call|try)\('([A-Z]+)'/g), ([, command]) => command))
+    const { checkAccess, ...others } = SCRIPTS
+    for (const { name, text } of Object.values(others)) {
+      for (const command of used(text)) expect(used(checkAccess.text), name).toContain(command)
+    }
+  })
+
+  it('leaves nothing behind', async () => {
+    const { store } = connect({ url: server.url, prefix: 'tidy' })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    await vi.waitUntil(async () => {
+      return (await server.send('EXISTS', createKeys('tidy').check('check'))) === 0
+    })
+  })
+})

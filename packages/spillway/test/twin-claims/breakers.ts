@@ -1,0 +1,361 @@
+/**
+ * The breaker's transitions exist twice, in TypeScript and in Lua. Both are fed the same long random
+ * histories: pods that come and go, late and repeated reports, lost probes, commands, jumps of the
+ * clock. They have to give the same replies and publish the same views.
+ */
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
+import { isTripped } from '../../src/store/breaker/tally.js'
+import {
+  type BreakerKept,
+  commandBreaker,
+  reportOutcomes,
+  syncBreaker,
+  takeProbes,
+} from '../../src/store/breaker/transitions.js'
+import type { BreakerSpec } from '../../src/store/breaker-spec.js'
+import { createKeys } from '../../src/store/keys.js'
+import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
+import type { BreakerCommand, BreakerReport, BreakerView } from '../../src/store/port.js'
+import { createRedisBreakers, readPublished } from '../../src/store/redis/redis-breakers.js'
+import { createRedisPods } from '../../src/store/redis/redis-pods.js'
+import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
+
+const START_US = 1_900_000_000_000_000
+const GUARD = 'g:{1}%'
+const LANES = ['a', '{ü b}'] as const
+/** Names that a table, an object or a key might take for something else. */
+const PODS = ['1', '2', 'constructor', '__proto__', 'a b:{c}%', '*'] as const
+
+const rate = fc.constantFrom(0, 0.1, 0.25, 0.5, 0.7, 1)
+const window = fc.oneof(
+  fc
+    .integer({ min: 20_000_000, max: 60_000_000 })
+    .map((windowUs) => ({ windowUs, windowCalls: 0 })),
+  fc.integer({ min: 3, max: 20 }).map((windowCalls) => ({ windowUs: 0, windowCalls })),
+)
+const spec: fc.Arbitrary<BreakerSpec> = fc
+  .record({
+    window,
+    conditions: fc
+      .record({ consecutive: fc.constantFrom(0, 0, 2, 3, 5), failureRate: rate, slowRate: rate })
+      .filter((all) => Object.values(all).some((each) => each > 0)),
+    rest: fc.record({
+      minimumCalls: fc.integer({ min: 1, max: 6 }),
+      openUs: fc.integer({ min: 1_000_000, max: 20_000_000 }),
+      openFactor: fc.constantFrom(1, 1.5, 2, 1.1),
+      maxOpenUs: fc.integer({ min: 20_000_000, max: 70_000_000 }),
+      probes: fc.integer({ min: 1, max: 3 }),
+      successes: fc.integer({ min: 1, max: 3 }),
+      probeLeaseUs: fc.integer({ min: 500_000, max: 20_000_000 }),
+      quorum: fc.constantFrom(1, 1, 2, 3),
+    }),
+  })
+  .map(({ window: length, conditions, rest }) => ({ ...length, ...conditions, ...rest }))
+
+const pause = fc.oneof(
+  { weight: 40, arbitrary: fc.integer({ min: 0, max: 1_000_000 }) },
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 40_000_000 }) },
+  // To the very moment at which an open breaker is not open any more, and to the one before.
+  { weight: 10, arbitrary: fc.constantFrom('end' as const, 'before the end' as const) },
+  // The same for what was counted just now.
+  { weight: 2, arbitrary: fc.constantFrom('window' as const, 'before the window' as const) },
+  // The clock is a little off, or was set.
+  { weight: 2, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
+)
+const outcomes = fc.array(
+  fc.tuple(fc.constantFrom(0, 0, 1, 1, 1, 2), fc.integer({ min: 1, max: 4 })),
+  { maxLength: 5 },
+)
+const which = fc.nat(100)
+const operation = fc.oneof(
+  {
+    weight: 12,
+    arbitrary: fc.record({
+      kind: fc.constant('report' as const),
+      outcomes,
+      generation: fc.constantFrom('known', 'known', 'known', 'known', 'stale', 'later'),
+      resent: fc.boolean(),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      kind: fc.constant('end probes' as const),
+      ends: fc.array(fc.tuple(which, fc.constantFrom(0, 0, 0, 0, 0, 1, 2, 3)), {
+        minLength: 1,
+        maxLength: 3,
+      }),
+      outcomes,
+    }),
+  },
+  {
+    weight: 7,
+    arbitrary: fc.record({
+      kind: fc.constant('probe' as const),
+      wanted: fc.integer({ min: 1, max: 4 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('sync' as const),
+      renew: fc.array(which, { maxLength: 3 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('command' as const),
+      command: fc.oneof(
+        fc.record({
+          kind: fc.constant('isolate' as const),
+          holder: fc.constantFrom('me', '7', '__proto__'),
+          forUs: fc.nat(6_000_000),
+        }),
+        fc.record({ kind: fc.constant('release' as const), holder: fc.constantFrom('me', '7') }),
+        fc.constantFrom(
+          { kind: 'release' as const },
+          { kind: 'trip' as const },
+          { kind: 'reset' as const },
+        ),
+      ),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('beat' as const),
+      lifeUs: fc.integer({ min: 1_000_000, max: 200_000_000 }),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('leave' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('list' as const) }) },
+)
+const step = fc.record({
+  pause,
+  lane: fc.constantFrom(...LANES),
+  pod: fc.constantFrom(...PODS),
+  /** While a new configuration spreads, some pods have another one. */
+  other: fc.nat(15).map((chance) => chance === 0),
+  operation,
+})
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+
+/** Either how a call ends is chance, or some pods only fail and the others never do. */
+const sick = fc.option(fc.subarray([...PODS], { minLength: 1, maxLength: 3 }), { nil: undefined })
+
+let histories = 0
+const reached = {
+  steps: 0,
+  trips: 0,
+  halfOpenings: 0,
+  closings: 0,
+  openedAgain: 0,
+  longerOpen: 0,
+  probes: 0,
+  places: 0,
+  leasesLost: 0,
+  quorumRefusals: 0,
+  quorumTrips: 0,
+  isolated: 0,
+  late: 0,
+  resent: 0,
+  setBack: 0,
+  published: 0,
+}
+
+export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
+  describe('the Lua scripts of the breaker', () => {
+    it(`say and publish what the TypeScript transitions do, over ${100 * runs} steps`, async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          spec,
+          spec,
+          sick,
+          fc.array(step, { minLength: 100, maxLength: 160, size: 'max' }),
+          (...history) => replay(twin, ...history),
+        ),
+        { numRuns: runs },
+      )
+      expect(reached.steps).toBeGreaterThanOrEqual(100 * runs)
+      if (runs < ALL_HISTORIES) return
+      // Otherwise the histories would be about nothing.
+      for (const [what, times] of Object.entries(reached)) {
+        expect(times, what).toBeGreaterThan(30)
+      }
+    }, 120_000)
+
+    it('leave no key without an end', async () => {
+      const { count, endless } = await twin.keys()
+      expect(count).toBeGreaterThan(0)
+      expect(endless).toEqual([])
+    })
+  })
+}
+
+async function replay(
+  twin: TwinRedis,
+  spec: BreakerSpec,
+  other: BreakerSpec,
+  sickPods: string[] | undefined,
+  plan: Step[],
+): Promise<void> {
+  let nowUs = START_US
+  const keys = createKeys(`b${histories++}-`)
+  const time = () => String(nowUs)
+  const noSubscription = () => ({ close() {} })
+  const redis = createRedisBreakers(twin.runner, keys, noSubscription, time)
+  const redisPods = createRedisPods(twin.runner, keys, time)
+  const memoryPods = createMemoryPods(() => nowUs)
+  const states = new Map<string, BreakerState>(LANES.map((lane) => [lane, emptyBreaker()]))
+  const known = new Map<string, BreakerView[]>(LANES.map((lane) => [lane, []]))
+  const expected: { guard: string; lane: string; view: BreakerView }[] = []
+  const sequences = new Map<string, number>()
+  const allUnderWay = new Map<string, string[]>(LANES.map((lane) => [lane, []]))
+  let lastReport: BreakerReport | undefined
+  let probeNumber = 0
+
+  function mine<R extends { lane: string }, T>(
+    transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
+    request: R,
+  ): T {
+    const before = states.get(request.lane) as BreakerState
+    const state = structuredClone(before)
+    if (before.t - nowUs > 5_000_000) reached.setBack++
+    const { reply, lifeUs, published: view } = transition(state, request, nowUs)
+    if (lifeUs !== undefined) states.set(request.lane, state)
+    if (view !== undefined) expected.push({ guard: GUARD, lane: request.lane, view })
+    note(before, state)
+    return reply
+  }
+
+  function report(request: BreakerReport): BreakerView {
+    const key = `${request.lane} ${request.pod}`
+    if ((sequences.get(key) ?? 0) >= request.sequence) {
+      return mine(syncBreaker, { ...request, renew: [] })
+    }
+    sequences.set(key, request.sequence)
+    const live = request.spec.quorum > 1 ? memoryPods.live(GUARD) : 1
+    const view = mine((state, each, now) => reportOutcomes(state, each, now, live), request)
+    const state = states.get(request.lane) as BreakerState
+    if (request.spec.quorum > 1 && state.kind === 0) {
+      const alone = { ...request.spec, quorum: 1 }
+      if (isTripped(state.tally, alone, 1)) reached.quorumRefusals++
+    } else if (request.spec.quorum > 1 && view.kind === 1 && view.version === view.nowUs) {
+      reached.quorumTrips++
+    }
+    return view
+  }
+
+  /** What a reply told everybody. */
+  function hear(lane: string, view: BreakerView): void {
+    known.get(lane)?.push(view)
+    if (view.isolatedUntilUs > nowUs) reached.isolated++
+  }
+
+  for (const { pause: howLong, lane, pod, other: isOther, operation: op } of plan) {
+    const views = known.get(lane) as BreakerView[]
+    const underWay = allUnderWay.get(lane) as string[]
+    const latest = views.at(-1)
+    if (typeof howLong === 'number') nowUs += howLong
+    else if (howLong.endsWith('window')) {
+      nowUs = (latest?.nowUs ?? nowUs) + (spec.windowUs || 300_000_000)
+    } else if (latest?.kind === 1 && latest.untilUs > nowUs) nowUs = latest.untilUs
+    if (typeof howLong === 'string' && howLong.startsWith('before')) nowUs--
+    const ref = { guard: GUARD, lane, spec: isOther ? other : spec }
+    reached.steps++
+    switch (op.kind) {
+      case 'report':
+      case 'end probes': {
+        const current = latest?.generation ?? 0
+        const before = views.findLast((each) => each.generation < current)?.generation ?? 0
+        const how = op.kind === 'report' ? op.generation : 'known'
+        if (how === 'stale' && before < current && latest?.kind === 0) reached.late++
+        const ends = op.kind === 'report' ? [] : op.ends
+        const request: BreakerReport = {
+          ...ref,
+          pod,
+          sequence: (sequences.get(`${lane} ${pod}`) ?? 0) + 1,
+          generation: how === 'known' ? current : how === 'stale' ? before : current + 1_000_000,
+          outcomes: op.outcomes.map(([kind, times]) => {
+            if (sickPods === undefined || kind === 2) return [kind, times]
+            return [sickPods.includes(pod) ? 1 : 0, times]
+          }),
+          probes: ends.flatMap(([index, kind]): [string, number][] => {
+            const [name] = underWay.splice(index % Math.max(1, underWay.length), 1)
+            return name === undefined ? [] : [[name, kind]]
+          }),
+        }
+        const view = report(request)
+        expect(await redis.report(request)).toEqual(view)
+        hear(lane, view)
+        if (op.kind === 'report' && op.resent && lastReport !== undefined) {
+          reached.resent++
+          expect(await redis.report(lastReport)).toEqual(report(lastReport))
+        }
+        lastReport = request
+        break
+      }
+      case 'probe': {
+        const probes = Array.from({ length: op.wanted }, () => String(++probeNumber))
+        const reply = mine(takeProbes, { ...ref, probes })
+        expect(await redis.probe({ ...ref, probes })).toEqual(reply)
+        reached.probes += reply.granted
+        if (reply.granted > 0 && reply.granted < op.wanted) reached.places++
+        underWay.push(...probes.slice(0, reply.granted))
+        hear(lane, reply.view)
+        break
+      }
+      case 'sync': {
+        const renew = op.renew.flatMap(
+          (index) => underWay[index % Math.max(1, underWay.length)] ?? [],
+        )
+        const requests = LANES.map((each) => ({ ...ref, lane: each, renew }))
+        const replies = requests.map((each) => mine(syncBreaker, each))
+        expect(await redis.sync(requests)).toEqual(replies)
+        for (const [index, each] of LANES.entries()) hear(each, replies[index] as BreakerView)
+        break
+      }
+      case 'command': {
+        const request = { ...ref, command: op.command as BreakerCommand['command'] }
+        const view = mine(commandBreaker, request)
+        expect(await redis.command(request)).toEqual(view)
+        hear(lane, view)
+        break
+      }
+      case 'beat': {
+        const beat = { group: GUARD, pod, lifeUs: op.lifeUs, snapshot: `at\n${nowUs}` }
+        expect(await redisPods.beat(beat)).toBe(memoryPods.beat(beat))
+        break
+      }
+      case 'leave':
+        memoryPods.leave({ group: GUARD, pod })
+        await redisPods.leave({ group: GUARD, pod })
+        break
+      case 'list':
+        expect(await redisPods.list({ group: GUARD })).toEqual(memoryPods.list({ group: GUARD }))
+    }
+  }
+  // Where the others were published, so that it does not overtake them.
+  const server = await twin.servers.at(keys.breaker(GUARD, LANES[0]))
+  await server.send('PUBLISH', keys.breakers, 'end')
+  const heard = () => twin.published.get(keys.breakers) ?? []
+  await vi.waitUntil(() => heard().at(-1) === 'end', { interval: 1 })
+  expect(heard().slice(0, -1).map(readPublished)).toEqual(expected)
+  reached.published += expected.length
+}
+
+function note(before: BreakerState, after: BreakerState): void {
+  if (before.kind === 2 && after.kind === 2 && after.probes.size < before.probes.size) {
+    reached.leasesLost++
+  }
+  if (before.g === after.g) return
+  if (before.kind === 0 && after.kind === 1) reached.trips++
+  if (before.kind === 1 && after.kind === 2) reached.halfOpenings++
+  if (before.kind === 2 && after.kind === 0) reached.closings++
+  if (before.kind === 2 && after.kind === 1) reached.openedAgain++
+  if (after.o > 0 && after.d > before.d) reached.longerOpen++
+}

@@ -1,0 +1,381 @@
+/**
+ * Every transition exists twice, in TypeScript and in Lua. Both are fed the same long random
+ * histories, several pods and jumps of the clock included, and have to give the same replies.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createKeys } from '../../src/store/keys.js'
+import { checkLevels } from '../../src/store/levels/check-levels.js'
+import type { LimitSpec } from '../../src/store/limit-spec.js'
+import {
+  emptyGuard,
+  emptyLane,
+  type GuardState,
+  type LaneState,
+} from '../../src/store/limits/lane-state.js'
+import { type Reports, reportRequests, totalRequests } from '../../src/store/limits/reports.js'
+import {
+  applyFeedback,
+  changeLimits,
+  type Kept,
+  readLimits,
+  settlePermits,
+  takePermits,
+} from '../../src/store/limits/transitions.js'
+import { createRedisLevels } from '../../src/store/redis/redis-levels.js'
+import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
+import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
+
+/** In 2096: some keys end at a time of the history's, and that must not be over yet. */
+const START_US = 4_000_000_000_000_000
+
+/** A failure is told as far as it could be made smaller in this time. */
+const LONGEST_MS = 60_000
+
+/** Weights say how much more often than other things the usual one happens. */
+const pauses = (weight: number, usualUs: number) =>
+  fc.oneof(
+    { weight, arbitrary: fc.integer({ min: 0, max: usualUs }) },
+    { weight: 3, arbitrary: fc.integer({ min: 0, max: 90_000_000 }) },
+    // The clock is a little off, or was set.
+    { weight: 1, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
+    { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
+  )
+const small = fc.nat(12)
+const cost = fc.oneof(
+  { weight: 100, arbitrary: small },
+  // More than some limits can ever grant.
+  { weight: 1, arbitrary: fc.nat(400) },
+)
+
+const operations = (weight: number) =>
+  fc.oneof(
+    {
+      weight,
+      arbitrary: fc.record({
+        kind: fc.constant('take' as const),
+        costs: fc.array(fc.array(cost, { minLength: 3, maxLength: 3 }), { maxLength: 12 }),
+      }),
+    },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        kind: fc.constant('settle' as const),
+        which: small,
+        delta: fc.integer({ min: -15, max: 15 }),
+        resent: fc.boolean(),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        kind: fc.constant('feedback' as const),
+        ago: fc.integer({ min: -1, max: 5_000_000 }),
+        throttled: fc.boolean(),
+        pauseUs: fc.option(fc.nat(20_000_000), { nil: undefined }),
+        remaining: small,
+        resetUs: fc.nat(20_000_000),
+        speaks: fc.boolean(),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('change' as const),
+        factors: fc.record({
+          limit: fc.constantFrom(0.5, 1, 2),
+          window: fc.constantFrom(1, 1, 0.75),
+        }),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('override' as const),
+        limit: fc.integer({ min: 1, max: 40 }),
+        forUs: fc.nat(40_000_000),
+      }),
+    },
+    { weight: 2, arbitrary: fc.record({ kind: fc.constant('figures' as const) }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant('report' as const), requests: fc.nat(1_000) }),
+    },
+  )
+
+const OLD_POD = 2
+/** Pods may believe in older limits than others do; one is of an older release. */
+const pods = (weight: number) =>
+  fc.oneof(
+    { weight, arbitrary: fc.nat(OLD_POD - 1) },
+    { weight: 1, arbitrary: fc.constant(OLD_POD) },
+  )
+
+interface Kind {
+  spec: fc.Arbitrary<Omit<LimitSpec, 'id'>>
+  usualPauseUs: number
+  weight: number
+}
+
+const anyLimits: Kind = {
+  spec: fc.record({
+    algorithm: fc.constantFrom('sliding-window', 'token-bucket', 'leaky-bucket', 'fixed-window'),
+    limit: fc.integer({ min: 1, max: 30 }),
+    windowUs: fc.integer({ min: 20_000_000, max: 60_000_000 }),
+    slices: fc.integer({ min: 1, max: 12 }),
+    burst: fc.nat(20),
+    span: fc.constantFrom('lane', 'vendor'),
+  }),
+  usualPauseUs: 3_000_000,
+  weight: 10,
+}
+
+/** What include/usual-take.lua is for. */
+const usualTraffic: Kind = {
+  spec: fc.record({
+    algorithm: fc.constant('sliding-window'),
+    limit: fc.oneof(
+      { weight: 1, arbitrary: fc.integer({ min: 20, max: 2_000 }) },
+      { weight: 3, arbitrary: fc.integer({ min: 2_000, max: 20_000 }) },
+    ),
+    windowUs: fc.integer({ min: 20_000_000, max: 60_000_000 }),
+    slices: fc.integer({ min: 1, max: 12 }),
+    burst: fc.constant(0),
+    span: fc.constant('lane'),
+  }),
+  usualPauseUs: 100_000,
+  weight: 1_000,
+}
+
+const historyOf = ({ spec, usualPauseUs, weight }: Kind) =>
+  fc.record({
+    specs: fc
+      .array(spec, { minLength: 1, maxLength: 3 })
+      .map((specs) => specs.map((each, index) => ({ ...each, id: `unit${index}` }))),
+    /** Of the older release, which knows the first limit only, as another one than it is now. */
+    oldFactors: fc.record({
+      limit: fc.constantFrom(0.5, 1, 2),
+      window: fc.constantFrom(1, 1, 1, 0.7, 1.3),
+    }),
+    steps: fc.array(
+      fc.record({
+        pauseUs: pauses(weight, usualPauseUs),
+        lane: fc.constantFrom('a', 'b'),
+        pod: pods(Math.min(weight, 200)),
+        operation: operations(weight),
+      }),
+      { minLength: 100, maxLength: 160 },
+    ),
+  })
+
+type History = ReturnType<typeof historyOf> extends fc.Arbitrary<infer T> ? T : never
+
+let histories = 0
+
+export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
+  describe('the Lua scripts', () => {
+    const { runner } = twin
+    const replayMany = async (kind: Kind) => {
+      let steps = 0
+      await fc.assert(
+        fc.asyncProperty(historyOf(kind), async (history) => {
+          await replay(twin, history)
+          steps += history.steps.length
+        }),
+        { numRuns: runs, interruptAfterTimeLimit: LONGEST_MS },
+      )
+      expect(steps).toBeGreaterThanOrEqual(100 * runs)
+    }
+
+    it(`give the same replies as the TypeScript transitions, over ${100 * runs} steps`, async () => {
+      await replayMany(anyLimits)
+    }, 120_000)
+
+    it('give the same replies to usual traffic, much of it granted without unpacking a lane', async () => {
+      const before = { takes: await calls(twin, 'evalsha'), usual: await calls(twin, 'setrange') }
+      await replayMany(usualTraffic)
+      const takes = (await calls(twin, 'evalsha')) - before.takes
+      const usual = (await calls(twin, 'setrange')) - before.usual
+      expect(usual).toBeGreaterThan(takes / 4)
+    }, 120_000)
+
+    it('go back to the window of a release when nothing counts any more by that of another', async () => {
+      const windowUs = 30_000_000
+      const spec = {
+        limit: 100,
+        windowUs,
+        slices: 3,
+        burst: 0,
+        algorithm: 'sliding-window',
+      } as const
+      const take = { kind: 'take' as const, costs: [[5, 0, 0]] }
+      const giveBack = { kind: 'settle' as const, which: 0, delta: -15, resent: false }
+      const steps = [
+        { pod: OLD_POD, operation: take },
+        { pod: 0, operation: take },
+        { pod: 0, operation: giveBack },
+        { pod: 0, operation: take },
+        { pod: 0, operation: take },
+      ]
+      await replay(twin, {
+        specs: [{ ...spec, id: 'unit0', span: 'lane' }],
+        oldFactors: { limit: 1, window: 1.3 },
+        steps: steps.map((step) => ({ ...step, pauseUs: 1_000, lane: 'a' })),
+      })
+    })
+
+    it(`charge levels as the TypeScript transition does, over ${120 * runs} requests`, async () => {
+      let requests = 0
+      const level = fc.record({
+        key: fc.constantFrom(...(runner.slotOf === undefined ? LEVELS : LEVELS_OF_ONE_SLOT)),
+        limit: fc.integer({ min: 1, max: 20 }),
+        windowUs: fc.integer({ min: 1, max: 60_000_000 }),
+        burst: fc.integer({ min: 1, max: 25 }),
+      })
+      const request = fc.record({
+        levels: fc.uniqueArray(level, { selector: ({ key }) => key, minLength: 1 }),
+        cost: fc.integer({ min: 1, max: 6 }),
+      })
+      const trip = fc.record({
+        pauseUs: pauses(10, 3_000_000),
+        requests: fc.array(request, { minLength: 3, maxLength: 8 }),
+      })
+      await fc.assert(
+        fc.asyncProperty(fc.array(trip, { minLength: 40, maxLength: 60 }), async (trips) => {
+          let nowUs = START_US
+          const redis = createRedisLevels(runner, createKeys(`l${histories++}-`), () =>
+            String(nowUs),
+          )
+          const buckets = new Map<string, number>()
+          for (const each of trips) {
+            nowUs += each.pauseUs
+            expect(await redis.check(each.requests)).toEqual(
+              checkLevels(buckets, each.requests, nowUs),
+            )
+            requests += each.requests.length
+          }
+        }),
+        { numRuns: runs, interruptAfterTimeLimit: LONGEST_MS },
+      )
+      expect(requests).toBeGreaterThanOrEqual(120 * runs)
+    }, 120_000)
+
+    it('leave no key without an end', async () => {
+      const { count, endless } = await twin.keys()
+      expect(count).toBeGreaterThan(0)
+      expect(endless).toEqual([])
+    })
+  })
+}
+
+const LEVELS = ['{u1}:u', '{u2}:u', '{*}:g', '{ip}:i']
+/** What happens to others in a cluster is claimed elsewhere: they cannot be charged in one step. */
+const LEVELS_OF_ONE_SLOT = ['{u1}:u', '{u1}:u2', '{u1}:t', '{u1}:i']
+
+function changedBy(spec: LimitSpec, factors: { limit: number; window: number }): LimitSpec {
+  return {
+    ...spec,
+    limit: Math.max(1, Math.round(spec.limit * factors.limit)),
+    windowUs: Math.round(spec.windowUs * factors.window),
+  }
+}
+
+/** How often the server has run a command, from inside a script or not. */
+async function calls({ servers }: TwinRedis, command: string): Promise<number> {
+  const pattern = new RegExp(`cmdstat_${command}:calls=(\\d+)`)
+  const stats = await servers.everywhere('INFO', 'commandstats')
+  return stats.reduce((sum: number, each) => sum + Number(pattern.exec(String(each))?.[1] ?? 0), 0)
+}
+
+async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: History): Promise<void> {
+  let nowUs = START_US
+  const redis = createRedisLimits(runner, createKeys(`l${histories++}-`), () => String(nowUs))
+  const lanes: Record<string, LaneState> = { a: emptyLane(), b: emptyLane() }
+  let guard: GuardState = emptyGuard()
+  /** Runs a transition on copies, and keeps those it says have to be kept. */
+  const mine = <R extends { lane: string }, T>(
+    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+    request: R,
+  ): T => {
+    const lane = structuredClone(lanes[request.lane] as LaneState)
+    const ofGuard = structuredClone(guard)
+    const { reply, laneLifeUs, guardLifeUs } = transition(lane, ofGuard, request, nowUs)
+    if (laneLifeUs !== undefined) lanes[request.lane] = lane
+    if (guardLifeUs !== undefined) guard = ofGuard
+    return reply
+  }
+  const oldSpecs = specs.slice(0, 1).map((each) => changedBy(each, oldFactors))
+  /** The limits that each pod was started with, and those it believes in. */
+  const releases = [specs, specs, oldSpecs]
+  const beliefs = releases.map((limits) => ({ limits, version: 0 }))
+  const stamps: Record<string, number[]> = {}
+  const reports: Reports = new Map()
+  let sequence = 0
+
+  for (const { pauseUs, lane: name, pod: number, operation: op } of steps) {
+    nowUs += pauseUs
+    const release = releases[number] as LimitSpec[]
+    const ref = { guard: 'g', lane: name, ...(beliefs[number] as (typeof beliefs)[number]) }
+    switch (op.kind) {
+      case 'take': {
+        const costs = op.costs.map((each) => each.slice(0, release.length))
+        const reply = mine(takePermits, { ...ref, costs })
+        expect(await redis.take({ ...ref, costs })).toEqual(reply)
+        stamps[name] = [...reply.stamps]
+        const { newer } = reply
+        if (newer) beliefs[number] = { limits: [...newer.limits], version: newer.version }
+        break
+      }
+      case 'settle': {
+        const limit = op.which % release.length
+        const stamp = (stamps[name]?.[limit] ?? 0) - (op.which % 3)
+        const settlements = [{ limit, stamp, delta: op.delta }]
+        const request = { ...ref, pod: 'p', sequence: ++sequence, settlements }
+        mine(settlePermits, request)
+        await redis.settle(request)
+        if (op.resent) await redis.settle(request)
+        break
+      }
+      case 'feedback': {
+        const request = {
+          ...ref,
+          grantedUs: op.ago < 0 ? 0 : nowUs - op.ago,
+          throttled: op.throttled,
+          pauseUs: op.pauseUs,
+          basePauseUs: 500_000,
+          maxPauseUs: 15_000_000,
+          left: op.speaks ? [{ limit: 0, remaining: op.remaining, resetUs: op.resetUs }] : [],
+        }
+        expect(await redis.feedback(request)).toBe(mine(applyFeedback, request))
+        break
+      }
+      case 'change': {
+        const changed = release.map((each) => changedBy(each, op.factors))
+        const version = mine(changeLimits, { ...ref, limits: changed })
+        expect(await redis.change({ ...ref, limits: changed })).toBe(version)
+        beliefs[number] = { limits: changed, version }
+        break
+      }
+      case 'override': {
+        const override = { id: 'unit0', limit: op.limit, forUs: op.forUs }
+        expect(await redis.change({ ...ref, override })).toBe(
+          mine(changeLimits, { ...ref, override }),
+        )
+        break
+      }
+      case 'report': {
+        const request = { guard: 'g', pod: `p${number}`, requests: op.requests }
+        reportRequests(reports, request.pod, request.requests, nowUs)
+        await redis.report(request)
+        break
+      }
+      case 'figures': {
+        const figures = readLimits(lanes[name] as LaneState, guard, ref, nowUs)
+        expect(await redis.figures(ref)).toEqual({
+          ...figures,
+          requestsLastMinute: totalRequests(reports, figures.nowUs),
+        })
+      }
+    }
+  }
+}

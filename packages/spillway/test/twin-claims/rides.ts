@@ -1,0 +1,352 @@
+/**
+ * A take that brings outcomes along is two transitions in one step, in TypeScript and in Lua. Both are
+ * fed the same long random histories, in which takes and reports come together and alone, are sent
+ * again, and meet paused lanes, open breakers and jumps of the clock. They have to give the same
+ * replies and publish the same views.
+ */
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
+import {
+  type BreakerKept,
+  commandBreaker,
+  reportOutcomes,
+  syncBreaker,
+  takeProbes,
+} from '../../src/store/breaker/transitions.js'
+import type { BreakerSpec } from '../../src/store/breaker-spec.js'
+import { createKeys } from '../../src/store/keys.js'
+import type { LimitSpec } from '../../src/store/limit-spec.js'
+import {
+  emptyGuard,
+  emptyLane,
+  type GuardState,
+  type LaneState,
+} from '../../src/store/limits/lane-state.js'
+import {
+  applyFeedback,
+  changeLimits,
+  type Kept,
+  takePermits,
+} from '../../src/store/limits/transitions.js'
+import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
+import type { BreakerReport, BreakerView, TakeReply, TakeRequest } from '../../src/store/port.js'
+import { createRedisBreakers, readPublished } from '../../src/store/redis/redis-breakers.js'
+import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
+import { createRedisPods } from '../../src/store/redis/redis-pods.js'
+import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
+
+/** In 2033, and no key ends within a history: their ends are counted in the server's time. */
+const START_US = 2_000_000_000_000_000
+const GUARD = 'g:{1}%'
+/** Of limits. A breaker may have the same, or one for all of them. */
+const LANES = ['a', '{ü b}'] as const
+const BREAKERS = [...LANES, ''] as const
+const PODS = ['1', 'constructor', 'a b:{c}%'] as const
+
+const limit = fc.record({
+  algorithm: fc.constantFrom('sliding-window', 'sliding-window', 'token-bucket', 'fixed-window'),
+  limit: fc.constantFrom(3, 20, 1_000, 1_000),
+  windowUs: fc.integer({ min: 20_000_000, max: 60_000_000 }),
+  slices: fc.integer({ min: 1, max: 12 }),
+  burst: fc.nat(20),
+  span: fc.constantFrom('lane', 'lane', 'lane', 'vendor'),
+}) as fc.Arbitrary<Omit<LimitSpec, 'id'>>
+/** What include/usual-take.lua is for. */
+const usual = limit.map((each): typeof each => ({
+  ...each,
+  algorithm: 'sliding-window',
+  limit: 1_000,
+  span: 'lane',
+}))
+const isUsual = ({ algorithm, span }: LimitSpec) =>
+  algorithm === 'sliding-window' && span === 'lane'
+const limits = fc
+  .oneof(
+    fc.array(limit, { minLength: 1, maxLength: 2 }),
+    fc.array(usual, { minLength: 1, maxLength: 2 }),
+  )
+  .map((specs) => specs.map((each, index): LimitSpec => ({ ...each, id: `unit${index}` })))
+
+const breaker: fc.Arbitrary<BreakerSpec> = fc.record({
+  consecutive: fc.constantFrom(0, 3, 5),
+  failureRate: fc.constantFrom(0.3, 0.5, 0.8),
+  slowRate: fc.constantFrom(0, 0.5),
+  windowUs: fc.integer({ min: 20_000_000, max: 60_000_000 }),
+  windowCalls: fc.constant(0),
+  minimumCalls: fc.integer({ min: 2, max: 10 }),
+  openUs: fc.integer({ min: 500_000, max: 5_000_000 }),
+  openFactor: fc.constantFrom(1, 1.5),
+  maxOpenUs: fc.constant(20_000_000),
+  probes: fc.integer({ min: 1, max: 3 }),
+  successes: fc.integer({ min: 1, max: 2 }),
+  probeLeaseUs: fc.integer({ min: 500_000, max: 20_000_000 }),
+  quorum: fc.constantFrom(1, 1, 2),
+})
+
+const pauseUs = fc.oneof(
+  { weight: 40, arbitrary: fc.integer({ min: 0, max: 300_000 }) },
+  { weight: 4, arbitrary: fc.integer({ min: 0, max: 20_000_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
+)
+const told = fc.record({
+  breaker: fc.constantFrom(...BREAKERS),
+  pod: fc.constantFrom(...PODS),
+  outcomes: fc.array(fc.tuple(fc.constantFrom(0, 0, 0, 1, 1, 2), fc.integer({ min: 1, max: 4 })), {
+    maxLength: 4,
+  }),
+  stale: fc.nat(9).map((chance) => chance === 0),
+  /** The last one of this pod in this lane instead, whose answer may have been lost. */
+  again: fc.nat(4).map((chance) => chance === 0),
+})
+const operation = fc.oneof(
+  {
+    weight: 14,
+    arbitrary: fc.record({
+      kind: fc.constant('take' as const),
+      costs: fc.array(fc.tuple(fc.nat(3), fc.nat(3)), { maxLength: 5 }),
+      told: fc.option(told, { nil: undefined, freq: 4 }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('report' as const), told }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('probe' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('sync' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('isolate' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('pause' as const) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant('change' as const), factor: fc.constantFrom(0.5, 2) }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('beat' as const) }) },
+)
+const step = fc.record({
+  pauseUs,
+  lane: fc.constantFrom(...LANES),
+  breaker: fc.constantFrom(...BREAKERS),
+  pod: fc.constantFrom(...PODS),
+  operation,
+})
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
+type Told = typeof told extends fc.Arbitrary<infer T> ? T : never
+
+let histories = 0
+const reached = {
+  together: 0,
+  refused: 0,
+  paused: 0,
+  granted: 0,
+  newer: 0,
+  again: 0,
+  trips: 0,
+  whileOpen: 0,
+  probesEnded: 0,
+  setBack: 0,
+  published: 0,
+}
+
+export function claimRideTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
+  describe('the Lua script of a take that brings outcomes along', () => {
+    it(`says and publishes what the TypeScript transitions do, over ${100 * runs} steps`, async () => {
+      let steps = 0
+      await fc.assert(
+        fc.asyncProperty(
+          limits,
+          breaker,
+          fc.array(step, { minLength: 100, maxLength: 160, size: 'max' }),
+          async (...history) => {
+            await replay(twin, ...history)
+            steps += history[2].length
+          },
+        ),
+        { numRuns: runs, interruptAfterTimeLimit: 90_000 },
+      )
+      expect(steps).toBeGreaterThanOrEqual(100 * runs)
+      if (runs < ALL_HISTORIES) return
+      // Otherwise the histories would be about nothing.
+      for (const [what, times] of Object.entries(reached)) expect(times, what).toBeGreaterThan(30)
+      // Much of it was granted without unpacking a lane.
+      const stats = String(await twin.servers.everywhere('INFO', 'commandstats'))
+      expect(Number(/cmdstat_setrange:calls=(\d+)/.exec(stats)?.[1])).toBeGreaterThan(200)
+    }, 180_000)
+
+    it('leaves no key without an end', async () => {
+      const { count, endless } = await twin.keys()
+      expect(count).toBeGreaterThan(0)
+      expect(endless).toEqual([])
+    })
+  })
+}
+
+async function replay(
+  twin: TwinRedis,
+  specs: LimitSpec[],
+  spec: BreakerSpec,
+  plan: Step[],
+): Promise<void> {
+  let nowUs = START_US
+  const keys = createKeys(`r${histories++}-`)
+  const time = () => String(nowUs)
+  const redis = {
+    limits: createRedisLimits(twin.runner, keys, time),
+    breakers: createRedisBreakers(twin.runner, keys, () => ({ close() {} }), time),
+    pods: createRedisPods(twin.runner, keys, time),
+  }
+  const memoryPods = createMemoryPods(() => nowUs)
+  const lanes: Record<string, LaneState> = Object.fromEntries(
+    LANES.map((lane) => [lane, emptyLane()]),
+  )
+  let guard: GuardState = emptyGuard()
+  const breakers = new Map<string, BreakerState>(BREAKERS.map((each) => [each, emptyBreaker()]))
+  const views = new Map<string, BreakerView>()
+  const probes = new Map<string, string[]>(BREAKERS.map((each) => [each, []]))
+  const sequences = new Map<string, number>()
+  const lastReports = new Map<string, BreakerReport>()
+  const expected: ReturnType<typeof readPublished>[] = []
+  let belief = { limits: specs, version: 0 }
+  let numbers = 0
+
+  /** Each runs a transition on copies, and keeps those that it says have to be kept. */
+  function onLimits<R extends { lane: string }, T>(
+    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+    request: R,
+  ): T {
+    const lane = structuredClone(lanes[request.lane] as LaneState)
+    const ofGuard = structuredClone(guard)
+    const { reply, laneLifeUs, guardLifeUs } = transition(lane, ofGuard, request, nowUs)
+    if (laneLifeUs !== undefined) lanes[request.lane] = lane
+    if (guardLifeUs !== undefined) guard = ofGuard
+    return reply
+  }
+  function onBreaker<R extends { lane: string }, T>(
+    transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
+    request: R,
+  ): T {
+    const before = breakers.get(request.lane) as BreakerState
+    const state = structuredClone(before)
+    const { reply, lifeUs, published: view } = transition(state, request, nowUs)
+    if (lifeUs !== undefined) breakers.set(request.lane, state)
+    if (view !== undefined) expected.push({ guard: GUARD, lane: request.lane, view })
+    if (before.kind === 0 && state.kind === 1) reached.trips++
+    if (before.t - nowUs > 5_000_000) reached.setBack++
+    return reply
+  }
+  function report(request: BreakerReport): BreakerView {
+    const key = `${request.lane} ${request.pod}`
+    if ((sequences.get(key) ?? 0) >= request.sequence) {
+      return onBreaker(syncBreaker, { ...request, renew: [] })
+    }
+    sequences.set(key, request.sequence)
+    const live = spec.quorum > 1 ? memoryPods.live(GUARD) : 1
+    return onBreaker((state, each, now) => reportOutcomes(state, each, now, live), request)
+  }
+  function reportOf({ breaker: lane, pod, outcomes, stale, again }: Told): BreakerReport {
+    const key = `${lane} ${pod}`
+    const last = lastReports.get(key)
+    if (again && last !== undefined) {
+      reached.again++
+      return last
+    }
+    const ended = probes.get(lane)?.splice(0, 1) ?? []
+    reached.probesEnded += ended.length
+    const request: BreakerReport = {
+      guard: GUARD,
+      lane,
+      spec,
+      pod,
+      sequence: ++numbers,
+      generation: (views.get(lane)?.generation ?? 0) - (stale ? 1 : 0),
+      outcomes,
+      probes: ended.map((name) => [name, outcomes[0]?.[0] ?? 3]),
+    }
+    lastReports.set(key, request)
+    return request
+  }
+  function take({ report: along, ...request }: TakeRequest): TakeReply {
+    const reply = onLimits(takePermits, request)
+    return along === undefined ? reply : { ...reply, view: report(along) }
+  }
+
+  for (const { pauseUs: howLong, lane, breaker: breakerLane, pod, operation: op } of plan) {
+    nowUs += howLong
+    const ref = { guard: GUARD, lane, ...belief }
+    const breakerRef = { guard: GUARD, lane: breakerLane, spec }
+    switch (op.kind) {
+      case 'take': {
+        const costs = op.costs.map((each) => each.slice(0, specs.length))
+        const along = op.told && reportOf(op.told)
+        const request = { ...ref, costs, ...(along && { report: along }) }
+        const wasOpen = along !== undefined && views.get(along.lane)?.kind === 1
+        const reply = take(request)
+        expect(await redis.limits.take(request)).toEqual(reply)
+        if (reply.newer) belief = { limits: [...reply.newer.limits], version: reply.newer.version }
+        if (along === undefined) break
+        views.set(along.lane, reply.view as BreakerView)
+        reached.together++
+        if (reply.granted < costs.length) reached.refused++
+        if (reply.paused) reached.paused++
+        if (reply.granted > 0) reached.granted++
+        if (reply.newer) reached.newer++
+        if (wasOpen) reached.whileOpen++
+        break
+      }
+      case 'report': {
+        const request = reportOf(op.told)
+        const view = report(request)
+        expect(await redis.breakers.report(request)).toEqual(view)
+        views.set(request.lane, view)
+        break
+      }
+      case 'probe': {
+        const request = { ...breakerRef, probes: [`probe ${++numbers}`] }
+        const reply = onBreaker(takeProbes, request)
+        expect(await redis.breakers.probe(request)).toEqual(reply)
+        if (reply.granted > 0) probes.get(breakerLane)?.push(...request.probes)
+        views.set(breakerLane, reply.view)
+        break
+      }
+      case 'sync': {
+        const requests = BREAKERS.map((each) => ({ ...breakerRef, lane: each, renew: [] }))
+        const replies = requests.map((each) => onBreaker(syncBreaker, each))
+        expect(await redis.breakers.sync(requests)).toEqual(replies)
+        for (const [index, each] of BREAKERS.entries()) views.set(each, replies[index]!)
+        break
+      }
+      case 'isolate': {
+        const command = { kind: 'isolate', holder: pod, forUs: 1_000_000 } as const
+        const request = { ...breakerRef, command }
+        expect(await redis.breakers.command(request)).toEqual(onBreaker(commandBreaker, request))
+        break
+      }
+      case 'pause': {
+        const pauses = { pauseUs: 2_000_000, basePauseUs: 500_000, maxPauseUs: 15_000_000 }
+        const request = { ...ref, grantedUs: 0, throttled: true, left: [], ...pauses }
+        expect(await redis.limits.feedback(request)).toBe(onLimits(applyFeedback, request))
+        break
+      }
+      case 'change': {
+        // Changed limits are never usual again.
+        if (specs.every(isUsual)) break
+        const changed = specs.map((each) => ({
+          ...each,
+          limit: Math.max(1, Math.round(each.limit * op.factor)),
+        }))
+        // Its own pod hears of it with the next take, as all others do.
+        const request = { ...ref, limits: changed }
+        expect(await redis.limits.change(request)).toBe(onLimits(changeLimits, request))
+        break
+      }
+      case 'beat': {
+        const beat = { group: GUARD, pod, lifeUs: 60_000_000, snapshot: '' }
+        expect(await redis.pods.beat(beat)).toBe(memoryPods.beat(beat))
+      }
+    }
+  }
+  // Where the others were published, so that it does not overtake them.
+  const server = await twin.servers.at(keys.breaker(GUARD, 'any'))
+  await server.send('PUBLISH', keys.breakers, 'end')
+  const heard = () => twin.published.get(keys.breakers) ?? []
+  await vi.waitUntil(() => heard().at(-1) === 'end', { interval: 1 })
+  expect(heard().slice(0, -1).map(readPublished)).toEqual(expected)
+  reached.published += expected.length
+}

@@ -1,0 +1,81 @@
+/** A Redis for twin tests: scripts run on it, and everything that is published is kept. */
+import { createClient } from 'redis'
+import { afterAll, beforeAll, vi } from 'vitest'
+import { systemClock } from '../../src/core/clock.js'
+import { createScriptRunner, type ScriptRunner } from '../../src/store/redis/runner.js'
+import { connectTestRedis } from '../test-connection.js'
+import { DRIVERS, driversToTest, type Servers, START_MS } from '../topologies.js'
+
+export interface TwinRedis {
+  /** Both are there once the tests run. */
+  readonly servers: Servers
+  readonly runner: ScriptRunner
+  /** All that is published, by channel. */
+  readonly published: Map<string, string[]>
+  /** How many keys there are, and those that never end. */
+  keys(): Promise<{ count: number; endless: string[] }>
+}
+
+const KEYS = `
+  local keys, endless = redis.call('KEYS', '*'), {}
+  for _, key in ipairs(keys) do
+    if redis.call('PTTL', key) == -1 then endless[#endless + 1] = key end
+  end
+  return { #keys, endless }`
+
+/** So many histories make more than ten thousand steps. */
+export const ALL_HISTORIES = 110
+
+/** Connected before the tests of a file, and closed after them. */
+export function twinRedis(begin: () => Promise<Servers>): TwinRedis {
+  const published = new Map<string, string[]>()
+  let servers: Servers
+  let runners: ScriptRunner[]
+  let listener: ReturnType<typeof createClient>
+  beforeAll(async () => {
+    servers = await begin()
+    const clients = driversToTest().map((name) =>
+      connectTestRedis({ ...servers.connection, driver: DRIVERS[name] }),
+    )
+    runners = clients.map((client) =>
+      createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock }),
+    )
+    listener = createClient({ url: await servers.anyUrl() })
+    await listener.connect()
+    await listener.pSubscribe('*', (text, channel) => {
+      published.set(channel, [...(published.get(channel) ?? []), text])
+    })
+    await vi.waitUntil(() => clients.every(({ ready }) => ready), { timeout: 10_000 })
+  }, START_MS)
+  afterAll(async () => {
+    listener.destroy()
+    await Promise.all(runners.map((runner) => runner.close()))
+    await servers.stop()
+  })
+  let turn = 0
+  /** The libraries take turns. */
+  const runner: ScriptRunner = {
+    run: (...args) => runners[turn++ % runners.length]!.run(...args),
+    get slotOf() {
+      return runners[0]?.slotOf
+    },
+    get commands() {
+      return runners.reduce((sum, { commands }) => sum + commands, 0)
+    },
+    close: async () => {},
+  }
+  return {
+    get servers() {
+      return servers
+    },
+    runner,
+    published,
+    async keys() {
+      const found = (await servers.everywhere('EVAL', KEYS, '0')) as [number, string[]][]
+      return {
+        count: found.reduce((sum, [count]) => sum + count, 0),
+        endless: found.flatMap(([, endless]) => endless),
+      }
+    },
+  }
+}
