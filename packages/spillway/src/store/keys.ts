@@ -37,6 +37,9 @@ export interface Keys {
   pods(group: string): string
   /** What they say of themselves. */
   podSnapshots(group: string): string
+  /** Which epoch of a guard's state this is, and who has a share in it. */
+  epoch(guard: string): string
+  shares(guard: string): string
   /** No key but a channel: changes of all breakers are published there. */
   readonly breakers: string
 }
@@ -62,6 +65,8 @@ export function createKeys(prefix: string): Keys {
     outcomes: (guard, lane, pod) => tagged(guard, `o:${escaped(lane)}:${escaped(pod)}`),
     pods: (group) => tagged(group, 'p'),
     podSnapshots: (group) => tagged(group, 's'),
+    epoch: (guard) => tagged(guard, 'e'),
+    shares: (guard) => tagged(guard, 'm'),
     breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

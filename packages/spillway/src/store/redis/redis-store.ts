@@ -9,6 +9,7 @@ import { createRedisBreakers } from './redis-breakers.js'
 import { createRedisLevels } from './redis-levels.js'
 import { createRedisLimits } from './redis-limits.js'
 import { createRedisPods } from './redis-pods.js'
+import { createRedisPulses } from './redis-pulses.js'
 import { createScriptRunner } from './runner.js'
 
 export interface RedisStoreOptions extends NodeRedisOptions {
@@ -48,6 +49,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     levels: createRedisLevels(runner, keys),
     breakers,
     pods: createRedisPods(runner, keys),
+    pulses: createRedisPulses(runner, keys),
     get ready() {
       return client.ready
     },
