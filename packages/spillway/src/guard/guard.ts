@@ -432,7 +432,7 @@ function createUsers(
   watch: StoreWatch | undefined,
 ): UserStage | undefined {
   if (userLimits === undefined) return undefined
-  const alone = watch && new LevelsAlone(watch, clock, random)
+  const alone = watch && new LevelsAlone(name, watch, clock, random)
   return new UserStage(name, new UserCharges(store, createLevels(userLimits, name), alone))
 }
 

@@ -53,6 +53,8 @@ export interface OwnReply {
  * use again what it used before, so it does not.
  */
 const MISSED_AFTER_US = 3_500_000
+/** What was left longer ago than this part of a window says little about what is left now. */
+const FRESH = 0.25
 const NEVER = Number.NEGATIVE_INFINITY
 
 /** One limit of one lane. */
@@ -63,11 +65,19 @@ class Own {
   untold = emptyCount()
   /** What the store had left when it was last heard of, less what this pod has used since. */
   left: number | undefined
+  leftUs = NEVER
   heardUs = NEVER
   /** While alone: how much may stand in the window, once that is settled. */
   ceiling: number | undefined
   /** While alone: the part of `left` that is this pod's. */
   budget: number | undefined
+
+  /** The store was asked, and has answered. */
+  hear(nowUs: number): void {
+    this.heardUs = nowUs
+    this.ceiling = undefined
+    this.budget = undefined
+  }
 }
 
 export class OwnSpend {
@@ -79,7 +89,7 @@ export class OwnSpend {
     for (let index = 0; index < specs.length; index++) {
       const spec = counted(specs[index] as LimitSpec, at.fleet)
       const own = this.#own(lane, spec)
-      own.heardUs = at.nowUs
+      own.hear(at.nowUs)
       const units = sums[index] as number
       if (units === 0) continue
       advance(spec, own.spent, at.nowUs, 0)
@@ -97,9 +107,11 @@ export class OwnSpend {
   ): void {
     for (let index = 0; index < specs.length; index++) {
       const own = this.#own(lane, specs[index] as LimitSpec)
-      own.heardUs = nowUs
+      own.hear(nowUs)
       const cost = costs[index] as number
-      if (cost > 0) own.left = Math.min(own.left ?? Number.POSITIVE_INFINITY, cost - 1)
+      if (cost === 0) continue
+      own.left = Math.min(own.left ?? Number.POSITIVE_INFINITY, cost - 1)
+      own.leftUs = nowUs
     }
   }
 
@@ -108,15 +120,8 @@ export class OwnSpend {
     for (let index = 0; index < specs.length; index++) {
       const own = this.#own(lane, specs[index] as LimitSpec)
       own.left = left[index]
-      own.heardUs = nowUs
-    }
-  }
-
-  /** From now on this pod is on its own. */
-  depart(): void {
-    for (const own of this.#all()) {
-      own.ceiling = undefined
-      own.budget = undefined
+      own.leftUs = nowUs
+      own.hear(nowUs)
     }
   }
 
@@ -154,6 +159,7 @@ export class OwnSpend {
         charge(usable[index] as LimitSpec, own.spent, nowUs, cost)
         charge(spec, own.untold, nowUs, cost)
         if (own.budget !== undefined) own.budget -= cost
+        if (own.left !== undefined) own.left = Math.max(0, own.left - cost)
       }
       granted++
     }
@@ -215,10 +221,10 @@ export class OwnSpend {
   }
 
   #limited(spec: LimitSpec, own: Own, fleet: Fleet, nowUs: number): LimitSpec {
-    const settledUs = own.heardUs + spec.windowUs
-    if (own.left === undefined || nowUs >= settledUs) return spec
+    if (own.left === undefined || nowUs >= settledUs(spec, own)) return spec
     if (own.budget === undefined) {
-      own.budget = shareOf(own.left, fleet)
+      const fresh = own.heardUs - own.leftUs <= spec.windowUs * FRESH
+      own.budget = fresh ? shareOf(own.left, fleet) : 0
       if (isBucket(spec)) {
         // A bucket that holds no more than its part of what was left fills up from there.
         const tooMuch = remaining(spec, own.spent, nowUs) - own.budget
@@ -281,11 +287,16 @@ function costIn(spec: LimitSpec, cost: number): number {
   return Math.min(cost, capacity(spec))
 }
 
+/** Everything from before has left, and a pod that was cut off alone has been missed. */
+function settledUs({ windowUs }: LimitSpec, own: Own): number {
+  return own.heardUs + Math.max(windowUs, MISSED_AFTER_US)
+}
+
 /** No longer than until everything from before has left. */
 function waitFor(spec: LimitSpec, own: Own, cost: number, nowUs: number): number {
   if (fits(spec, own.spent, nowUs, cost)) return 0
   const wait = Math.max(1, waitUs(spec, own.spent, nowUs, cost))
-  const changes = [own.heardUs + MISSED_AFTER_US, own.heardUs + spec.windowUs]
+  const changes = [own.heardUs + MISSED_AFTER_US, settledUs(spec, own)]
   const next = own.budget === undefined ? undefined : changes.find((atUs) => atUs > nowUs)
   return next === undefined ? wait : Math.min(wait, Math.max(1, next - nowUs))
 }

@@ -71,6 +71,10 @@ const STARTING_MS = 500
 const FIRST_LOOK_MS = 10
 /** So many failures are an outage although other answers came meanwhile. */
 const MOST_FAILURES = 3
+/** After so long without an answer one more is asked for. */
+const DOUBT_MS = 40
+/** So many permits in a row that came too late to be used are an outage as well. */
+const MOST_LATE = 10
 /** All pods notice within this time that a store has lost something. */
 const ALL_HERE_MS = 2_000
 /** After a return it takes so long until all pods have been heard of again. */
@@ -100,6 +104,8 @@ export class StoreWatch {
   #failures = 0
   /** Answers in a row that came too late to be of use. */
   #late = 0
+  #askedMs = 0
+  #doubt: Timer | undefined
   #epoch = ''
   #count = 0
   /** Store time less ours, in microseconds. */
@@ -145,27 +151,45 @@ export class StoreWatch {
     return Math.floor(this.#options.clock.now() * 1_000 + this.#aheadUs)
   }
 
-  /** An answer has come, to a command that was sent then. `nowUs`: the store's time in it. */
-  heard(nowUs: number, sentMs: number): void {
+  /** An answer has come. `nowUs`: the store's time in it. */
+  heard(nowUs: number): void {
     const nowMs = this.#options.clock.now()
     this.#heardMs = nowMs
     this.#failures = 0
     this.#aheadUs = nowUs - nowMs * 1_000
-    // A store too slow for its permits to be used is as good as none.
-    const late = nowMs - sentMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
+  }
+
+  /** Whether permits came in time to be used. A store that is too slow for that is as good as none. */
+  permitted(tookMs: number): void {
+    const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
     this.#late = late ? this.#late + 1 : 0
-    if (this.#late >= MOST_FAILURES && this.reachable) {
-      this.#lose(new Error(`it takes ${Math.round(nowMs - sentMs)} ms to answer`))
-    }
+    if (this.#late < MOST_LATE || !this.reachable) return
+    this.#late = 0
+    this.#lose(
+      new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
+    )
   }
 
   /** A command that was sent then has failed. */
   failed(error: unknown, sentMs: number): void {
     if (!this.reachable || this.status === 'starting') return
-    // Silence is an outage; one lost answer among others may be bad luck.
+    // One answer that did not come may be bad luck, if others did.
     const unsure = error instanceof StoreFailure ? error.kind === 'ambiguous' : true
     if (unsure && this.#heardMs >= sentMs && ++this.#failures < MOST_FAILURES) return
     this.#lose(error)
+  }
+
+  /** A command leaves. If nothing is heard for a while, a pulse follows: both cannot be bad luck. */
+  asked(sentMs: number): void {
+    this.#askedMs = sentMs
+    if (this.#doubt !== undefined) return
+    this.#doubt = this.#options.clock.schedule(DOUBT_MS, () => {
+      this.#doubt = undefined
+      if (!this.reachable || this.#closed || this.#heardMs >= this.#askedMs) return
+      if (this.#round === undefined) this.#next(0)
+      this.asked(this.#askedMs)
+    })
+    this.#doubt.unref()
   }
 
   snapshot(): StoreSnapshot {
@@ -185,6 +209,7 @@ export class StoreWatch {
   async close(): Promise<void> {
     this.#closed = true
     this.#timer?.cancel()
+    this.#doubt?.cancel()
     await this.#round
     if (!this.reachable || this.#spender === undefined || !this.#connected) return
     await this.#pulse('gone').catch(() => {})
@@ -216,7 +241,7 @@ export class StoreWatch {
     try {
       const reply = await this.#pulse(this.#part())
       this.#mindLateness(sentMs)
-      await this.#hear(reply, sentMs)
+      await this.#hear(reply)
       if (this.joined) this.#spender?.refresh()
     } catch (error) {
       this.#onSilence(error, sentMs)
@@ -260,8 +285,8 @@ export class StoreWatch {
     throw new StoreFailure('ambiguous', `it took ${Math.round(tookMs)} ms to answer`)
   }
 
-  async #hear(reply: PulseReply, sentMs: number): Promise<void> {
-    this.heard(reply.nowUs, sentMs)
+  async #hear(reply: PulseReply): Promise<void> {
+    this.heard(reply.nowUs)
     this.#connected = true
     this.#compareEpochs(reply)
     this.#countPods(reply)

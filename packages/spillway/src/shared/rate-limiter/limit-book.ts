@@ -115,7 +115,7 @@ export class LimitBook implements Spender {
 
   /** Limits are decided by this pod, because the store is away or not trusted yet. */
   get alone(): boolean {
-    return this.#watch !== undefined && !this.#watch.joined
+    return this.#watch !== undefined && !this.#watch.joined && this.#watch.status !== 'starting'
   }
 
   /** This pod's part of each limit, by id. */
@@ -200,12 +200,14 @@ export class LimitBook implements Spender {
     const specs = this.#specs
     const alone = this.#alone as LimitsAlone
     const sentMs = this.#clock.now()
+    watch.asked(sentMs)
     const asked = { ...this.#ref(lane), limits: alone.specsToAsk(specs), costs }
     const reply = this.#store.take(report === undefined ? asked : { ...asked, report })
     return Promise.resolve(reply).then(
       (each) => {
         alone.heard(lane, specs, costs, each)
-        watch.heard(each.nowUs, sentMs)
+        watch.heard(each.nowUs)
+        if (each.granted > 0) watch.permitted(this.#clock.now() - sentMs)
         return this.#learn(each, limits)
       },
       (error) => {
@@ -344,7 +346,6 @@ export class LimitBook implements Spender {
   }
 
   departed(): void {
-    this.#alone?.departed()
     this.#wakeAll()
   }
 

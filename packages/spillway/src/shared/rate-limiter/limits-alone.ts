@@ -138,10 +138,6 @@ export class LimitsAlone {
     }
   }
 
-  departed(): void {
-    this.#own.depart()
-  }
-
   forgotten(): void {
     this.#telling.length = 0
     this.#own.forgotten()

@@ -8,6 +8,7 @@ import type { Random } from '../../core/random.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import { shareOf } from '../../store/own-spend.js'
 import type { LevelCharge, LevelReply, LevelRequest, LevelStore } from '../../store/port.js'
+import { StoreFailure } from '../../store/store-failure.js'
 import { Backoff } from '../outage/backoff.js'
 import type { OutageRule } from '../outage/rules.js'
 import type { StoreWatch } from '../outage/store-watch.js'
@@ -22,9 +23,11 @@ const OPEN: LevelReply = {
 }
 
 /** What has to be known of the store. */
-export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'>
+export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
+  Partial<Pick<StoreWatch, 'failed'>>
 
 export class LevelsAlone {
+  readonly #name: string
   readonly #watch: StoreView
   readonly #clock: Clock
   readonly #backoff: Backoff
@@ -32,7 +35,8 @@ export class LevelsAlone {
   #askAgainMs = Number.NEGATIVE_INFINITY
   #failing = false
 
-  constructor(watch: StoreView, clock: Clock, random: Random) {
+  constructor(name: string, watch: StoreView, clock: Clock, random: Random) {
+    this.#name = name
     this.#watch = watch
     this.#clock = clock
     this.#backoff = new Backoff(clock, random)
@@ -41,7 +45,8 @@ export class LevelsAlone {
 
   /** Not to be asked: it is away, or has not answered the last time. */
   get inForce(): boolean {
-    if (this.#watch.status === 'starting') return this.#failing
+    // When it is back, it is asked.
+    if (!this.#watch.reachable) this.#failing = false
     return !this.#watch.reachable || this.#failing
   }
 
@@ -58,7 +63,11 @@ export class LevelsAlone {
     this.#backoff.found()
   }
 
-  failed(): void {
+  failed(error: unknown): void {
+    // No connection: whoever watches over it knows when there is one again.
+    const offline = error instanceof StoreFailure && error.kind === 'not-sent'
+    if (offline) this.#watch.failed?.(error, this.#clock.now())
+    if (!this.#watch.reachable) return
     if (!this.#failing) this.#backoff.lost()
     this.#failing = true
     this.#askAgainMs = this.#clock.now() + this.#backoff.nextMs()
@@ -66,7 +75,7 @@ export class LevelsAlone {
 
   /** Throws STORE_UNAVAILABLE if a level is closed without the store. */
   charge({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): LevelReply {
-    if (rules.includes('closed')) throw unavailable()
+    if (rules.includes('closed')) throw unavailable(this.#name)
     const counted = levels.flatMap((level, index) =>
       rules[index] === 'open' ? [] : [{ index, level: this.#own(level, rules[index]) }],
     )
@@ -92,12 +101,13 @@ export class LevelsAlone {
   }
 }
 
-function unavailable(): SpillwayError {
+function unavailable(name: string): SpillwayError {
   return new SpillwayError({
     code: 'STORE_UNAVAILABLE',
     stage: 'user-limit',
     scope: 'shared',
-    details: { outage: 'closed' },
-    explain: () => 'user limits: the store is away, and a limit is closed without it',
+    details: { name, outage: 'closed' },
+    explain: (details) =>
+      `${details.name}: the store is away, and a user limit is closed without it`,
   })
 }

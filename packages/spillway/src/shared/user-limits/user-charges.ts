@@ -78,7 +78,7 @@ export class UserCharges {
       alone.answered()
       return reply
     } catch (error) {
-      alone.failed()
+      alone.failed(error)
       throw error
     }
   }

@@ -71,7 +71,9 @@ export function createUserLimits(options: UserLimitsOptions): UserLimits {
   const view: StoreView = isSharingOff()
     ? { status: 'off', reachable: false, fleet }
     : { status: 'shared', reachable: true, fleet }
-  const alone = store.remote ? new LevelsAlone(view, clock, random) : undefined
+  const alone = store.remote
+    ? new LevelsAlone(name ?? 'user limits', view, clock, random)
+    : undefined
   const charges = new UserCharges(store, createLevels(levels, name), alone)
   return {
     async check({ cost = 1, ...subject }) {
