@@ -289,12 +289,8 @@ export function claimAsking(fleet: Fleet): void {
     })
 
     it('is called that whatever it was asked for', async () => {
-      const pod = ofRequests(1)
-      const one = podWithout(pod)
-      const throttled = { status: 429, headers: {} }
-      const permit = await take(pod())
-      // Until it is known that there is no store, that is what was asked.
-      await expect(one.heed(throttled, permit)).rejects.toMatchObject(outage)
+      const one = podWithout(ofRequests(1))
+      await expect(one.pauseFor('1s')).rejects.toMatchObject(outage)
       await expect(one.setLimits([{ limit: 2, windowMs: '1s' }])).rejects.toMatchObject(outage)
       await expect(one.override('requests', 2, '1s')).rejects.toMatchObject(outage)
       await expect(one.figures()).rejects.toMatchObject(outage)

@@ -470,7 +470,8 @@ export class LimitBook implements Spender {
     },
   ): MaybePromise<number> {
     const { basePauseMs, maxPauseMs } = this.#options
-    if (this.alone) {
+    // What somebody says by hand is for all pods or for none.
+    if (this.alone && word.grantedUs > 0) {
       if (!word.throttled) return 0
       const [baseUs, maxUs] = [toUs(basePauseMs), toUs(maxPauseMs)]
       return (this.#alone as LimitsAlone).pause(lane, word.pauseUs, baseUs, maxUs)
