@@ -287,9 +287,9 @@ function costIn(spec: LimitSpec, cost: number): number {
   return Math.min(cost, capacity(spec))
 }
 
-/** Everything from before has left, and a pod that was cut off alone has been missed. */
+/** Everything has left that anybody used before a pod that is cut off alone was missed. */
 function settledUs({ windowUs }: LimitSpec, own: Own): number {
-  return own.heardUs + Math.max(windowUs, MISSED_AFTER_US)
+  return own.heardUs + MISSED_AFTER_US + windowUs
 }
 
 /** No longer than until everything from before has left. */

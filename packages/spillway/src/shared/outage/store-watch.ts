@@ -288,6 +288,7 @@ export class StoreWatch {
   async #hear(reply: PulseReply): Promise<void> {
     this.heard(reply.nowUs)
     this.#connected = true
+    if (this.status === 'away') this.#rememberUntilMs = this.#options.clock.now() + REMEMBER_MS
     this.#compareEpochs(reply)
     this.#countPods(reply)
     const nowMs = this.#options.clock.now()
@@ -343,10 +344,7 @@ export class StoreWatch {
     const wasJoined = this.joined
     this.joined = status === 'shared'
     this.reachable = status === 'shared' || status === 'apart'
-    if (before === 'away') {
-      this.#rememberUntilMs = nowMs + REMEMBER_MS
-      this.#backoff.found()
-    }
+    if (before === 'away') this.#backoff.found()
     if (status === 'shared') this.#why = undefined
     if (!this.joined && (wasJoined || before === 'starting')) this.#spender?.departed()
     if (before === 'starting') this.#begun()
