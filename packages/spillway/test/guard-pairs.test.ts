@@ -37,6 +37,15 @@ const OPTIONS: GuardOptions = {
 }
 
 const { queue: _, ...NO_QUEUE } = OPTIONS
+const closed = { outage: 'closed' } as const
+const CLOSED_USERS: GuardOptions = {
+  ...OPTIONS,
+  userLimits: [{ per: 'user', limit: USER_LIMIT, windowMs: '30m', ...closed }],
+}
+const CLOSED_LIMITS: GuardOptions = {
+  ...OPTIONS,
+  limits: [{ limit: VENDOR_LIMIT, windowMs: '10h', ...closed }],
+}
 
 interface Scene extends GuardPod {
   /** Makes the circuit half-open, with a place for one probe, if that is to be tried. */
@@ -82,6 +91,7 @@ const REFUSALS: Record<string, Refusal> = {
     },
   },
   'user-limit STORE_UNAVAILABLE': {
+    options: CLOSED_USERS,
     where: 'remote',
     async play({ clock, connection, halfOpen, victim }) {
       await halfOpen()
@@ -166,6 +176,7 @@ const REFUSALS: Record<string, Refusal> = {
     },
   },
   'vendor-limit STORE_UNAVAILABLE': {
+    options: CLOSED_LIMITS,
     where: 'remote',
     refundLost: true,
     // A half-open circuit is asked first, and then it is that which is not answered.

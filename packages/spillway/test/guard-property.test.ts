@@ -206,6 +206,9 @@ class History {
     for (let ms = 0; pending() && ms < 10_000; ms += 500) await this.#pass(500)
     // Stubborn work, leases of probes, windows and pauses come to their end.
     await this.#pass(1_500)
+    // Pods that could not say goodbye are forgotten, and what they had is everybody's.
+    if (this.#world.pods.some(({ connection }) => connection !== undefined))
+      await this.#pass(35_000)
     for (const { call, plan, beganMs, abortedMs } of this.#made) {
       expect(call.state, JSON.stringify(plan)).not.toBe('pending')
       const { atMs = 0 } = call

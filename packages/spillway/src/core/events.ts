@@ -32,6 +32,10 @@ export type SpillwayEvent =
   | { type: 'breaker.self-isolated'; name: string; lane: string }
   /** In shadow mode it would have been. */
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
+  /** The store does not answer (`away`), or has lost what it knew (`apart`): outage rules are in force. */
+  | { type: 'store.degraded'; name: string; status: string; why: string }
+  /** All is shared again. */
+  | { type: 'store.restored'; name: string; forMs: number }
   /** A streamed answer ended: complete, truncated, stalled, abandoned or aborted. */
   | { type: 'stream.ended'; name: string; lane: string; how: string; error: unknown }
   /** A function handed to Spillway threw; the default was used in its place. */

@@ -4,7 +4,7 @@
  * gives everything back, and goes back to the room.
  */
 import type { Clock } from '../core/clock.js'
-import type { SpillwayError } from '../core/errors.js'
+import { SpillwayError } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
 import { isThenable } from '../core/thenable.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
@@ -38,6 +38,8 @@ export interface LimitGate<L, R extends TakeReply> {
     atMs: number | undefined,
   ): MaybePromise<R>
   createPermit(lane: string, costs: readonly number[], reply: R): L
+  /** Decided by this pod, now. */
+  isFresh(reply: R): boolean
   refund(permit: L): void
 }
 
@@ -239,7 +241,8 @@ export class Admitter<P, L, R extends TakeReply> {
     const { limits, clock } = this.#options
     const tookMs = clock.now() - askedMs
     // A refusal does not go bad.
-    const inTime = reply.granted === 0 || tookMs <= (limits?.useWithinMs ?? 0)
+    const inTime =
+      reply.granted === 0 || limits?.isFresh(reply) === true || tookMs <= (limits?.useWithinMs ?? 0)
     if (inTime) return this.#answered(gate, entries, reply)
     // Granted so long ago that using it now could exceed the vendor's window.
     for (const { guest } of entries.slice(0, reply.granted)) {
@@ -308,7 +311,8 @@ export class Admitter<P, L, R extends TakeReply> {
    */
   #lost(gate: Gate, entries: readonly Entry<Wish<P, L>>[], error: unknown): void {
     const pauseMs = FIRST_PAUSE_MS * 2 ** gate.lostTrips
-    const giveUp = ++gate.lostTrips > MOST_LOST_TRIPS
+    // Without an outage rule that lets anybody through, there is nothing to ask again for.
+    const giveUp = ++gate.lostTrips > MOST_LOST_TRIPS || error instanceof SpillwayError
     if (giveUp) gate.lostTrips = 0
     const { room, clock, storeError } = this.#options
     const untilMs = clock.now() + pauseMs

@@ -142,10 +142,10 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   /** The lane is known to be blocked for longer than this call can wait. */
   #limited(nowMs: number): SpillwayError | undefined {
-    const { name, dispatcher } = this.#machinery
+    const { name, dispatcher, limits } = this.#machinery
     const ms = dispatcher.blockedMs(this.lane, this, nowMs)
     if (ms === 0 || ms <= this.#patienceMs()) return undefined
-    return limitedError(name, this.lane, ms, dispatcher.isPaused(this.lane))
+    return limitedError(name, this.lane, ms, dispatcher.isPaused(this.lane), limits?.alone === true)
   }
 
   /** Without a room it is what it would wait for that is missing. */

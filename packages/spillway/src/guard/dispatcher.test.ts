@@ -134,29 +134,40 @@ describe('a store that does not answer', () => {
     await clock.advance(10)
     connection?.loseReplies(1)
     const call = quick()
-    await clock.advance(50)
+    await clock.advance(30)
     connection?.loseReplies(0)
-    await clock.advance(100)
+    await clock.advance(120)
     expect(fateOf(call)).toBe('resolved')
     expect(await used()).toBe(2)
   })
 
-  it('is given up after a few trips, and its calls are told', async () => {
+  it('is waited for once: then this pod decides by itself, for those who come as well', async () => {
     const { clock, quick, connection, guard } = createGuardPod(options, { where: 'remote' })
     await clock.advance(10)
     connection?.loseRequests(1)
-    const calls = [quick(), quick(), quick(), quick()]
-    // Five trips of 100 ms, and 25, 50, 100 and 200 ms between them.
-    await clock.advance(900)
-    expect(countFates(calls.slice(0, 3))).toEqual({ STORE_UNAVAILABLE: 3 })
-    connection?.loseRequests(0)
-    await clock.advance(110)
-    expect(fateOf(calls[3]!)).toBe('resolved')
-    expect(guard.snapshot()).toMatchObject({ active: 0, room: { waiting: 0 } })
+    const calls = [quick(), quick(), quick()]
+    await clock.advance(99)
+    expect(countFates(calls)).toEqual({ pending: 3 })
+    await clock.advance(5)
+    expect(countFates(calls)).toEqual({ resolved: 3 })
+    const next = quick()
+    await clock.advance(0)
+    expect(fateOf(next)).toBe('resolved')
+    expect(guard.snapshot()).toMatchObject({ store: { status: 'away' }, room: { waiting: 0 } })
+  })
+
+  it('refuses at once where a limit is closed without it', async () => {
+    const limits = [{ limit: 100, ...MINUTE, outage: 'closed' }] as const
+    const { clock, quick, connection } = createGuardPod({ ...options, limits }, { where: 'remote' })
+    await clock.advance(10)
+    connection?.goDown()
+    const call = quick()
+    await clock.advance(1)
+    expect(fateOf(call)).toBe('STORE_UNAVAILABLE')
   })
 
   it('is given a moment to connect, and no longer', async () => {
-    const { clock, quick, connection } = createGuardPod(options, { where: 'remote' })
+    const { clock, quick, connection, guard } = createGuardPod(options, { where: 'remote' })
     connection?.goDown()
     const call = quick()
     await clock.advance(60)
@@ -164,10 +175,14 @@ describe('a store that does not answer', () => {
     connection?.comeBack()
     await clock.advance(30)
     expect(fateOf(call)).toBe('resolved')
-    connection?.goDown()
-    const later = quick()
-    await clock.advance(400)
-    expect(fateOf(later)).toBe('STORE_UNAVAILABLE')
+    expect(guard.snapshot().store?.status).toBe('shared')
+    const other = createGuardPod(options, { where: 'remote' })
+    other.connection?.goDown()
+    const later = other.quick()
+    await other.clock.advance(490)
+    expect(fateOf(later)).toBe('pending')
+    await other.clock.advance(30)
+    expect(fateOf(later)).toBe('resolved')
   })
 })
 

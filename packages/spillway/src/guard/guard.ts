@@ -22,8 +22,12 @@ import type { BreakerChange, BreakerSnapshot } from '../shared/circuit-breaker/a
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
 import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
+import type { OutageRule } from '../shared/outage/rules.js'
+import type { StoreSnapshot, StoreWatch } from '../shared/outage/store-watch.js'
+import { watchOver } from '../shared/outage/watch-over.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
 import { createLevels } from '../shared/user-limits/levels.js'
+import { LevelsAlone } from '../shared/user-limits/levels-alone.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
 import type { CallFunction } from './attempt.js'
@@ -52,7 +56,22 @@ export interface GuardSnapshot extends TallySnapshot {
   breakers: BreakerSnapshot[]
   /** Retries made in the last seconds, and the calls they are a fraction of. */
   retries: ReturnType<RetryBudget['snapshot']> | undefined
+  /** How the store stands for this guard; nothing, where there is none but memory. */
+  store: GuardStoreSnapshot | undefined
   closed: boolean
+}
+
+export interface GuardStoreSnapshot extends StoreSnapshot {
+  /** What goes while the store is away: of each limit, of the breaker, of each level of user limits. */
+  rules: {
+    limits: Record<string, OutageRule>
+    breaker: OutageRule | undefined
+    userLimits: Record<string, OutageRule>
+  }
+  /** They are in force: for limits, for breaker and user limits. */
+  inForce: { limits: boolean; breaker: boolean }
+  /** This pod's part of each limit. */
+  shares: Record<string, number>
 }
 
 export interface Guard {
@@ -83,6 +102,8 @@ export interface GuardSurroundings {
   pod: string
   clock: Clock
   random: Random
+  /** How many pods there are, as long as nobody has said. */
+  expectedPods: number
 }
 
 const DEFAULT_GRACE_MS = 30_000
@@ -97,6 +118,7 @@ export class SharedGuard implements Guard {
   readonly breaker: BreakerControls | undefined
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
+  readonly #watch: StoreWatch | undefined
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
 
@@ -117,11 +139,13 @@ export class SharedGuard implements Guard {
       () => concurrency?.limit ?? Number.POSITIVE_INFINITY,
       pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit),
     )
-    const limits = this.#createLimits(options, around)
-    const users = createUsers(name, options, around.store)
+    const watch = createWatch(name, options, around)
+    this.#watch = watch
+    const limits = this.#createLimits(options, around, watch)
+    const users = createUsers(name, options, around, watch)
     const timeout = createTimeout(name, options, clock)
     // Last, because it begins to listen at once: nothing that complains comes after it.
-    const breaker = this.#createBreaker(options, around)
+    const breaker = this.#createBreaker(options, around, watch)
     const dispatcher = new Dispatcher({
       clock,
       room,
@@ -134,7 +158,8 @@ export class SharedGuard implements Guard {
       },
       limits,
       patient: queue !== undefined,
-      limitedError: (lane, retryAfterMs, paused) => limitedError(name, lane, retryAfterMs, paused),
+      limitedError: (lane, retryAfterMs, paused) =>
+        limitedError(name, lane, retryAfterMs, paused, limits?.alone === true),
       busyError: (stage) => busyError(name, stage, slots, clock.now()),
       storeError: (cause) => storeError(name, cause),
     })
@@ -178,6 +203,8 @@ export class SharedGuard implements Guard {
     this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
     this.fetch = this.fetchFor(NO_OPTIONS)
     if (breaker !== undefined) this.#heedBreaker(breaker, options.breaker?.per === 'vendor')
+    // With limits, their book has started it.
+    if (limits === undefined) watch?.start(undefined)
   }
 
   /** The fleet's, and this pod's own where there is a quorum. */
@@ -234,7 +261,29 @@ export class SharedGuard implements Guard {
       limit: slots.limit,
       breakers: breaker?.snapshots() ?? [],
       retries: this.#budget?.snapshot(),
+      store: this.#storeSnapshot(),
       closed,
+    }
+  }
+
+  #storeSnapshot(): GuardStoreSnapshot | undefined {
+    const watch = this.#watch
+    if (watch === undefined) return undefined
+    const { options, limits } = this.#machinery
+    const ofLimits = options.limits?.map(({ unit, outage }) => [unit, outage]) ?? []
+    const ofLevels = options.userLimits?.map(({ per, outage }) => [per, outage]) ?? []
+    return {
+      ...watch.snapshot(),
+      rules: {
+        limits: Object.fromEntries(ofLimits),
+        breaker: options.breaker?.outage,
+        userLimits: Object.fromEntries(ofLevels),
+      },
+      inForce: {
+        limits: limits?.alone === true && watch.status !== 'starting',
+        breaker: !watch.reachable,
+      },
+      shares: limits?.shares ?? {},
     }
   }
 
@@ -269,6 +318,7 @@ export class SharedGuard implements Guard {
     await tripsOver
     room.close()
     await Promise.all([breaker?.close(), limits?.close()])
+    if (limits === undefined) await this.#watch?.close()
   }
 
   /** Their callers hear of it, and what they held comes back. Each takes itself off the list. */
@@ -283,13 +333,21 @@ export class SharedGuard implements Guard {
     if (room.length > 0) dispatcher.freed()
   }
 
-  #createBreaker(options: CheckedGuard, around: GuardSurroundings): FleetBreaker | undefined {
+  #createBreaker(
+    options: CheckedGuard,
+    around: GuardSurroundings,
+    watch: StoreWatch | undefined,
+  ): FleetBreaker | undefined {
     if (options.breaker === undefined) return undefined
     const { store, pod, clock } = around
-    return new FleetBreaker({ name: this.name, store, pod, clock, policy: options.breaker })
+    return new FleetBreaker({ name: this.name, store, pod, clock, policy: options.breaker, watch })
   }
 
-  #createLimits(options: CheckedGuard, around: GuardSurroundings): LimitStage | undefined {
+  #createLimits(
+    options: CheckedGuard,
+    around: GuardSurroundings,
+    watch: StoreWatch | undefined,
+  ): LimitStage | undefined {
     if (options.limits === undefined) return undefined
     const { store, pod, clock } = around
     const { limits, jitterMs, basePauseMs, maxPauseMs } = options
@@ -302,6 +360,7 @@ export class SharedGuard implements Guard {
       jitterMs,
       basePauseMs,
       maxPauseMs,
+      watch,
       onGivenBack: (lane) => this.#machinery.dispatcher.unblock(lane),
     })
     return new LimitStage({
@@ -371,9 +430,24 @@ function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOp
   }
 }
 
-function createUsers(name: string, options: CheckedGuard, store: Store): UserStage | undefined {
-  if (options.userLimits === undefined) return undefined
-  return new UserStage(name, new UserCharges(store, createLevels(options.userLimits, name)))
+function createUsers(
+  name: string,
+  { userLimits }: CheckedGuard,
+  { store, clock, random }: GuardSurroundings,
+  watch: StoreWatch | undefined,
+): UserStage | undefined {
+  if (userLimits === undefined) return undefined
+  const alone = watch && new LevelsAlone(name, watch, clock, random)
+  return new UserStage(name, new UserCharges(store, createLevels(userLimits, name), alone))
+}
+
+function createWatch(
+  name: string,
+  { limits, breaker, userLimits }: CheckedGuard,
+  { store, ...around }: GuardSurroundings,
+): StoreWatch | undefined {
+  const shares = (limits ?? breaker ?? userLimits) !== undefined
+  return shares ? watchOver(store, { name, ...around }) : undefined
 }
 
 function createTimeout(name: string, { timeout }: CheckedGuard, clock: Clock): LocalTimeout {

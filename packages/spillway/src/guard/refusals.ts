@@ -85,14 +85,16 @@ export function limitedError(
   lane: string,
   retryAfterMs: number,
   paused: boolean,
+  alone: boolean,
 ): SpillwayError {
+  const ours = alone && !paused
   return new SpillwayError({
     code: 'VENDOR_LIMITED',
     stage: 'vendor-limit',
-    scope: 'shared',
+    scope: ours ? 'local' : 'shared',
     retryAfterMs,
-    details: { name, lane, paused, waitMs: retryAfterMs },
-    explain: paused ? explainPaused : explainLimited,
+    details: { name, lane, paused, alone, waitMs: retryAfterMs },
+    explain: paused ? explainPaused : ours ? explainShare : explainLimited,
   })
 }
 
@@ -112,6 +114,8 @@ export function storeError(
   cause: unknown,
   stage: 'user-limit' | 'vendor-limit' = 'vendor-limit',
 ): SpillwayError {
+  // It says more already.
+  if (cause instanceof SpillwayError) return cause
   return new SpillwayError({
     code: 'STORE_UNAVAILABLE',
     stage,
@@ -157,5 +161,7 @@ const explainPace = ({ name, waitMs }: Details) =>
   `${name}: the next beat of this pod's pace comes in ${inMs(waitMs)}, and there is no waiting room`
 const explainLimited = ({ name, lane, waitMs }: Details) =>
   `${name}: the limits of lane ${lane} have nothing left for ${inMs(waitMs)}`
+const explainShare = ({ name, lane, waitMs }: Details) =>
+  `${name}: the store is away, and this pod's share of the limits of lane ${lane} is used up for ${inMs(waitMs)}`
 const explainPaused = ({ name, lane, waitMs }: Details) =>
   `${name}: the vendor wants lane ${lane} to pause for ${inMs(waitMs)}`

@@ -9,7 +9,7 @@ import type { BreakerRide } from '../shared/circuit-breaker/lane-breaker.js'
 import type { LimitBook, Trip } from '../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { Subject } from '../shared/user-limits/levels.js'
-import type { UserCharges, UserRequest } from '../shared/user-limits/user-charges.js'
+import type { UserCharges, UserReply, UserRequest } from '../shared/user-limits/user-charges.js'
 import type { LevelReply, MaybePromise } from '../store/port.js'
 import type { LimitGate } from './admitter.js'
 import { storeError } from './refusals.js'
@@ -60,7 +60,7 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     atMs: number | undefined,
   ): MaybePromise<Trip> {
     // A store that answers at once is told at once.
-    const ride = this.remote ? this.#ride(lane) : undefined
+    const ride = this.remote && !this.#book.alone ? this.#ride(lane) : undefined
     if (ride !== undefined) return this.#takeAlong(ride, lane, costs)
     return this.#book.take(lane, costs, atMs)
   }
@@ -85,6 +85,20 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
     return this.#book.createPermit(lane, costs, trip)
+  }
+
+  isFresh(trip: Trip): boolean {
+    return trip.alone === true
+  }
+
+  /** Decided by this pod, because the store is away. */
+  get alone(): boolean {
+    return this.#book.alone
+  }
+
+  /** This pod's part of each limit. */
+  get shares(): Record<string, number> {
+    return this.#book.shares
   }
 
   refund(permit: LanePermit): void {
@@ -125,9 +139,9 @@ export class UserStage {
   ): MaybePromise<UserRequest | SpillwayError | undefined> {
     const request = this.#charges.requestFor(subject, 1)
     if (request === undefined) return undefined
-    let reply: MaybePromise<LevelReply>
+    let reply: MaybePromise<UserReply>
     try {
-      reply = this.#charges.charge(request, atMs)
+      reply = this.#charges.charge(subject, request, atMs)
     } catch (error) {
       if (error instanceof SpillwayError) return error
       throw error
@@ -146,18 +160,18 @@ export class UserStage {
   #answer(
     subject: RunOptions,
     request: UserRequest,
-    reply: LevelReply,
+    reply: UserReply,
   ): UserRequest | SpillwayError {
     if (reply.refusedBy === 0) {
-      subject.onUserLimit?.(this.#standing(subject, request, reply))
-      return request
+      if (reply.tightest > 0) subject.onUserLimit?.(this.#standing(subject, request, reply))
+      return reply.alone === undefined ? request : { ...request, alone: reply.alone }
     }
     const retryAfterMs = reply.waitUs / 1_000
     const { level, limit, windowMs } = this.#standing(subject, request, reply)
     return new SpillwayError({
       code: 'USER_LIMITED',
       stage: 'user-limit',
-      scope: 'shared',
+      scope: reply.alone === undefined ? 'shared' : 'local',
       retryAfterMs,
       details: {
         name: this.#name,
@@ -167,7 +181,7 @@ export class UserStage {
         remaining: reply.remaining,
         retryAfterMs,
       },
-      explain: explainLimited,
+      explain: reply.alone === undefined ? explainLimited : explainAlone,
     })
   }
 
@@ -185,6 +199,10 @@ export class UserStage {
 
 function explainLimited({ name, level, retryAfterMs }: SpillwayError['details']): string {
   return `${name}: the limit per ${level} is used up for ${inMs(retryAfterMs)}`
+}
+
+function explainAlone(details: SpillwayError['details']): string {
+  return `${explainLimited(details)}, as far as this pod can tell: the store is away`
 }
 
 /** What cannot be told now is not worth failing a call for that has already ended. */

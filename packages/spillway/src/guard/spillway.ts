@@ -2,9 +2,19 @@
 import type { Clock } from '../core/clock.js'
 import { closedError } from '../core/errors.js'
 import { clockOption, randomOption } from '../core/injected.js'
-import { type Duration, OptionsError, object, optional, text, validate } from '../core/options.js'
+import {
+  type Duration,
+  integer,
+  OptionsError,
+  object,
+  optional,
+  text,
+  validate,
+} from '../core/options.js'
 import type { Random } from '../core/random.js'
 import { createMembership, type Member, type Membership } from '../shared/membership.js'
+import { isSharingOff } from '../shared/outage/rules.js'
+import type { StoreStatus } from '../shared/outage/store-watch.js'
 import { readStore } from '../shared/store-option.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
@@ -16,14 +26,28 @@ export interface SpillwayOptions {
   store?: Store
   /** This pod's name; a random part is added, so that a restarted pod is another one. */
   pod?: string
+  /**
+   * How many pods there are, for sharing limits out as long as the store has never answered. Default: 1.
+   */
+  expectedPods?: number
   /** Default: the system's clock. */
   clock?: Clock
   /** Default: `Math.random`. */
   random?: Random
 }
 
+export interface SpillwayHealth {
+  /** `degraded`: some guard goes by its outage rules. Requests are still served. */
+  status: 'ok' | 'degraded'
+  /** By guard, how the store stands; `memory`, where there is none. */
+  guards: Record<string, StoreStatus | 'memory'>
+  /** In words, for people. */
+  problems: string[]
+}
+
 export interface SpillwaySnapshot {
   pod: string
+  health: SpillwayHealth
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
   guards: GuardSnapshot[]
@@ -35,6 +59,8 @@ export interface Spillway {
   /** The guard of this name: made with these options, or, without, the one made before. */
   guard(name: string, options?: GuardOptions): Guard
   snapshot(): SpillwaySnapshot
+  /** Whether everything that should be shared is. */
+  health(): SpillwayHealth
   /** The pods alive now, with what each said of itself. */
   pods(): Promise<Member[]>
   /** Drains every guard, and leaves the fleet. The store stays open: it is not ours. */
@@ -44,6 +70,7 @@ export interface Spillway {
 const readOptions = object({
   store: optional(readStore),
   pod: optional(text(), 'pod'),
+  expectedPods: optional(integer({ min: 1 }), 1),
   clock: clockOption,
   random: randomOption,
 })
@@ -68,7 +95,8 @@ class PodSpillway implements Spillway {
     this.#ownsStore = store === undefined
     this.#store = store ?? memoryStore({ clock })
     this.#membership = createMembership({
-      store: this.#store,
+      // A pod that is turned to local state is not one of the fleet.
+      store: isSharingOff() ? memoryStore({ clock }) : this.#store,
       pod: options.pod,
       clock,
       random,
@@ -96,6 +124,7 @@ class PodSpillway implements Spillway {
       pod: this.pod,
       clock,
       random,
+      expectedPods: this.#options.expectedPods,
     }
     const guard = new SharedGuard(name, checkGuard(name, options), around)
     this.#guards.set(name, guard)
@@ -112,7 +141,12 @@ class PodSpillway implements Spillway {
 
   snapshot(): SpillwaySnapshot {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
-    return { pod: this.pod, livePods: this.#membership?.live ?? 1, guards }
+    const livePods = this.#membership?.live ?? 1
+    return { pod: this.pod, health: healthOf(guards), livePods, guards }
+  }
+
+  health(): SpillwayHealth {
+    return healthOf(Array.from(this.#guards.values(), (guard) => guard.snapshot()))
   }
 
   pods(): Promise<Member[]> {
@@ -125,4 +159,23 @@ class PodSpillway implements Spillway {
     await this.#membership.close()
     if (this.#ownsStore) await this.#store.close()
   }
+}
+
+function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
+  const problems: string[] = []
+  const byGuard: SpillwayHealth['guards'] = {}
+  for (const { name, store } of guards) {
+    byGuard[name] = store?.status ?? 'memory'
+    if (store === undefined || store.status === 'shared' || store.status === 'starting') continue
+    const why = store.why === undefined ? '' : `: ${store.why}`
+    problems.push(`${name}: ${WORDS[store.status]}${why}`)
+    if (store.warning !== undefined) problems.push(`${name}: ${store.warning}`)
+  }
+  return { status: problems.length === 0 ? 'ok' : 'degraded', guards: byGuard, problems }
+}
+
+const WORDS = {
+  away: 'the store does not answer',
+  apart: 'the store is back, limits are shared again in a window',
+  off: 'not shared, because of SPILLWAY_SHARED=off',
 }

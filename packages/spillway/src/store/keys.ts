@@ -41,6 +41,9 @@ export interface Keys {
   podSnapshots(group: string): string
   /** Nobody's: to try on it what may be done with the others. */
   check(tag: string): string
+  /** Which epoch of a guard's state this is, and who has a share in it. */
+  epoch(guard: string): string
+  shares(guard: string): string
   /** No key but a channel: changes of all breakers are published there. */
   readonly breakers: string
 }
@@ -68,6 +71,8 @@ export function createKeys(prefix: string): Keys {
     pods: (group) => tagged(group, 'p'),
     podSnapshots: (group) => tagged(group, 's'),
     check: (tag) => tagged(tag, 'c'),
+    epoch: (guard) => tagged(guard, 'e'),
+    shares: (guard) => tagged(guard, 'm'),
     breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

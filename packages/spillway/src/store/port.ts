@@ -66,6 +66,22 @@ export interface SettleRequest extends LaneRef {
   settlements: readonly Settlement[]
 }
 
+/** Units that were used without asking, while the store was away. */
+export interface Spent {
+  /** Which of the limits. */
+  limit: number
+  /** The slice or window they were used in; of no meaning for buckets. */
+  stamp: number
+  units: number
+}
+
+export interface BookRequest extends LaneRef {
+  /** Booking twice under one number changes nothing, so it may be sent again. */
+  pod: string
+  sequence: number
+  spent: readonly Spent[]
+}
+
 /** What a vendor's answer said. */
 export interface FeedbackRequest extends LaneRef {
   /** When the permit of that call was granted; older word than the newest known is stale. */
@@ -103,6 +119,8 @@ export interface ReportRequest {
 export interface LimitStore {
   take(request: TakeRequest): MaybePromise<TakeReply>
   settle(request: SettleRequest): MaybePromise<void>
+  /** What was used is used: booked where it happened, as far as that still counts. */
+  book(request: BookRequest): MaybePromise<void>
   /** Answers with the time until which the lane is paused, or zero. */
   feedback(request: FeedbackRequest): MaybePromise<number>
   /** Answers with the version that is in force now. */
@@ -261,6 +279,43 @@ export interface PodStore {
   list(request: { group: string }): MaybePromise<PodRecord[]>
 }
 
+/**
+ * `joined`: spends through the store; `apart`: on its own, so that its share has to be kept for it;
+ * `guest`: has no share; `gone`: has left.
+ */
+export type PulsePart = 'joined' | 'apart' | 'guest' | 'gone'
+
+export interface PulseRequest {
+  guard: string
+  pod: string
+  part: PulsePart
+  /** The epoch this pod knows, and the last pulse in it that it heard of; empty, if it knows none. */
+  epoch: string
+  count: number
+  /** What a new epoch is to be called, should one begin now. */
+  fresh: string
+}
+
+export interface PulseReply {
+  nowUs: number
+  /** As long as this is the same, the store has forgotten nothing. */
+  epoch: string
+  /** Pulses in this epoch. */
+  count: number
+  /** When it was found out that the store before this epoch is lost; zero if there was none. */
+  lostUs: number
+  /** Pods that spend through the store, and all that have a share. */
+  joined: number
+  pods: number
+  /** How many of these come before this pod, by name. */
+  rank: number
+}
+
+export interface PulseStore {
+  /** A pod says that it is there, and hears whether the store is the one that it knows. */
+  pulse(request: PulseRequest): MaybePromise<PulseReply>
+}
+
 /** Everything shared. */
 export interface Store {
   /** Answers come later, from elsewhere. */
@@ -269,6 +324,7 @@ export interface Store {
   readonly levels: LevelStore
   readonly breakers: BreakerStore
   readonly pods: PodStore
+  readonly pulses: PulseStore
   /** Leaves no connection and no timer behind. */
   close(): Promise<void>
 }

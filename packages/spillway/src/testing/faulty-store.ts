@@ -97,10 +97,19 @@ type Commands<P extends PortName> = Omit<Store[P], 'watch'>
 
 /** What travels: a method the port has and this table lacks does not compile. */
 const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
-  limits: { take: true, settle: true, feedback: true, change: true, figures: true, report: true },
+  limits: {
+    take: true,
+    settle: true,
+    book: true,
+    feedback: true,
+    change: true,
+    figures: true,
+    report: true,
+  },
   levels: { check: true, refund: true },
   breakers: { report: true, probe: true, sync: true, command: true },
   pods: { beat: true, leave: true, list: true },
+  pulses: { pulse: true },
 }
 
 const share = number({ min: 0, max: 1 })
@@ -154,6 +163,7 @@ class DistantStore implements FaultyStore {
   readonly levels: Store['levels']
   readonly breakers: Store['breakers']
   readonly pods: Store['pods']
+  readonly pulses: Store['pulses']
   readonly counts: FaultyStoreCounts = {
     sent: 0,
     notSent: 0,
@@ -204,6 +214,7 @@ class DistantStore implements FaultyStore {
     this.levels = this.#port('levels')
     this.breakers = { ...this.#port('breakers'), watch: (watcher) => this.#watch(watcher) }
     this.pods = this.#port('pods')
+    this.pulses = this.#port('pulses')
   }
 
   get connected(): boolean {

@@ -282,16 +282,14 @@ export function claimAsking(fleet: Fleet): void {
     }
 
     it('is told from one that refuses, and at once', async () => {
-      const one = podWithout(ofRequests(1))
+      const limits = [{ limit: 1, windowMs: '1h', outage: 'closed' }] as const
+      const one = podWithout(createVendor(fleet, { limits }))
       await expect(fleet.answered(one.acquire())).rejects.toMatchObject(outage)
       await expect(fleet.answered(one.acquireWithin('1h'))).rejects.toMatchObject(outage)
     })
 
     it('is called that whatever it was asked for', async () => {
-      const pod = ofRequests(1)
-      const one = podWithout(pod)
-      const throttled = { status: 429, headers: {} }
-      await expect(one.heed(throttled, await take(pod()))).rejects.toMatchObject(outage)
+      const one = podWithout(ofRequests(1))
       await expect(one.pauseFor('1s')).rejects.toMatchObject(outage)
       await expect(one.setLimits([{ limit: 2, windowMs: '1s' }])).rejects.toMatchObject(outage)
       await expect(one.override('requests', 2, '1s')).rejects.toMatchObject(outage)

@@ -10,6 +10,8 @@ import { object, optional, text, validate } from '../../core/options.js'
 import { type CallEnd, judge, type Outcome } from '../../core/outcome.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
+import type { StoreWatch } from '../outage/store-watch.js'
+import { watchOver } from '../outage/watch-over.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
 import type {
@@ -50,6 +52,7 @@ class SharedCircuitBreaker implements CircuitBreaker {
   readonly reset: CircuitBreaker['reset']
   readonly name: string
   readonly #fleet: FleetBreaker
+  readonly #watch: StoreWatch | undefined
   readonly #clock: Clock
   readonly #slowMs: number | undefined
   readonly #judging: Parameters<typeof judge>[1]
@@ -59,7 +62,10 @@ class SharedCircuitBreaker implements CircuitBreaker {
     this.name = name
     this.#clock = clock
     const pod = createPodId(options.pod, options.random)
-    this.#fleet = new FleetBreaker({ name, store, pod, clock, policy: options })
+    const { random } = options
+    this.#watch = watchOver(store, { name, pod, clock, random, expectedPods: 1 })
+    this.#fleet = new FleetBreaker({ name, store, pod, clock, policy: options, watch: this.#watch })
+    this.#watch?.start(undefined)
     const controls = createControls(this.#fleet, pod)
     this.state = controls.state
     this.snapshot = controls.snapshot
@@ -103,8 +109,9 @@ class SharedCircuitBreaker implements CircuitBreaker {
     return this.#fleet.flush()
   }
 
-  close(): Promise<void> {
-    return this.#fleet.close()
+  async close(): Promise<void> {
+    await this.#fleet.close()
+    await this.#watch?.close()
   }
 
   #call<T>(

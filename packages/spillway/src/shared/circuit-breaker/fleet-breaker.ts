@@ -13,6 +13,7 @@ import { memoryStore } from '../../store/memory/memory-store.js'
 import type { BreakerCommand, BreakerStore, BreakerView, Store } from '../../store/port.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import { BEATS_IN_A_LIFE } from '../membership.js'
+import type { StoreWatch } from '../outage/store-watch.js'
 import type { BreakerChange, BreakerSnapshot, BreakerStateName } from './api.js'
 import {
   type BreakerRide,
@@ -22,6 +23,7 @@ import {
   type LanePermit,
 } from './lane-breaker.js'
 import { type CheckedPolicy, flushMsOf, rampMsOf, toSpec } from './options.js'
+import { OutageBreakers } from './outage-breakers.js'
 import { isPermit, QuorumLane } from './quorum-lane.js'
 
 export interface FleetBreakerOptions {
@@ -31,6 +33,8 @@ export interface FleetBreakerOptions {
   pod: string
   clock: Clock
   policy: CheckedPolicy
+  /** Over a remote store. */
+  watch?: StoreWatch | undefined
 }
 
 /** The lane of a breaker that spans all of them. */
@@ -59,6 +63,9 @@ export class FleetBreaker {
   readonly #spec: BreakerSpec
   readonly #clock: Clock
   readonly #store: Store
+  /** The store's, or this pod's own while that is away. */
+  readonly #breakers: BreakerStore
+  readonly #watch: StoreWatch | undefined
   readonly #pod: string
   readonly #lanes = new Map<string, Lane>()
   readonly #listeners = new Set<Listener>()
@@ -73,14 +80,16 @@ export class FleetBreaker {
   #beating: Promise<void> | undefined
   #closed = false
 
-  constructor({ name, store, pod, clock, policy }: FleetBreakerOptions) {
+  constructor({ name, store, pod, clock, policy, watch }: FleetBreakerOptions) {
     this.name = name
     this.#policy = policy
     this.#spec = toSpec(policy)
     this.#clock = clock
     this.#store = store
     this.#pod = pod
-    this.#unwatch = store.breakers.watch({
+    this.#watch = watch
+    this.#breakers = watch === undefined ? store.breakers : this.#overOutages(watch)
+    this.#unwatch = this.#breakers.watch({
       onView: (guard, lane, view) => {
         if (guard === this.name) this.#hear(lane, view)
       },
@@ -93,11 +102,12 @@ export class FleetBreaker {
   /** Nothing stands in the way: entering cannot fail, and needs no trip. */
   isClear(lane: string | undefined): boolean {
     const { fleet, quorum } = this.#lane(lane)
-    return (quorum ?? fleet).isClear
+    return (quorum ?? fleet).isClear && !this.#barred
   }
 
   /** A permit, or the error to refuse with; later, if the store has to be asked. */
   enter(lane: string | undefined): Entry | Promise<Entry> {
+    if (this.#barred) return barredError(this.name)
     const own = this.#lane(lane)
     const entry = (own.quorum ?? own.fleet).enter()
     if (isThenable(entry)) {
@@ -127,6 +137,7 @@ export class FleetBreaker {
    * look: nobody hears of it.
    */
   knownRefusal(lane: string | undefined): SpillwayError | undefined {
+    if (this.#barred) return barredError(this.name)
     const { fleet, quorum } = this.#lane(lane)
     const breaker = quorum ?? fleet
     return breaker.isClear || this.#policy.shadow ? undefined : breaker.knownRefusal()
@@ -177,6 +188,31 @@ export class FleetBreaker {
         cause,
       })
     }
+  }
+
+  /** The store is away, and nobody may call without it. */
+  get #barred(): boolean {
+    return this.#watch?.reachable === false && this.#policy.outage === 'closed'
+  }
+
+  #overOutages(watch: StoreWatch): BreakerStore {
+    const { outage } = this.#policy
+    const breakers = new OutageBreakers(this.#store.breakers, watch, this.#clock, outage)
+    let reachable = watch.reachable
+    watch.onChange(() => {
+      if (watch.reachable === reachable) return
+      reachable = watch.reachable
+      if (!reachable) {
+        breakers.begin()
+        for (const { fleet } of this.#lanes.values()) {
+          const heard = fleet.lastHeard
+          if (heard !== undefined) breakers.adopt(heard.ref, heard.view, heard.ageMs)
+        }
+      }
+      // Whoever is asked from now on says how things are.
+      this.#sync(Number.POSITIVE_INFINITY)
+    })
+    return breakers
   }
 
   async flush(): Promise<void> {
@@ -236,7 +272,7 @@ export class FleetBreaker {
       name: this.name,
       lane,
       pod: this.#pod,
-      store: this.#store.breakers,
+      store: this.#breakers,
       clock: this.#clock,
       spec: this.#spec,
       flushMs: flushMsOf(this.#policy),
@@ -322,7 +358,7 @@ export class FleetBreaker {
   #sync(heardSinceMs: number): void {
     const lanes = [...this.#lanes.values()]
     askAll(
-      this.#store.breakers,
+      this.#breakers,
       lanes.flatMap(({ fleet }) => (fleet.isInStep(heardSinceMs) ? [] : fleet)),
     )
     if (this.#privateStore === undefined) return
@@ -335,6 +371,7 @@ export class FleetBreaker {
   /** A quorum needs to know how many there are. */
   #beat(): void {
     if (this.#spec.quorum === 1 || this.#beating !== undefined) return
+    if (this.#watch?.reachable === false) return
     const lifeUs = SYNC_MS * BEATS_IN_A_LIFE * 1_000
     const beat = { group: this.name, pod: this.#pod, lifeUs, snapshot: '' }
     this.#beating = attempt(async () => {
@@ -353,6 +390,17 @@ export class FleetBreaker {
       // Then its time runs out.
     }
   }
+}
+
+function barredError(guard: string): SpillwayError {
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage: 'breaker',
+    scope: 'shared',
+    details: { name: guard, outage: 'closed' },
+    explain: ({ name }) =>
+      `${name}: the store is away, and the breaker is closed to calls without it`,
+  })
 }
 
 type Listener = (change: BreakerChange) => unknown

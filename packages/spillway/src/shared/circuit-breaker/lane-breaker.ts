@@ -204,6 +204,13 @@ export class LaneBreaker {
     }
   }
 
+  /** How the breaker stood when it was last heard of, and how long ago that was. */
+  get lastHeard(): { ref: BreakerRef; view: BreakerView; ageMs: number } | undefined {
+    const { view, heardMs } = this.#replica
+    if (heardMs === Number.NEGATIVE_INFINITY) return undefined
+    return { ref: this.#ref, view, ageMs: this.#options.clock.now() - heardMs }
+  }
+
   /** What the store says without having been asked. */
   hear(view: BreakerView): void {
     this.#hear(view)

@@ -15,6 +15,7 @@ import {
 } from '../../core/options.js'
 import type { OutcomeOptions } from '../../core/outcome.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
+import { breakerOutage, type OutageRule } from '../outage/rules.js'
 
 export interface BreakerPolicy {
   /** Trips after so many failures in a row, each within `windowMs` of the last. */
@@ -53,6 +54,11 @@ export interface BreakerPolicy {
   per?: 'lane' | 'vendor'
   /** Decides and reports, never refuses. Default: false. */
   shadow?: boolean
+  /**
+   * What to go by while the store is away: this pod's own breaker (`local`), none (`open`), or no calls
+   * at all (`closed`). Default: `local`.
+   */
+  outage?: Exclude<OutageRule, 'share'>
   /** Your own word on how a call ended. */
   classify?: OutcomeOptions['classify']
 }
@@ -79,6 +85,7 @@ export const policyFields = {
   quorum: optional(integer({ min: 1, max: 1_000 }), 1),
   per: optional(oneOf('lane', 'vendor'), 'lane'),
   shadow: optional(bool(), false),
+  outage: breakerOutage,
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
 }
 

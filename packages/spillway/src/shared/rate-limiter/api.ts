@@ -25,6 +25,8 @@ export interface RateLimiterOptions {
   basePauseMs?: Duration
   /** This pod's name; a random part is added, so that a restarted pod is another one. */
   pod?: string
+  /** How many pods there are, for sharing limits out as long as the store has never answered. Default: 1. */
+  expectedPods?: number
   /** Default: the system's clock. */
   clock?: Clock
   /** Default: `Math.random`. */
@@ -50,6 +52,8 @@ export type Acquisition =
       retryAfterMs: number
       /** The vendor asked us to pause. */
       paused: boolean
+      /** The store is away, and this pod's own share is used up. */
+      alone: boolean
     }
 
 export interface RateLimiter {

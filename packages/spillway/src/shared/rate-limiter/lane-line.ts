@@ -5,6 +5,7 @@
  * time the store named, and asks nothing meanwhile.
  */
 import type { Clock, Timer } from '../../core/clock.js'
+import { SpillwayError } from '../../core/errors.js'
 import { gathering } from '../../core/gathering.js'
 import { Line, type Waiter } from '../../core/line.js'
 import { isThenable } from '../../core/thenable.js'
@@ -27,7 +28,7 @@ export interface Wish<P> {
   paused?: boolean
 }
 
-export interface LaneLineOptions<P, R extends TakeReply> {
+export interface LaneLineOptions<P, R extends Reply> {
   clock: Clock
   /** A permit is worth nothing when its trip took longer than this. */
   useWithinMs: number
@@ -45,7 +46,10 @@ const MOST_IN_A_TRIP = 256
 /** So many trips that failed or came too late, one after the other, are an outage. */
 const MOST_LOST_TRIPS = 3
 
-export class LaneLine<P, R extends TakeReply = TakeReply> {
+/** `alone`: decided by this pod, now. */
+type Reply = TakeReply & { alone?: boolean }
+
+export class LaneLine<P, R extends Reply = Reply> {
   readonly #options: LaneLineOptions<P, R>
   readonly #line: Line<Wish<P>>
   #underWay = false
@@ -179,7 +183,8 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
   #arrived(waiters: Waiter<Wish<P>>[], reply: R, askedMs: number): void {
     const tookMs = this.#options.clock.now() - askedMs
     // A refusal does not go bad.
-    const inTime = tookMs <= this.#options.useWithinMs || reply.granted === 0
+    const inTime =
+      tookMs <= this.#options.useWithinMs || reply.granted === 0 || reply.alone === true
     if (inTime) return this.#answered(waiters, reply)
     // Granted so long ago that using it now could exceed the vendor's window. It goes back, because
     // we know it was not used, and everybody asks again.
@@ -235,7 +240,8 @@ export class LaneLine<P, R extends TakeReply = TakeReply> {
 
   /** Nobody knows whether the store granted anything; if so it is spent. Ask again, a few times. */
   #lost(waiters: readonly Waiter<Wish<P>>[], error: unknown): void {
-    if (++this.#lostTrips < MOST_LOST_TRIPS) return
+    // Without an outage rule that lets anybody through, there is nothing to ask again for.
+    if (++this.#lostTrips < MOST_LOST_TRIPS && !(error instanceof SpillwayError)) return
     this.#lostTrips = 0
     for (const waiter of waiters) if (waiter.waiting) this.#line.fail(waiter, error)
   }

@@ -16,7 +16,10 @@ import type {
   SettleRequest,
   TakeReply,
 } from '../../store/port.js'
+import { DEFAULT_LANE } from '../default-lane.js'
+import type { Spender, StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
+import { LimitsAlone } from './limits-alone.js'
 import { type readLimits, toUnitLimits, type UnitLimit, unknownUnit } from './options.js'
 import { type Correction, type Cost, LanePermit } from './permit.js'
 import { type Sending, Settler } from './settler.js'
@@ -32,12 +35,18 @@ export interface LimitBookOptions {
   jitterMs: number | undefined
   basePauseMs: number
   maxPauseMs: number
+  /** Over a remote store; the book starts it. */
+  watch?: StoreWatch | undefined
   /** Something was given back on this lane: perhaps nobody need wait any longer. */
   onGivenBack(lane: string): void
 }
 
 /** What came back, with the limits it was asked under. */
-export type Trip = TakeReply & { under: readonly UnitLimit[] }
+export type Trip = TakeReply & {
+  under: readonly UnitLimit[]
+  /** Decided by this pod, now: the store is away. */
+  alone?: boolean
+}
 
 const REPORT_MS = 5_000
 /** How often a vendor's word on what is left is passed on, and which part of a limit is little. */
@@ -49,7 +58,7 @@ const READ_IN_A_MOMENT = 5
 /** Which limit, by its number, and what is left of it. */
 type VendorLeft = { limit: number; remaining: number; resetUs: number }
 
-export class LimitBook {
+export class LimitBook implements Spender {
   readonly name: string
   /** A permit is worth nothing when its trip took longer than this. */
   readonly useWithinMs: number
@@ -75,6 +84,8 @@ export class LimitBook {
   #granted = 0
   #reporting: Timer | undefined
   #closed = false
+  readonly #watch: StoreWatch | undefined
+  readonly #alone: LimitsAlone | undefined
 
   constructor(options: LimitBookOptions) {
     this.name = options.name
@@ -92,6 +103,24 @@ export class LimitBook {
       (sending) => this.#settle(sending),
       (lane) => options.onGivenBack(lane),
     )
+    const { watch } = options
+    this.#watch = watch
+    if (watch === undefined) return
+    const rules = this.#limits.map(
+      ({ spec }, index) => [spec.id, options.limits[index]?.outage ?? 'share'] as const,
+    )
+    this.#alone = new LimitsAlone(options.name, watch, new Map(rules))
+    watch.start(this)
+  }
+
+  /** Limits are decided by this pod, because the store is away or not trusted yet. */
+  get alone(): boolean {
+    return this.#watch !== undefined && !this.#watch.joined && this.#watch.status !== 'starting'
+  }
+
+  /** This pod's part of each limit, by id. */
+  get shares(): Record<string, number> {
+    return this.#alone?.shares(this.#specs) ?? {}
   }
 
   /** The limits in force: others, when they have changed. */
@@ -127,6 +156,7 @@ export class LimitBook {
   }
 
   take(lane: string, costs: readonly (readonly number[])[], atMs?: number): MaybePromise<Trip> {
+    if (this.#watch !== undefined) return this.#takeWatched(this.#watch, lane, costs, undefined)
     const limits = this.#limits
     // Written out: copying one object into another is what would cost most here.
     const { name: guard } = this
@@ -149,9 +179,51 @@ export class LimitBook {
     costs: readonly (readonly number[])[],
     report: BreakerReport,
   ): Promise<Trip> {
+    if (this.#watch !== undefined) return this.#takeWatched(this.#watch, lane, costs, report)
     const limits = this.#limits
     const reply = await this.#store.take({ ...this.#ref(lane), costs, report })
     return this.#learn(reply, limits)
+  }
+
+  /** Through the store while it is there; by this pod's own books while it is not. */
+  #takeWatched(
+    watch: StoreWatch,
+    lane: string,
+    costs: readonly (readonly number[])[],
+    report: BreakerReport | undefined,
+  ): MaybePromise<Trip> {
+    if (!watch.joined) {
+      if (watch.status !== 'starting') return this.#takeAlone(lane, costs)
+      return watch.started.then(() => this.#takeWatched(watch, lane, costs, report))
+    }
+    const limits = this.#limits
+    const specs = this.#specs
+    const alone = this.#alone as LimitsAlone
+    const sentMs = this.#clock.now()
+    watch.asked(sentMs)
+    const asked = { ...this.#ref(lane), limits: alone.specsToAsk(specs), costs }
+    const reply = this.#store.take(report === undefined ? asked : { ...asked, report })
+    return Promise.resolve(reply).then(
+      (each) => {
+        alone.heard(lane, specs, costs, each)
+        watch.heard(each.nowUs)
+        if (each.granted > 0) watch.permitted(this.#clock.now() - sentMs)
+        return this.#learn(each, limits)
+      },
+      (error) => {
+        watch.failed(error, sentMs)
+        // Whoever has waited for the store as long as that does not wait for it again.
+        if (watch.joined) throw error
+        return this.#takeAlone(lane, costs)
+      },
+    )
+  }
+
+  #takeAlone(lane: string, costs: readonly (readonly number[])[]): Trip {
+    const limits = this.#limits
+    const reply = (this.#alone as LimitsAlone).take(lane, this.#specs, costs)
+    this.#granted += reply.granted
+    return { ...reply, under: limits, alone: true }
   }
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
@@ -162,7 +234,8 @@ export class LimitBook {
       booked = costs.map((cost, each) => Math.min(cost, capacities[each] as number))
       break
     }
-    return new LanePermit(lane, limits, booked, stamps, nowUs, this.#onSettle)
+    const onSettle = trip.alone === true ? this.#onSettleAlone : this.#onSettle
+    return new LanePermit(lane, limits, booked, stamps, nowUs, onSettle)
   }
 
   /** Heeds what a vendor's answer says about its limits. Nothing, if it says nothing new. */
@@ -261,10 +334,75 @@ export class LimitBook {
     this.#closed = true
     this.#reporting?.cancel()
     await this.#settler.drain()
+    await this.#watch?.close()
+  }
+
+  get windowMs(): number {
+    return Math.max(...this.#specs.map(({ windowUs }) => windowUs)) / 1_000
+  }
+
+  get usableMs(): number {
+    return this.useWithinMs
+  }
+
+  departed(): void {
+    this.#wakeAll()
+  }
+
+  forgotten(): void {
+    this.#alone?.forgotten()
+  }
+
+  tell(): Promise<void> {
+    return (this.#alone as LimitsAlone).tell(this.#specs, (lane, spent, sequence) =>
+      // Numbers of its own: settlements may be sent again while this is under way.
+      this.#store.book({
+        ...this.#ref(lane),
+        pod: `${this.#options.pod}/alone`,
+        sequence,
+        spent,
+      }),
+    )
+  }
+
+  /** So that this pod knows what is left, should the store go away; and what was spent meanwhile. */
+  refresh(): void {
+    const alone = this.#alone as LimitsAlone
+    const specs = this.#specs
+    alone.sweep(specs)
+    const lanes = alone.lanes(this.windowMs * 1_000)
+    for (const lane of lanes.length === 0 ? [DEFAULT_LANE] : lanes) {
+      void this.#look(alone, lane, specs).catch(() => {})
+    }
+  }
+
+  async #look(alone: LimitsAlone, lane: string, specs: readonly LimitSpec[]): Promise<void> {
+    const figures = await this.#store.figures(this.#ref(lane))
+    if (this.#watch?.joined === true) alone.saw(lane, specs, figures)
+  }
+
+  returned(): void {
+    // What came in after the last telling.
+    void this.tell().catch(() => {})
+    this.#wakeAll()
+  }
+
+  #wakeAll(): void {
+    for (const lane of this.#alone?.lanes(this.windowMs * 1_000) ?? []) {
+      this.#options.onGivenBack(lane)
+    }
   }
 
   readonly #onSettle = (lane: string, corrections: Correction[]): void => {
+    this.#alone?.correct(lane, this.#specs, corrections, true)
     this.#settler.add(lane, corrections)
+  }
+
+  /** The store is told what is left of it afterwards; if it has been told already, of this as well. */
+  readonly #onSettleAlone = (lane: string, corrections: Correction[]): void => {
+    if (!this.alone) return this.#onSettle(lane, corrections)
+    this.#alone?.correct(lane, this.#specs, corrections, false)
+    queueMicrotask(() => this.#options.onGivenBack(lane))
   }
 
   #settle({ lane, sequence, corrections }: Sending): MaybePromise<void> {
@@ -314,6 +452,7 @@ export class LimitBook {
   }
 
   async #report(): Promise<void> {
+    if (this.alone) return
     const nowMs = this.#clock.now()
     this.#requests.add(nowMs, this.#granted)
     this.#granted = 0
@@ -331,6 +470,12 @@ export class LimitBook {
     },
   ): MaybePromise<number> {
     const { basePauseMs, maxPauseMs } = this.#options
+    // What somebody says by hand is for all pods or for none.
+    if (this.alone && word.grantedUs > 0) {
+      if (!word.throttled) return 0
+      const [baseUs, maxUs] = [toUs(basePauseMs), toUs(maxPauseMs)]
+      return (this.#alone as LimitsAlone).pause(lane, word.pauseUs, baseUs, maxUs)
+    }
     const pauses = { basePauseUs: toUs(basePauseMs), maxPauseUs: toUs(maxPauseMs) }
     return this.#store.feedback({ ...this.#ref(lane), ...word, ...pauses })
   }

@@ -14,6 +14,7 @@ import {
 } from '../../core/options.js'
 import { suggest } from '../../core/suggest.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
+import { limitOutage, type OutageRule } from '../outage/rules.js'
 
 export interface SharedLimit {
   /** What is counted: `requests` (one a call unless it says otherwise), `tokens`, anything. Default: `requests`. */
@@ -30,6 +31,8 @@ export interface SharedLimit {
   slices?: number
   /** One count for each lane, or one for all lanes together. Default: `lane`. */
   per?: 'lane' | 'vendor'
+  /** What to go by while the store is away. Default: `share`, this pod's equal part. */
+  outage?: OutageRule
 }
 
 const MOST_LIMITS = 16
@@ -46,6 +49,7 @@ const readLimit = together(
     burst: optional(integer({ min: 1 })),
     slices: optional(integer({ min: 1, max: 100 })),
     per: optional(oneOf('lane', 'vendor'), 'lane'),
+    outage: limitOutage,
   }),
   ({ algorithm, burst, slices }, path, problems) => {
     if (burst !== undefined && algorithm !== 'token-bucket') {

@@ -29,6 +29,7 @@ function distantStore(clock: VirtualClock) {
   const limits: LimitStore = {
     take: far('take', near.limits.take),
     settle: far('settle', near.limits.settle),
+    book: near.limits.book,
     feedback: far('feedback', near.limits.feedback),
     change: far('change', near.limits.change),
     figures: near.limits.figures,

@@ -17,6 +17,7 @@ import {
   validate,
 } from '../../core/options.js'
 import { DEFAULT_LANE } from '../default-lane.js'
+import { watchOver } from '../outage/watch-over.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
 import type {
@@ -39,6 +40,7 @@ const readOptions = object({
   maxPauseMs: optional(duration({ min: 0 }), 60_000),
   basePauseMs: optional(duration({ min: 1 }), 500),
   pod: optional(text(), 'pod'),
+  expectedPods: optional(integer({ min: 1 }), 1),
   clock: clockOption,
   random: randomOption,
 })
@@ -55,14 +57,16 @@ class SharedRateLimiter implements RateLimiter {
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
-    const { name, store, random, pod, ...rest } = options
+    const { name, store, random, ...rest } = options
     this.name = name
     this.#clock = options.clock
+    const pod = createPodId(options.pod, random)
     this.#book = new LimitBook({
       ...rest,
       name,
       store: store.limits,
-      pod: createPodId(pod, random),
+      pod,
+      watch: watchOver(store, { ...options, pod }),
       onGivenBack: (lane) => this.#lanes.get(lane)?.wake(),
     })
   }
@@ -138,7 +142,9 @@ class SharedRateLimiter implements RateLimiter {
     return line.ask(wish, signal).then(
       (allowed): Acquisition => {
         const { permit, retryAfterMs = line.blockedMs, paused = false } = wish
-        if (!allowed || permit === undefined) return { allowed: false, retryAfterMs, paused }
+        if (!allowed || permit === undefined) {
+          return { allowed: false, retryAfterMs, paused, alone: this.#book.alone }
+        }
         return { allowed: true, permit }
       },
       (error) => {

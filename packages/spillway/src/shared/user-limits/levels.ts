@@ -12,6 +12,7 @@ import {
 } from '../../core/options.js'
 import { escaped, levelKey } from '../../store/keys.js'
 import type { LevelCharge, LevelRequest } from '../../store/port.js'
+import { levelOutage, type OutageRule } from '../outage/rules.js'
 
 type Limit = number | 'unlimited'
 
@@ -26,6 +27,8 @@ export interface UserLevel {
   windowMs: Duration
   /** Units that may be taken at once. Default: the limit. */
   burst?: number
+  /** What to go by while the store is away. Default: `open`, nobody is limited. */
+  outage?: OutageRule
 }
 
 /** Whose request it is. */
@@ -38,6 +41,7 @@ export interface Subject {
 
 export interface Level {
   readonly per: UserLevel['per']
+  readonly outage: OutageRule
   /** What this request is charged here; nothing if the level does not apply to it. */
   chargeFor(subject: Subject): LevelCharge | undefined
   /** A request that costs one, where no other level applies. */
@@ -58,6 +62,7 @@ export const readLevels = arrayOf(
     limit: readLimit,
     windowMs: duration({ min: 1 }),
     burst: optional(integer({ min: 1 })),
+    outage: levelOutage,
   }),
 )
 
@@ -84,7 +89,7 @@ const RANK = { global: 0, tier: 1, user: 2, ip: 3, endpoint: 4 } as const
 const MOST_KNOWN = 4_096
 
 function createLevel(level: ReturnType<typeof readLevels>[number], suffix: string): Level {
-  const { per, limit, burst } = level
+  const { per, limit, burst, outage } = level
   const windowUs = Math.ceil(level.windowMs * 1_000)
   const limitFor = (which = ''): Limit =>
     typeof limit !== 'object' ? limit : (own(limit, which) ?? 'unlimited')
@@ -115,7 +120,7 @@ function createLevel(level: ReturnType<typeof readLevels>[number], suffix: strin
     return request
   }
 
-  return { per, requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
+  return { per, outage, requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
 }
 
 /** Whom a level counts this request under. */

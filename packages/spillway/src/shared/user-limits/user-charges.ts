@@ -2,19 +2,30 @@
 import { SpillwayError } from '../../core/errors.js'
 import { swallow } from '../../core/thenable.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
+import type { OutageRule } from '../outage/rules.js'
 import { Batcher } from './batcher.js'
 import type { Level, Subject } from './levels.js'
+import type { LevelsAlone } from './levels-alone.js'
 
-export type UserRequest = LevelRequest
+export interface UserRequest extends LevelRequest {
+  /** Charged by this pod, because the store was away: what each of its levels goes by then. */
+  alone?: readonly OutageRule[]
+}
+
+/** `alone`: decided by this pod. */
+export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
 
 export class UserCharges {
   readonly #store: Store
   readonly #levels: readonly Level[]
   readonly #batcher: Batcher<LevelRequest, LevelReply>
+  readonly #alone: LevelsAlone | undefined
 
-  constructor(store: Store, levels: readonly Level[]) {
+  /** `alone`: for a remote store. */
+  constructor(store: Store, levels: readonly Level[], alone?: LevelsAlone) {
     this.#store = store
     this.#levels = levels
+    this.#alone = alone
     this.#batcher = new Batcher((requests) => store.levels.check(requests))
   }
 
@@ -29,11 +40,11 @@ export class UserCharges {
 
   /** Which level it is that a reply names by its number. */
   levelOf(subject: Subject, number: number): Level['per'] | undefined {
-    const applying = this.#levels.filter((level) => level.chargeFor(subject) !== undefined)
-    return applying[number - 1]?.per
+    return this.#applying(subject)[number - 1]?.per
   }
 
-  charge(request: UserRequest, atMs?: number): MaybePromise<LevelReply> {
+  charge(subject: Subject, request: UserRequest, atMs?: number): MaybePromise<UserReply> {
+    if (this.#alone !== undefined) return this.#chargeFar(this.#alone, subject, request)
     if (this.#store.remote) return this.#batcher.ask(request).catch(complain)
     const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
     return reply as LevelReply
@@ -42,10 +53,39 @@ export class UserCharges {
   /** The request came to nothing. If this is lost, it counts as spent. */
   refund(request: UserRequest): void {
     try {
-      swallow(this.#store.levels.refund([request]))
+      if (request.alone !== undefined) this.#alone?.refund(request, request.alone)
+      else swallow(this.#store.levels.refund([request]))
     } catch {
       // As good as lost.
     }
+  }
+
+  #applying(subject: Subject): Level[] {
+    return this.#levels.filter((level) => level.chargeFor(subject) !== undefined)
+  }
+
+  #chargeFar(alone: LevelsAlone, subject: Subject, request: UserRequest): MaybePromise<UserReply> {
+    if (!alone.inForce) {
+      return this.#ask(alone, request).catch(() => this.#chargeAlone(alone, subject, request))
+    }
+    if (alone.shouldTry) void this.#ask(alone, request).catch(() => {})
+    return this.#chargeAlone(alone, subject, request)
+  }
+
+  async #ask(alone: LevelsAlone, request: UserRequest): Promise<LevelReply> {
+    try {
+      const reply = await this.#batcher.ask(request)
+      alone.answered()
+      return reply
+    } catch (error) {
+      alone.failed(error)
+      throw error
+    }
+  }
+
+  #chargeAlone(alone: LevelsAlone, subject: Subject, request: UserRequest): UserReply {
+    const rules = this.#applying(subject).map(({ outage }) => outage)
+    return { ...alone.charge(request, rules), alone: rules }
   }
 }
 

@@ -4,10 +4,15 @@
  * nothing on the others. For a vendor's contract use the rate limiter: a token bucket lets a burst
  * and then a steady rate through, which is more than its limit in the first window.
  */
+import type { Clock } from '../../core/clock.js'
+import { clockOption, randomOption } from '../../core/injected.js'
 import { integer, object, optional, text, validate } from '../../core/options.js'
+import type { Random } from '../../core/random.js'
 import type { Store } from '../../store/port.js'
+import { isSharingOff } from '../outage/rules.js'
 import { readStore } from '../store-option.js'
 import { createLevels, readLevels, type Subject, type UserLevel } from './levels.js'
+import { LevelsAlone, type StoreView } from './levels-alone.js'
 import { UserCharges } from './user-charges.js'
 
 export interface UserLimitsOptions {
@@ -15,6 +20,12 @@ export interface UserLimitsOptions {
   /** Told apart from other user limits in the same store by this. Default: no name. */
   name?: string
   levels: readonly UserLevel[]
+  /** Among how many pods levels with the outage rule `share` are shared out. Default: 1. */
+  expectedPods?: number
+  /** Default: the system's clock. */
+  clock?: Clock
+  /** Default: `Math.random`. */
+  random?: Random
 }
 
 export interface UserLimitResult {
@@ -45,17 +56,34 @@ const readOptions = object({
   store: readStore,
   name: optional(text()),
   levels: readLevels,
+  expectedPods: optional(integer({ min: 1 }), 1),
+  clock: clockOption,
+  random: randomOption,
 })
 
 export function createUserLimits(options: UserLimitsOptions): UserLimits {
-  const { store, name, levels } = validate('userLimits', options, readOptions)
-  const charges = new UserCharges(store, createLevels(levels, name))
+  const { store, name, levels, expectedPods, clock, random } = validate(
+    'userLimits',
+    options,
+    readOptions,
+  )
+  const fleet = { pods: expectedPods, rank: expectedPods - 1 }
+  const view: StoreView = isSharingOff()
+    ? { status: 'off', reachable: false, fleet }
+    : { status: 'shared', reachable: true, fleet }
+  const alone = store.remote
+    ? new LevelsAlone(name ?? 'user limits', view, clock, random)
+    : undefined
+  const charges = new UserCharges(store, createLevels(levels, name), alone)
   return {
     async check({ cost = 1, ...subject }) {
       if (!Number.isInteger(cost) || cost < 1) validate('cost', cost, integer({ min: 1 }))
       const asked = charges.requestFor(subject, cost)
       if (asked === undefined) return UNLIMITED
-      const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(asked)
+      const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(
+        subject,
+        asked,
+      )
       return {
         allowed: refusedBy === 0,
         level: charges.levelOf(subject, tightest),

@@ -218,7 +218,7 @@ export function rebase(count: Count, backUs: number): void {
   else count.w = 0
 }
 
-function isBucket(spec: LimitSpec): boolean {
+export function isBucket(spec: LimitSpec): boolean {
   return spec.algorithm === 'token-bucket' || spec.algorithm === 'leaky-bucket'
 }
 

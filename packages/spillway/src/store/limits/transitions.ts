@@ -5,6 +5,7 @@
 
 import type { LimitSpec } from '../limit-spec.js'
 import type {
+  BookRequest,
   ChangeRequest,
   FeedbackRequest,
   LaneFigures,
@@ -13,6 +14,7 @@ import type {
   TakeReply,
   TakeRequest,
 } from '../port.js'
+import { bookSpent } from './book-spent.js'
 import {
   capacity,
   charge,
@@ -105,6 +107,20 @@ export function settlePermits(
     const { spec, count } = at.entries[limit] as Entry
     if (delta < 0) refund(spec, count, at.now, stamp, -delta)
     else if (delta > 0) overrun(spec, count, at.now, delta)
+  }
+  return keep(lane, guard, at, undefined)
+}
+
+export function bookPermits(
+  lane: LaneState,
+  guard: GuardState,
+  request: LaneRef & Pick<BookRequest, 'spent'>,
+  serverUs: number,
+): Kept<void> {
+  const at = present(lane, guard, request.limits, request.version, serverUs)
+  for (const { limit, stamp, units } of request.spent) {
+    const { spec, count } = at.entries[limit] as Entry
+    bookSpent(spec, count, at.now, stamp, units)
   }
   return keep(lane, guard, at, undefined)
 }

@@ -22,6 +22,8 @@ const SEQUENCE_LIFE_US = 300_000_000
 export interface MemoryBreakers extends BreakerStore {
   /** Answers at once. */
   report(request: BreakerReport): BreakerView
+  /** As if that were so for so long. */
+  put(guard: string, lane: string, state: BreakerState, lifeUs: number): void
 }
 
 /** `live` says how many pods of a guard there are. */
@@ -49,6 +51,10 @@ export function createMemoryBreakers(
   }
 
   return {
+    put(guard, lane, state, lifeUs) {
+      const now = nowUs()
+      states.set(`${guard}\0${lane}`, state, now, now + lifeUs)
+    },
     report(request) {
       const now = nowUs()
       const key = `${request.guard}\0${request.lane}\0${request.pod}`

@@ -10,6 +10,7 @@ import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limit
 import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
 import {
   applyFeedback,
+  bookPermits,
   changeLimits,
   type Kept,
   readLimits,
@@ -17,11 +18,21 @@ import {
   takePermits,
 } from '../limits/transitions.js'
 import { UsualTake } from '../limits/usual-take.js'
-import type { LaneRef, LevelStore, LimitStore, Store, TakeReply, TakeRequest } from '../port.js'
+import type {
+  LaneRef,
+  LevelStore,
+  LimitStore,
+  SettleRequest,
+  Store,
+  TakeReply,
+  TakeRequest,
+} from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 import { createMemoryBreakers, type MemoryBreakers } from './memory-breakers.js'
 import { MemoryBuckets } from './memory-buckets.js'
 import { createMemoryPods } from './memory-pods.js'
+import { createMemoryPulses } from './memory-pulses.js'
+import { createMicroseconds, type Microseconds } from './microseconds.js'
 
 export interface MemoryStoreOptions {
   /** Default: the system's clock. */
@@ -43,19 +54,10 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
     levels: createMemoryLevels(nowUs),
     breakers,
     pods,
+    pulses: createMemoryPulses(nowUs),
     close: async () => {},
   }
 }
-
-/** The store's time: the time of day at the start, and from there on a clock that never goes back. */
-function createMicroseconds(clock: Clock): Microseconds {
-  const startMs = clock.now()
-  const startUs = Math.floor(clock.wallMs()) * 1_000
-  return (atMs = clock.now()) => startUs + Math.floor((atMs - startMs) * 1_000)
-}
-
-/** `atMs`: a time just read from the same clock, so that it need not be read again. */
-type Microseconds = (atMs?: number) => number
 
 function createMemoryLevels(nowUs: Microseconds): LevelStore {
   const buckets = new MemoryBuckets()
@@ -140,6 +142,18 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
     return reply
   }
 
+  function isNew({
+    guard,
+    pod,
+    sequence,
+  }: Pick<SettleRequest, 'guard' | 'pod' | 'sequence'>): boolean {
+    const now = nowUs()
+    const key = `${guard}\0${pod}`
+    if ((sequences.get(key, now) ?? 0) >= sequence) return false
+    sequences.set(key, sequence, now, now + SEQUENCE_LIFE_US)
+    return true
+  }
+
   return {
     take(request) {
       const reply = take(request)
@@ -147,11 +161,10 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
       return reply
     },
     settle(request) {
-      const now = nowUs()
-      const key = `${request.guard}\0${request.pod}`
-      if ((sequences.get(key, now) ?? 0) >= request.sequence) return
-      sequences.set(key, request.sequence, now, now + SEQUENCE_LIFE_US)
-      change(request, settlePermits)
+      if (isNew(request)) change(request, settlePermits)
+    },
+    book(request) {
+      if (isNew(request)) change(request, bookPermits)
     },
     feedback: (request) => change(request, applyFeedback),
     change: (request) => change(request, changeLimits),

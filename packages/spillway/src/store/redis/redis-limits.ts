@@ -72,6 +72,12 @@ export function createRedisLimits(
       const scriptKeys = [...laneKeys(request), keys.sequence(guard, pod)]
       await runner.run(SCRIPTS.settlePermits, scriptKeys, input(request, { sequence, settlements }))
     },
+    async book(request) {
+      const { guard, pod, sequence } = request
+      const spent = request.spent.map(({ limit, stamp, units }) => [limit + 1, stamp, units])
+      const scriptKeys = [...laneKeys(request), keys.sequence(guard, pod)]
+      await runner.run(SCRIPTS.bookSpent, scriptKeys, input(request, { sequence, spent }))
+    },
     async feedback(request) {
       const own = {
         granted: request.grantedUs,

@@ -9,6 +9,7 @@ import { createRedisLevels } from './redis-levels.js'
 import { createRedisLimits } from './redis-limits.js'
 import type { RedisConnectionOptions } from './redis-options.js'
 import { createRedisPods } from './redis-pods.js'
+import { createRedisPulses } from './redis-pulses.js'
 import { createScriptRunner } from './runner.js'
 import { createWarnings } from './setup-error.js'
 
@@ -54,6 +55,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     levels: createRedisLevels(runner, keys),
     breakers,
     pods: createRedisPods(runner, keys),
+    pulses: createRedisPulses(runner, keys),
     get ready() {
       return client.ready
     },

@@ -1,0 +1,29 @@
+/** What a mechanism does while the store does not answer. */
+import { OptionsError, oneOf, optional } from '../../core/options.js'
+import { suggest } from '../../core/suggest.js'
+
+/**
+ * - `share`: this pod's equal part of the limit, so that the fleet as a whole stays within it;
+ * - `local`: as if this pod were alone;
+ * - `open`: lets everything through;
+ * - `closed`: refuses with STORE_UNAVAILABLE.
+ */
+export type OutageRule = 'share' | 'local' | 'open' | 'closed'
+
+export const limitOutage = optional(oneOf('share', 'local', 'open', 'closed'), 'share')
+export const levelOutage = optional(oneOf('share', 'local', 'open', 'closed'), 'open')
+/** A breaker has nothing to share out. */
+export const breakerOutage = optional(oneOf('local', 'open', 'closed'), 'local')
+
+const VARIABLE = 'SPILLWAY_SHARED'
+
+/** `SPILLWAY_SHARED=off`: a pod goes by local state, whatever its code says. */
+export function isSharingOff(env: NodeJS.ProcessEnv = process.env): boolean {
+  const word = env[VARIABLE] ?? ''
+  if (word === '' || word === 'on') return false
+  if (word === 'off') return true
+  const close = suggest(word, ['on', 'off'])
+  const hint = close === undefined ? '' : `; did you mean '${close}'?`
+  const message = `must be one of 'on', 'off', got ${JSON.stringify(word)}${hint}`
+  throw new OptionsError([{ path: VARIABLE, message }])
+}

@@ -1,0 +1,362 @@
+/**
+ * Watches over the store for one guard of this pod. When it fails, nobody asks it any more: each
+ * mechanism goes by its outage rule, and one pulse now and then finds out, in the background, when it
+ * is back. Pulses also tell whether it is still the store that was known (its epoch), and among how
+ * many pods limits are shared.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+import { emit, listening } from '../../core/events.js'
+import type { Random } from '../../core/random.js'
+import type { Fleet } from '../../store/own-spend.js'
+import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
+import { StoreFailure } from '../../store/store-failure.js'
+import { createPodId } from '../pod-id.js'
+import { Backoff } from './backoff.js'
+
+/**
+ * - `starting`: not connected yet, and not long ago;
+ * - `shared`: all is as it should be;
+ * - `away`: the store does not answer;
+ * - `apart`: it answers, but has lost what it knew: limits are not shared yet;
+ * - `off`: `SPILLWAY_SHARED=off`.
+ */
+export type StoreStatus = 'starting' | 'shared' | 'away' | 'apart' | 'off'
+
+/** Who spends, and has to be told of it: the book of a guard's limits. */
+export interface Spender {
+  /** How long what was spent counts. */
+  readonly windowMs: number
+  /** An answer that takes longer is of no use. */
+  readonly usableMs: number
+  /** From now on this pod is on its own. */
+  departed(): void
+  /** Another store: what the old one was told is lost. */
+  forgotten(): void
+  /** Tells the store what was spent without it; rejects if it cannot. */
+  tell(): Promise<void>
+  /** Looks what is left, now and then. */
+  refresh(): void
+  /** From now on the store is asked again. */
+  returned(): void
+}
+
+export interface StoreWatchOptions {
+  name: string
+  pulses: PulseStore
+  pod: string
+  clock: Clock
+  random: Random
+  /** How many pods there are, as long as nobody has said. */
+  expectedPods: number
+  off: boolean
+}
+
+export interface StoreSnapshot {
+  status: StoreStatus
+  /** Milliseconds since it became so. */
+  forMs: number
+  /** What went wrong, if something did. */
+  why: string | undefined
+  /** Among how many pods limits are shared. */
+  pods: number
+  /** Of these, how many are not heard of: their shares are kept for them. */
+  missing: number
+  /** What an operator should know. */
+  warning: string | undefined
+}
+
+const BEAT_MS = 1_000
+/** So long a new pod waits for its first connection before it goes by its outage rules. */
+const STARTING_MS = 500
+const FIRST_LOOK_MS = 10
+/** So many failures are an outage although other answers came meanwhile. */
+const MOST_FAILURES = 3
+/** After so long without an answer one more is asked for. */
+const DOUBT_MS = 40
+/** So many permits in a row that came too late to be used are an outage as well. */
+const MOST_LATE = 10
+/** All pods notice within this time that a store has lost something. */
+const ALL_HERE_MS = 2_000
+/** After a return it takes so long until all pods have been heard of again. */
+const REMEMBER_MS = 5_000
+
+export class StoreWatch {
+  status: StoreStatus
+  /** Limits go through the store. Read for every trip. */
+  joined = false
+  /** The store answers. */
+  reachable = true
+  fleet: Fleet
+  /** Pods whose shares have to be left alone. */
+  missing = 0
+  /** Resolves when it is known whether there is a store. */
+  readonly started: Promise<void>
+  readonly #options: StoreWatchOptions
+  readonly #backoff: Backoff
+  readonly #onChange = new Set<() => void>()
+  #spender: Spender | undefined
+  #begun!: () => void
+  #sinceMs: number
+  #startedMs: number
+  #why: unknown
+  #connected = false
+  #heardMs = Number.NEGATIVE_INFINITY
+  #failures = 0
+  /** Answers in a row that came too late to be of use. */
+  #late = 0
+  #askedMs = 0
+  #doubt: Timer | undefined
+  #epoch = ''
+  #count = 0
+  /** Store time less ours, in microseconds. */
+  #aheadUs: number
+  #trustMs = Number.NEGATIVE_INFINITY
+  #podsBefore = 0
+  #rememberUntilMs = Number.NEGATIVE_INFINITY
+  #timer: Timer | undefined
+  #round: Promise<void> | undefined
+  #closed = false
+
+  constructor(options: StoreWatchOptions) {
+    const { clock, random, expectedPods, off } = options
+    this.#options = options
+    this.#backoff = new Backoff(clock, random)
+    this.fleet = { pods: expectedPods, rank: expectedPods - 1 }
+    this.#startedMs = clock.now()
+    this.#sinceMs = this.#startedMs
+    this.#aheadUs = clock.wallMs() * 1_000 - this.#startedMs * 1_000
+    this.started = new Promise((resolve) => {
+      this.#begun = resolve
+    })
+    this.status = off ? 'off' : 'starting'
+    if (off) {
+      this.reachable = false
+      this.#begun()
+    }
+  }
+
+  /** Once, when everything that depends on it is there. */
+  start(spender: Spender | undefined): void {
+    this.#spender = spender
+    if (this.status !== 'off') this.#next(0)
+  }
+
+  /** Tells when `reachable` or `joined` have changed. */
+  onChange(listener: () => void): void {
+    this.#onChange.add(listener)
+  }
+
+  /** The store's time, as far as this pod can tell. */
+  nowUs(): number {
+    return Math.floor(this.#options.clock.now() * 1_000 + this.#aheadUs)
+  }
+
+  /** An answer has come. `nowUs`: the store's time in it. */
+  heard(nowUs: number): void {
+    const nowMs = this.#options.clock.now()
+    this.#heardMs = nowMs
+    this.#failures = 0
+    this.#aheadUs = nowUs - nowMs * 1_000
+  }
+
+  /** Whether permits came in time to be used. A store that is too slow for that is as good as none. */
+  permitted(tookMs: number): void {
+    const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
+    this.#late = late ? this.#late + 1 : 0
+    if (this.#late < MOST_LATE || !this.reachable) return
+    this.#late = 0
+    this.#lose(
+      new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
+    )
+  }
+
+  /** A command that was sent then has failed. */
+  failed(error: unknown, sentMs: number): void {
+    if (!this.reachable || this.status === 'starting') return
+    // One answer that did not come may be bad luck, if others did.
+    const unsure = error instanceof StoreFailure ? error.kind === 'ambiguous' : true
+    if (unsure && this.#heardMs >= sentMs && ++this.#failures < MOST_FAILURES) return
+    this.#lose(error)
+  }
+
+  /** A command leaves. If nothing is heard for a while, a pulse follows: both cannot be bad luck. */
+  asked(sentMs: number): void {
+    this.#askedMs = sentMs
+    if (this.#doubt !== undefined) return
+    this.#doubt = this.#options.clock.schedule(DOUBT_MS, () => {
+      this.#doubt = undefined
+      if (!this.reachable || this.#closed || this.#heardMs >= this.#askedMs) return
+      if (this.#round === undefined) this.#next(0)
+      this.asked(this.#askedMs)
+    })
+    this.#doubt.unref()
+  }
+
+  snapshot(): StoreSnapshot {
+    const { status, fleet, missing } = this
+    const { clock, expectedPods } = this.#options
+    const alone = !this.#connected && status !== 'starting'
+    return {
+      status,
+      forMs: clock.now() - this.#sinceMs,
+      why: this.#why === undefined ? undefined : messageOf(this.#why),
+      pods: fleet.pods,
+      missing,
+      warning: alone ? `never heard of the store: counts on ${expectedPods} pods` : undefined,
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#timer?.cancel()
+    this.#doubt?.cancel()
+    await this.#round
+    if (!this.reachable || this.#spender === undefined || !this.#connected) return
+    await this.#pulse('gone').catch(() => {})
+  }
+
+  #next(delayMs: number): void {
+    if (this.#closed) return
+    this.#timer?.cancel()
+    this.#timer = this.#options.clock.schedule(delayMs, () => {
+      this.#round ??= this.#look().finally(() => {
+        this.#round = undefined
+        this.#next(this.#delayMs())
+      })
+    })
+    this.#timer.unref()
+  }
+
+  #delayMs(): number {
+    if (this.status === 'starting') return FIRST_LOOK_MS
+    if (!this.reachable) return this.#backoff.nextMs()
+    const { clock, random } = this.#options
+    const beatMs = BEAT_MS * (0.9 + 0.1 * random())
+    const leftMs = this.#trustMs - clock.now()
+    return this.status === 'apart' ? Math.min(beatMs, Math.max(1, leftMs)) : beatMs
+  }
+
+  async #look(): Promise<void> {
+    const sentMs = this.#options.clock.now()
+    try {
+      const reply = await this.#pulse(this.#part())
+      this.#mindLateness(sentMs)
+      await this.#hear(reply)
+      if (this.joined) this.#spender?.refresh()
+    } catch (error) {
+      this.#onSilence(error, sentMs)
+    }
+  }
+
+  #onSilence(error: unknown, sentMs: number): void {
+    if (this.status !== 'starting') {
+      this.failed(error, this.reachable ? sentMs : Number.POSITIVE_INFINITY)
+      if (!this.reachable) this.#why = error
+      return
+    }
+    // A connection that is being made needs a moment; one that was refused does not.
+    const dialling =
+      error instanceof StoreFailure && error.kind === 'not-sent' && error.cause === undefined
+    const waitedMs = this.#options.clock.now() - this.#startedMs
+    if (!dialling || waitedMs >= STARTING_MS) this.#lose(error)
+  }
+
+  #part(): PulsePart {
+    if (this.#spender === undefined) return 'guest'
+    return this.joined || this.status === 'starting' ? 'joined' : 'apart'
+  }
+
+  async #pulse(part: PulsePart): Promise<PulseReply> {
+    const { pulses, name, pod, random } = this.#options
+    return pulses.pulse({
+      guard: name,
+      pod,
+      part,
+      epoch: this.#epoch,
+      count: this.#count,
+      fresh: createPodId('epoch', random),
+    })
+  }
+
+  /** It is back when it is back to being of use. */
+  #mindLateness(sentMs: number): void {
+    const tookMs = this.#options.clock.now() - sentMs
+    if (this.reachable || tookMs <= (this.#spender?.usableMs ?? tookMs)) return
+    throw new StoreFailure('ambiguous', `it took ${Math.round(tookMs)} ms to answer`)
+  }
+
+  async #hear(reply: PulseReply): Promise<void> {
+    this.heard(reply.nowUs)
+    this.#connected = true
+    if (this.status === 'away') this.#rememberUntilMs = this.#options.clock.now() + REMEMBER_MS
+    this.#compareEpochs(reply)
+    this.#countPods(reply)
+    const nowMs = this.#options.clock.now()
+    if (this.#spender === undefined) return this.#change('shared')
+    if (nowMs < this.#trustMs) return this.#change('apart')
+    if (this.status === 'starting' || this.joined) return this.#change('shared')
+    // The store hears of everything before anybody counts on what it says.
+    await this.#spender.tell()
+    const joined = await this.#pulse('joined')
+    this.#compareEpochs(joined)
+    this.#countPods(joined)
+    if (this.#options.clock.now() < this.#trustMs) return this.#change('apart')
+    this.#change('shared')
+  }
+
+  #compareEpochs({ epoch, count, lostUs, nowUs }: PulseReply): void {
+    const other = this.#epoch !== '' && this.#epoch !== epoch
+    this.#epoch = epoch
+    this.#count = count
+    if (other) this.#spender?.forgotten()
+    if (lostUs === 0 || this.#spender === undefined) return
+    const distrustMs = Math.max(this.#spender.windowMs, ALL_HERE_MS) - (nowUs - lostUs) / 1_000
+    if (distrustMs <= 0) return
+    this.#trustMs = this.#options.clock.now() + distrustMs
+    this.#why = new Error('the store has lost what it knew')
+  }
+
+  #countPods({ pods, joined, rank }: PulseReply): void {
+    if (this.#spender === undefined) return
+    const nowMs = this.#options.clock.now()
+    const known = nowMs < this.#rememberUntilMs ? this.#podsBefore : 0
+    const all = Math.max(pods, known, 1)
+    if (all !== this.fleet.pods || rank !== this.fleet.rank) this.fleet = { pods: all, rank }
+    this.missing = Math.max(0, all - joined)
+  }
+
+  #lose(error: unknown): void {
+    this.#why = error
+    this.#backoff.lost()
+    if (this.#connected) this.#podsBefore = this.fleet.pods
+    this.#change('away')
+    this.#next(this.#backoff.nextMs())
+  }
+
+  #change(status: StoreStatus): void {
+    if (status === this.status) return
+    const before = this.status
+    const { clock, name } = this.#options
+    const nowMs = clock.now()
+    const forMs = nowMs - this.#sinceMs
+    this.status = status
+    this.#sinceMs = nowMs
+    const wasJoined = this.joined
+    this.joined = status === 'shared'
+    this.reachable = status === 'shared' || status === 'apart'
+    if (before === 'away') this.#backoff.found()
+    if (status === 'shared') this.#why = undefined
+    if (!this.joined && (wasJoined || before === 'starting')) this.#spender?.departed()
+    if (before === 'starting') this.#begun()
+    if (this.joined && !wasJoined && before !== 'starting') this.#spender?.returned()
+    for (const tell of this.#onChange) tell()
+    if (!listening()) return
+    if (status !== 'shared') {
+      emit({ type: 'store.degraded', name, status, why: messageOf(this.#why) })
+    } else if (before !== 'starting') emit({ type: 'store.restored', name, forMs })
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

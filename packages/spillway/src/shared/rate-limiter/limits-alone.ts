@@ -1,0 +1,193 @@
+/**
+ * A guard's limits while the store is away: decided by this pod, by each limit's outage rule. Also
+ * keeps, while the store is there, what it will need then.
+ */
+import { SpillwayError } from '../../core/errors.js'
+import type { LimitSpec } from '../../store/limit-spec.js'
+import { type Fleet, type LimitRule, OwnSpend, shareOf } from '../../store/own-spend.js'
+import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
+import type { OutageRule } from '../outage/rules.js'
+import type { StoreWatch } from '../outage/store-watch.js'
+import type { Correction } from './permit.js'
+
+/** Lanes whose state is looked at with every heartbeat. */
+const MOST_LANES = 64
+
+interface Pause {
+  untilUs: number
+  /** How often in a row the vendor said "slow down" without saying for how long. */
+  grown: number
+}
+
+export class LimitsAlone {
+  readonly #watch: StoreWatch
+  readonly #name: string
+  readonly #rules: ReadonlyMap<string, OutageRule>
+  readonly #own = new OwnSpend()
+  readonly #pauses = new Map<string, Pause>()
+  /** Lanes in use, and when they last were, in the store's time. */
+  readonly #used = new Map<string, number>()
+  /** On its way to the store. */
+  readonly #telling: { lane: string; spent: readonly Spent[]; sequence: number }[] = []
+  #sequence = 0
+  #busy = false
+  #reduced:
+    | { of: readonly LimitSpec[]; fleet: Fleet; missing: number; specs: LimitSpec[] }
+    | undefined
+
+  /** `rules`: by id of the limit. */
+  constructor(name: string, watch: StoreWatch, rules: ReadonlyMap<string, OutageRule>) {
+    this.#name = name
+    this.#watch = watch
+    this.#rules = rules
+  }
+
+  /** What the store is asked for: shares of pods that are not heard of stay theirs. */
+  specsToAsk(specs: readonly LimitSpec[]): readonly LimitSpec[] {
+    const { missing, fleet } = this.#watch
+    if (missing === 0) return specs
+    const known = this.#reduced
+    if (known?.of === specs && known.fleet === fleet && known.missing === missing) {
+      return known.specs
+    }
+    const reduced = specs.map((spec) => this.#without(spec, missing, fleet))
+    this.#reduced = { of: specs, fleet, missing, specs: reduced }
+    return reduced
+  }
+
+  #without(spec: LimitSpec, missing: number, { pods }: Fleet): LimitSpec {
+    if (this.#ruleOf(spec) !== 'share') return spec
+    const less = (units: number) => Math.max(1, units - missing * Math.ceil(units / pods))
+    return { ...spec, limit: less(spec.limit), burst: spec.burst === 0 ? 0 : less(spec.burst) }
+  }
+
+  /** What came back from the store. */
+  heard(
+    lane: string,
+    specs: readonly LimitSpec[],
+    costs: readonly (readonly number[])[],
+    reply: TakeReply,
+  ): void {
+    const { granted, waitUs, paused, nowUs, capacities } = reply
+    this.#used.set(lane, nowUs)
+    const sums = specs.map(() => 0)
+    for (let wish = 0; wish < granted; wish++) {
+      for (let index = 0; index < sums.length; index++) {
+        sums[index]! += Math.min(costs[wish]![index] as number, capacities[index] as number)
+      }
+    }
+    this.#own.granted(lane, specs, sums, { nowUs, fleet: this.#watch.fleet })
+    if (paused) this.#pauses.set(lane, { untilUs: nowUs + waitUs, grown: 0 })
+    const first = costs[granted]
+    if (waitUs > 0 && !paused && first !== undefined) {
+      this.#own.refused(lane, specs, first, nowUs)
+    }
+  }
+
+  saw(lane: string, specs: readonly LimitSpec[], { limits, nowUs }: LaneFigures): void {
+    const left = limits.map(({ remaining }) => remaining)
+    this.#own.saw(lane, specs, left, nowUs)
+  }
+
+  /** Lanes that were used lately. */
+  lanes(windowUs: number): string[] {
+    const oldestUs = this.#watch.nowUs() - windowUs
+    for (const [lane, usedUs] of this.#used) if (usedUs < oldestUs) this.#used.delete(lane)
+    return [...this.#used.keys()].slice(0, MOST_LANES)
+  }
+
+  take(
+    lane: string,
+    specs: readonly LimitSpec[],
+    costs: readonly (readonly number[])[],
+  ): TakeReply {
+    const nowUs = this.#watch.nowUs()
+    const rules = specs.map((spec) => this.#ruleOf(spec))
+    if (rules.includes('closed')) throw this.#unavailable()
+    this.#used.set(lane, nowUs)
+    const pausedUs = (this.#pauses.get(lane)?.untilUs ?? 0) - nowUs
+    const asked = { lane, specs, rules: rules as LimitRule[], fleet: this.#watch.fleet, nowUs }
+    const reply = this.#own.take({ ...asked, costs: pausedUs > 0 ? [] : costs })
+    if (pausedUs <= 0) return { ...reply, paused: false, nowUs }
+    return { ...reply, waitUs: pausedUs, paused: true, nowUs }
+  }
+
+  /** The vendor asks for a pause. Answers with its end, as the store would. */
+  pause(lane: string, pauseUs: number | undefined, baseUs: number, maxUs: number): number {
+    const nowUs = this.#watch.nowUs()
+    const known = this.#pauses.get(lane)
+    const running = (known?.untilUs ?? 0) > nowUs
+    const grown = known?.grown ?? 0
+    const ownUs = running ? 0 : baseUs * 2 ** Math.min(grown, 20)
+    const untilUs = Math.max(known?.untilUs ?? 0, nowUs + Math.min(pauseUs ?? ownUs, maxUs))
+    const grows = pauseUs === undefined && !running
+    this.#pauses.set(lane, { untilUs, grown: grows ? grown + 1 : grown })
+    return untilUs
+  }
+
+  correct(
+    lane: string,
+    specs: readonly LimitSpec[],
+    corrections: readonly Correction[],
+    told: boolean,
+  ): void {
+    const at = { nowUs: this.#watch.nowUs(), fleet: this.#watch.fleet, told }
+    for (const each of corrections) {
+      const spec = specs.find(({ id }) => id === each.id)
+      if (spec !== undefined) this.#own.correct(lane, spec, each, at)
+    }
+  }
+
+  forgotten(): void {
+    this.#telling.length = 0
+    this.#own.forgotten()
+  }
+
+  /**
+   * Tells everything that the store does not know, a lane at a time and in order. What fails is told
+   * again, under the same number, which the store remembers.
+   */
+  async tell(
+    specs: readonly LimitSpec[],
+    send: (lane: string, spent: readonly Spent[], sequence: number) => unknown,
+  ): Promise<void> {
+    for (const { lane, spent } of this.#own.takeUntold(specs, this.#watch.nowUs())) {
+      this.#telling.push({ lane, spent, sequence: ++this.#sequence })
+    }
+    if (this.#busy) return
+    this.#busy = true
+    try {
+      for (let next = this.#telling[0]; next !== undefined; next = this.#telling[0]) {
+        await send(next.lane, next.spent, next.sequence)
+        if (this.#telling[0] === next) this.#telling.shift()
+      }
+    } finally {
+      this.#busy = false
+    }
+  }
+
+  sweep(specs: readonly LimitSpec[]): void {
+    const nowUs = this.#watch.nowUs()
+    this.#own.sweep(specs, { nowUs, fleet: this.#watch.fleet })
+    for (const [lane, { untilUs }] of this.#pauses) if (untilUs <= nowUs) this.#pauses.delete(lane)
+  }
+
+  /** This pod's part of each limit, for those who want to know. */
+  shares(specs: readonly LimitSpec[]): Record<string, number> {
+    return Object.fromEntries(specs.map(({ id, limit }) => [id, shareOf(limit, this.#watch.fleet)]))
+  }
+
+  #ruleOf({ id }: LimitSpec): OutageRule {
+    return this.#rules.get(id) ?? 'share'
+  }
+
+  #unavailable(): SpillwayError {
+    return new SpillwayError({
+      code: 'STORE_UNAVAILABLE',
+      stage: 'vendor-limit',
+      scope: 'shared',
+      details: { name: this.#name, outage: 'closed' },
+      explain: ({ name }) => `${name}: the store is away, and a limit is closed without it`,
+    })
+  }
+}

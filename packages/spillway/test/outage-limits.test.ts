@@ -1,0 +1,60 @@
+/** Limits while the store is away, and at both ends of it: what reaches the vendor. */
+import { describe, expect, it } from 'vitest'
+import { createOutageFleet } from './outage-fleet.js'
+
+const MOST = 105
+const SEEDS = [1, 2, 3]
+
+describe.each(SEEDS)('a saturated fleet, seed %i', (seed) => {
+  it('stays within the contract when the store hangs, and when it answers again', async () => {
+    const all = createOutageFleet({ seed })
+    await all.run(25_000)
+    all.each(({ store }) => {
+      store.loseRequests(1)
+    })
+    await all.run(25_000)
+    expect(all.status()).toBe('away')
+    all.each(({ store }) => {
+      store.loseRequests(0)
+    })
+    await all.run(2_000)
+    expect([0, 1, 2, 3].map(all.status)).toEqual(Array(4).fill('shared'))
+    await all.run(25_000)
+    await all.stop()
+    expect(all.worst()).toBeLessThanOrEqual(MOST)
+  })
+
+  it('stays within it when the store restarts empty', async () => {
+    const all = createOutageFleet({ seed })
+    await all.run(24_000)
+    all.each(({ store }) => {
+      store.goDown()
+    })
+    await all.run(3_000)
+    all.fleet.restartStore()
+    all.each(({ store }) => {
+      store.comeBack()
+    })
+    await all.run(2_000)
+    expect(all.status()).toBe('apart')
+    await all.run(10_000)
+    expect([0, 1, 2, 3].map(all.status)).toEqual(Array(4).fill('shared'))
+    await all.run(25_000)
+    await all.stop()
+    expect(all.worst()).toBeLessThanOrEqual(MOST)
+  })
+
+  it('stays within it when one pod is cut off', async () => {
+    const all = createOutageFleet({ seed })
+    await all.run(24_000)
+    all.fleet.pods[1]!.store.goDown()
+    await all.run(22_000)
+    expect(all.status(1)).toBe('away')
+    expect(all.status(0)).toBe('shared')
+    all.fleet.pods[1]!.store.comeBack()
+    await all.run(25_000)
+    expect(all.status(1)).toBe('shared')
+    await all.stop()
+    expect(all.worst()).toBeLessThanOrEqual(MOST)
+  })
+})
