@@ -17,7 +17,8 @@ import {
   validate,
 } from '../core/options.js'
 import type { OutcomeOptions } from '../core/outcome.js'
-import { readAdaptive } from '../local/adaptive-limit.js'
+import type { Priority } from '../core/priority.js'
+import { readAdaptive } from '../local/adaptive-timeout.js'
 import { type BackoffOptions, backoffFields } from '../local/backoff.js'
 import { checkAdaptive, type TimeoutOptions } from '../local/timeout.js'
 import {
@@ -28,7 +29,6 @@ import {
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import type { Fetch, FetchOptions } from './fetch.js'
-import type { Priority } from './room.js'
 
 /** What stage 1 is told about a call. */
 export interface ShedQuestion {

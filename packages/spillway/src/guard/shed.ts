@@ -1,9 +1,9 @@
 /** Stage 1: refuses early, before anything is done. Critical calls are never shed. */
 import type { SpillwayError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
+import { PRIORITIES, type Priority } from '../core/priority.js'
 import type { Machinery } from './machinery.js'
 import { shedByHookError, shedError } from './refusals.js'
-import { PRIORITIES, type Priority } from './room.js'
 import type { RunOptions } from './run-options.js'
 
 export function shedRefusal(

@@ -1,4 +1,4 @@
-export type { AdaptiveOptions } from './adaptive-limit.js'
+export type { AdaptiveOptions } from './adaptive-timeout.js'
 export { type Attempt, attemptsOf } from './attempts.js'
 export type { BackoffOptions } from './backoff.js'
 export {
