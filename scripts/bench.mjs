@@ -10,8 +10,10 @@ const WITH_REDIS = ['shared', 'breaker', 'guard', 'gateway']
 const args = process.argv.slice(2)
 const redis = args.some((arg) => WITH_REDIS.includes(arg))
 const gateway = args.includes('gateway')
+/** Suites whose load comes from wrk. */
+const withWrk = gateway || args.includes('overload')
 await setupOrExit({ build: gateway ? ['bench', 'packages/gateway'] : ['bench'], redis })
-if (gateway) await wrkOrExit()
+if (withWrk) await wrkOrExit()
 await runBuilt({ project: 'bench', name: 'main', args })
 
 async function wrkOrExit() {

@@ -30,8 +30,8 @@ interface Pair {
   peer: Round
 }
 
-type Cost = 'ns/op' | 'bytes'
-const COSTS: readonly string[] = ['ns/op', 'bytes'] satisfies Cost[]
+type Cost = 'ns/op' | 'ms' | 'bytes'
+const COSTS: readonly string[] = ['ns/op', 'ms', 'bytes'] satisfies Cost[]
 
 /** Spillway against something that does the same. */
 export interface Comparison extends Described {
@@ -98,7 +98,7 @@ async function comparePair(
   const [ourSamples, peerSamples] = await takeTurns([ours, peer], bench, signal)
   const [our, their] = [median(ourSamples!), median(peerSamples!)]
   const isCost = COSTS.includes(bench.unit)
-  const decimals = bench.unit === 'ns/op' ? 1 : 0
+  const decimals = bench.unit === 'ns/op' || bench.unit === 'ms' ? 1 : 0
   return {
     ours: rounded(our, decimals),
     peer: rounded(their, decimals),

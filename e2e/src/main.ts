@@ -2,9 +2,10 @@
 import { parseArgs } from 'node:util'
 import { overload } from './overload/overload.js'
 import type { Scenario } from './scenario.js'
+import { shed } from './shed/shed.js'
 
 /** A new scenario is a folder and a word here. */
-const SCENARIOS: readonly Scenario[] = [overload]
+const SCENARIOS: readonly Scenario[] = [overload, shed]
 
 const OPTIONS = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const
 

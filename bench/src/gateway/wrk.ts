@@ -15,7 +15,10 @@ const TIMEOUT = '30s'
 export interface Load {
   url: string
   headers: Readonly<Record<string, string>>
-  body: string
+  /** None: it is a GET. */
+  body?: string
+  /** Every answer has to be a refusal, and not a good one. */
+  refused?: true
 }
 
 export interface Answered {
@@ -37,19 +40,18 @@ export async function openWrk(load: Load, { atEnd }: Preparation): Promise<Wrk> 
     async run(seconds, enough) {
       const size = ['-t', `${THREADS}`, '-c', `${CONNECTIONS}`, '-d', `${seconds}s`]
       const args = [...size, '--timeout', TIMEOUT, '-s', script, load.url]
-      return answered(await runWrk(args, enough))
+      return answered(await runWrk(args, enough), load.refused === true)
     },
   }
 }
 
 /** `done` prints what we want to know as the last line. */
 function scriptText({ headers, body }: Load): string {
+  const asked = body === undefined ? '' : `wrk.method = 'POST'\nwrk.body = ${quoted(body)}\n`
   const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}\n`,
   )
-  return `wrk.method = 'POST'
-${lines.join('')}wrk.body = ${quoted(body)}
-
+  return `${asked}${lines.join('')}
 function done(summary)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.timeout
@@ -84,16 +86,16 @@ function runWrk(args: readonly string[], enough: AbortSignal | undefined): Promi
   })
 }
 
-function answered(output: string): Answered {
+function answered(output: string, allRefused: boolean): Answered {
   const [requests, us, refused, failed] = output
     .trimEnd()
     .split('\n')
     .at(-1)!
     .split(' ')
     .map(Number)
-  if (refused !== 0 || failed !== 0) {
+  if (refused !== (allRefused ? requests : 0) || failed !== 0) {
     throw new BenchError(
-      `wrk got ${refused} errors for answers, and ${failed} no answer:\n${output}`,
+      `of ${requests} answers wrk got ${refused} errors, and ${failed} times none:\n${output}`,
     )
   }
   if (!requests || !us) throw new BenchError(`wrk got no answer:\n${output}`)

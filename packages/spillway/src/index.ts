@@ -32,6 +32,7 @@ export {
   type OutcomeOptions,
   type Verdict,
 } from './core/outcome.js'
+export type { Priority } from './core/priority.js'
 export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
@@ -40,7 +41,6 @@ export type { CallContext } from './guard/context.js'
 export type { Guard, GuardSnapshot } from './guard/guard.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
-export type { Priority } from './guard/room.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
 export {
   createSpillway,

@@ -31,6 +31,7 @@ const GUARD_OPTIONS: Record<Exclude<keyof GuardOptions, 'fetch' | 'classify'>, t
   userLimits: true,
   queue: true,
   breaker: true,
+  throttle: true,
   limits: true,
   jitterMs: true,
   maxPauseMs: true,
@@ -38,6 +39,7 @@ const GUARD_OPTIONS: Record<Exclude<keyof GuardOptions, 'fetch' | 'classify'>, t
   pace: true,
   concurrency: true,
   timeout: true,
+  hedge: true,
   retry: true,
 }
 const guardNames = Object.keys(GUARD_OPTIONS) as (keyof typeof GUARD_OPTIONS)[]
@@ -93,12 +95,15 @@ function readGuard(
 ): VendorConfig['guard'] {
   const written = guardNames.filter((name) => Object.hasOwn(vendor, name))
   const guard = Object.fromEntries(written.map((name) => [name, vendor[name]]))
-  const { shed } = guard
-  if (typeof shed === 'object' && shed !== null && Object.hasOwn(shed, 'when')) {
-    const message = 'is a function: only a program can have it, not a file'
-    problems.push({ path: `${path}.shed.when`, message, at: 'key' })
-    const { when: _, ...rest } = shed as Record<string, unknown>
-    guard.shed = rest
+  if (typeof guard.shed === 'object' && guard.shed !== null) {
+    const shed = { ...guard.shed } as Record<string, unknown>
+    for (const name of ['when', 'sensors']) {
+      if (!Object.hasOwn(shed, name)) continue
+      const message = 'is a function: only a program can have it, not a file'
+      problems.push({ path: `${path}.shed.${name}`, message, at: 'key' })
+      delete shed[name]
+    }
+    guard.shed = shed
   }
   return readGuardOptions(guard, path, problems)
 }

@@ -38,6 +38,20 @@ export type SpillwayEvent =
   | { type: 'store.restored'; name: string; forMs: number }
   /** A streamed answer ended: complete, truncated, stalled, abandoned or aborted. */
   | { type: 'stream.ended'; name: string; lane: string; how: string; error: unknown }
+  /** A load shedder refused a call. */
+  | {
+      type: 'shedder.refused'
+      name: string
+      reason: string
+      pressure: number
+      tier: string | undefined
+      priority: string
+    }
+  /** An adaptive limit has found another number. */
+  | { type: 'limit.changed'; name: string; from: number; to: number }
+  /** A second attempt was begun beside the first, or not. */
+  | { type: 'hedge.begun' | 'hedge.won'; name: string; delayMs: number }
+  | { type: 'hedge.skipped'; name: string; because: 'budget' | 'busy' }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 

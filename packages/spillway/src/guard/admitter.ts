@@ -117,7 +117,7 @@ export class Admitter<P, L, R extends TakeReply> {
       }
       permit = limits.createPermit(lane, costs, reply)
     }
-    slots.reserve(1)
+    slots.reserve(1, lane)
     slots.admit()
     return { breaker: breaker?.enter(lane) as P | undefined, permit }
   }
@@ -158,7 +158,7 @@ export class Admitter<P, L, R extends TakeReply> {
 
   admit(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
     const { slots, breaker } = this.#options
-    slots.reserve(entries.length)
+    slots.reserve(entries.length, gate.lane)
     for (const { guest } of entries) guest.reserved = true
     if (breaker === undefined) return this.#askLimits(gate, entries)
     const waiting: Promise<void>[] = []
@@ -299,7 +299,7 @@ export class Admitter<P, L, R extends TakeReply> {
     // Somebody else's permit was passed on to it, or it has left and everything is back.
     if (!wish.reserved) return
     wish.reserved = false
-    slots.giveUp()
+    slots.giveUp(entry.lane)
     if (wish.breaker !== undefined) breaker?.exit(wish.breaker, 'ignored')
     wish.breaker = undefined
     if (comesBack) room.putBack(entry)

@@ -25,6 +25,7 @@ export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
 /** It is also what the function is given: one object less for each call. */
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, AttemptExit {
   readonly attempt: number
+  hedge = false
   readonly #machinery: Machinery
   readonly #options: RunOptions
   readonly #lane: string
@@ -62,6 +63,15 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#timed.onAbort(run)
   }
 
+  get lane(): string {
+    return this.#lane
+  }
+
+  /** Nobody waits for it any more. */
+  giveUp(error: unknown): void {
+    this.#timed.giveUp(error)
+  }
+
   get deadline(): Deadline | undefined {
     return this.#timed.deadline
   }
@@ -88,6 +98,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   onValue(value: T): void {
     if (this.#isPlain(value)) {
       this.#end.onVerdict(SUCCESS)
+      this.#machinery.meter?.succeeded(this.#lane, this.startMs)
       this.leave('success', undefined)
     } else {
       if (isStreamed(value)) return this.#end.onValue(this.#stream(value))
@@ -108,6 +119,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const begun = this.#judge(beginning)
     this.#end.onVerdict(begun)
     this.#heed(beginning, begun)
+    // Its first byte says how busy the downstream is; how long its body is does not.
+    this.#machinery.meter?.ended(this.#lane, this.startMs, beginning, begun)
     // It has failed already, whatever else its body says; a retry must not stand in its own way.
     const failed = begun.retryable
     if (failed) this.leave(begun.outcome, undefined)
@@ -133,6 +146,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const verdict = this.#judge(end)
     this.#end.onVerdict(verdict)
     this.#heed(end, verdict)
+    this.#machinery.meter?.ended(this.#lane, this.startMs, end, verdict)
     this.leave(verdict.outcome, workBehind(end, this.#timed))
   }
 
@@ -192,7 +206,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   #freeSlot(work: Promise<unknown> | undefined): void {
     const { slots, closed } = this.#machinery
     if (work !== undefined && !closed) return this.#freeLater(work)
-    slots.end()
+    slots.end(this.#lane)
     this.#machinery.onFree()
   }
 
@@ -201,7 +215,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const letGo = () => {
       if (!overdue.delete(letGo)) return
       timer.cancel()
-      slots.end()
+      slots.end(this.#lane)
       this.#machinery.onFree()
     }
     const timer = clock.schedule(options.concurrency?.graceMs ?? 0, letGo)

@@ -6,22 +6,25 @@
 import type { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
-import { closedError, refuse, type SpillwayError } from '../core/errors.js'
+import { closedError, refuse, SpillwayError } from '../core/errors.js'
 import { currentHop } from '../core/hops.js'
 import { duration, number, text, validate } from '../core/options.js'
 import type { Verdict } from '../core/outcome.js'
+import { importanceOf, NORMAL_IMPORTANCE } from '../core/priority.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
+import type { Shedder } from '../local/load-shedder/shedder.js'
 import { type JudgedRunOptions, RetryCall } from '../local/retry-call.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/user-charges.js'
 import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt.js'
+import { HedgedAttempt } from './hedged-attempt.js'
+import type { Hedger } from './hedger.js'
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
-import { readPriority } from './options.js'
 import { busyError, fullError, leaveError, limitedError } from './refusals.js'
-import { type Entry, type Leaving, PRIORITIES } from './room.js'
+import type { Entry, Leaving } from './room.js'
 import type { RunOptions } from './run-options.js'
 import type { UserStage } from './shared-stages.js'
 import { shedRefusal } from './shed.js'
@@ -29,7 +32,6 @@ import { currentOrigin, type Startable } from './starter.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
-const NORMAL = PRIORITIES.indexOf('normal')
 const readTimeout = duration({ min: 0 })
 
 export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
@@ -41,7 +43,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   readonly #options: RunOptions
   readonly lane: string
   readonly #report: Attempt[] | undefined
-  priority = NORMAL
+  priority = NORMAL_IMPORTANCE
   arrivedMs = 0
   #deadline: Deadline | undefined
   /** What was taken from the user's limits, until the call has run. */
@@ -85,7 +87,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     this.#deadline = currentDeadline()
     try {
       if (typeof this.lane !== 'string' || this.lane === '') validate('lane', this.lane, text())
-      if (priority !== undefined) this.priority = readImportance(priority)
+      if (priority !== undefined) this.priority = importanceOf(priority)
       if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
       if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
     } catch (error) {
@@ -122,10 +124,12 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   /** The cheapest reasons first. */
   #shedOrOpen(): SpillwayError | undefined {
-    const { name, closed, breaker } = this.#machinery
+    const { name, closed, breaker, throttles } = this.#machinery
     if (closed) return closedError('room', name)
-    const shed = shedRefusal(this.#machinery, this.priority, this.arrivedMs, this.#options)
-    return shed ?? breaker?.refuse(this.lane)
+    const shed = shedRefusal(this.#machinery, this, this.#options)
+    const refused = shed ?? breaker?.refuse(this.lane)
+    if (throttles === undefined || refused !== undefined) return refused
+    return throttles.refuse(this.lane, this.arrivedMs)
   }
 
   /** What this pod knows without asking anybody, and before anybody is charged. */
@@ -187,8 +191,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
    * something to try again.
    */
   #attempts(): Promise<T> {
-    const { retry, clock, store } = this.#machinery
-    if (retry?.budget !== undefined) retry.budget.recordRequest(this.arrivedMs)
+    const { budget, clock, store } = this.#machinery
+    if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = this.#clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
@@ -206,7 +210,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 
   onValue(value: T): void {
-    const { retry } = this.#machinery
+    const { retry, shedder } = this.#machinery
+    if (shedder !== undefined) this.#noteLatency(shedder)
     // How long calls take is learnt from those that have a deadline.
     const final =
       retry === undefined || (this.#deadline === undefined && this.#verdict?.retryable === false)
@@ -215,8 +220,17 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 
   onError(error: unknown): void {
-    if (this.#report === undefined && this.#machinery.retry === undefined) this.#reject(error)
+    const { retry, shedder } = this.#machinery
+    if (shedder !== undefined && isTimeout(error)) this.#noteLatency(shedder)
+    if (this.#report === undefined && retry === undefined) this.#reject(error)
     else this.#retry({ error })
+  }
+
+  /** How long its caller has waited for the answer, or for its first byte. */
+  #noteLatency(shedder: Shedder): void {
+    if (!shedder.timesCalls) return
+    const nowMs = this.#machinery.clock.now()
+    shedder.record(nowMs, nowMs - this.arrivedMs)
   }
 
   #retry(end: { value: T } | { error: unknown }): void {
@@ -285,6 +299,10 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   #start(admission: CallAdmission, startMs: number): void {
     this.#charge = undefined
+    const { hedger } = this.#machinery
+    if (hedger !== undefined && this.#mayHedge(admission)) {
+      return this.#startHedged(hedger, admission, startMs)
+    }
     this.#last = new GuardAttempt(
       this.#machinery,
       this.#options,
@@ -296,6 +314,30 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       this.#end,
     )
     this.#last.start(this.#fn)
+  }
+
+  /** By the rules of a retry. A probe has to say for itself how the downstream is. */
+  #mayHedge({ breaker }: CallAdmission): boolean {
+    const { idempotent, idempotencyKey } = this.#options
+    return (
+      breaker?.probe !== true &&
+      (idempotent !== false || Boolean(idempotencyKey)) &&
+      this.#mayRetry()
+    )
+  }
+
+  #startHedged(hedger: Hedger, admission: CallAdmission, startMs: number): void {
+    const call = {
+      machinery: this.#machinery,
+      fn: this.#fn,
+      options: this.#options,
+      lane: this.lane,
+      deadline: this.#deadline,
+      attempt: this.#number,
+    }
+    const hedged = new HedgedAttempt<T>(hedger, call, admission, startMs, this.#end)
+    this.#last = hedged.first
+    hedged.start()
   }
 
   #wait(nowMs: number): void {
@@ -359,7 +401,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     if (!late && !closed && signal?.aborted !== true) return undefined
     if (admission.breaker !== undefined) breaker?.exit(admission.breaker, 'ignored')
     if (admission.permit !== undefined) limits?.refund(admission.permit)
-    slots.skip()
+    slots.skip(this.lane)
     this.#machinery.onFree()
     const ours = late ? deadlineError('room', name) : closedError('room', name)
     const error = signal?.aborted === true ? signal.reason : ours
@@ -382,10 +424,9 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 }
 
-function readImportance(priority: unknown): number {
-  const importance = (PRIORITIES as readonly unknown[]).indexOf(priority)
-  if (importance >= 0) return importance
-  return PRIORITIES.indexOf(validate('priority', priority, readPriority))
+/** Other failures may be quick, and would look like good answers. */
+function isTimeout(error: unknown): boolean {
+  return error instanceof SpillwayError && error.stage === 'timeout'
 }
 
 /** Why not, told apart from what was asked for. */

@@ -11,6 +11,10 @@ export interface CallContext {
   readonly deadline: Deadline | undefined
   /** 1 for the first attempt. */
   readonly attempt: number
+  /** A second attempt beside the first, which is taking long. */
+  readonly hedge: boolean
+  /** The lane it goes to: a hedge may have another. */
+  readonly lane: string
   /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
   readonly progress: () => void
   /** Says what the call really cost, by unit. Less than was booked goes back, more becomes debt. */

@@ -61,7 +61,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     // Slots and pace belong to all lanes: whoever waits for them goes first.
     if (room.length > 0 || limits?.remote === true) return undefined
     if (breaker !== undefined && !breaker.isClear(lane)) return undefined
-    if (slots.free(nowMs) <= 0 || this.#shutMs(lane, price, nowMs) > 0) return undefined
+    if (slots.free(nowMs, lane) <= 0 || this.#shutMs(lane, price, nowMs) > 0) return undefined
     return this.takeNow(lane, price, undefined)
   }
 
@@ -74,7 +74,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   isClear(lane: string, nowMs: number): boolean {
     const { room, slots, breaker, limits } = this.#options
     if (room.length > 0 || limits?.remote === true) return false
-    if (this.#known(lane)?.isBlocked(nowMs) === true || slots.free(nowMs) <= 0) return false
+    if (this.#known(lane)?.isBlocked(nowMs) === true || slots.free(nowMs, lane) <= 0) return false
     return breaker === undefined || breaker.isClear(lane)
   }
 
@@ -119,7 +119,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** Places for newcomers beyond those of the room: for so many there is something free now. */
   spare(lane: string, price: Price, nowMs: number): number {
     const { slots } = this.#options
-    return this.#shutMs(lane, price, nowMs) > 0 ? 0 : Math.max(0, slots.free(nowMs))
+    return this.#shutMs(lane, price, nowMs) > 0 ? 0 : Math.max(0, slots.free(nowMs, lane))
   }
 
   /** How long the lane is known to be blocked for a call of this cost. */
@@ -253,7 +253,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const lane = room.onlyLane
     if (lane === undefined || limits?.remote === true) return false
     const gate = this.#gate(lane)
-    if (gate.underWay || gate.isBlocked(nowMs) || slots.free(nowMs) <= 0) return false
+    if (gate.underWay || gate.isBlocked(nowMs) || slots.free(nowMs, lane) <= 0) return false
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     const entry = room.take(lane, nowMs) as Entry<Wish<P, L>> | undefined
     if (entry === undefined) return false
@@ -266,7 +266,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const chosen = new Map<Gate, Entry<Wish<P, L>>[]>()
     const ready = [...room.lanes].filter((lane) => {
       const gate = this.#gate(lane)
-      return !gate.underWay && !gate.isBlocked(nowMs)
+      return !gate.underWay && !gate.isBlocked(nowMs) && slots.free(nowMs, lane) > 0
     })
     for (let free = slots.free(nowMs); free > 0; ) {
       const lane = ready.length === 1 ? ready[0] : room.bestOf(ready, nowMs)
@@ -281,6 +281,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
       const group = chosen.get(gate)
       if (group === undefined) chosen.set(gate, [entry as Entry<Wish<P, L>>])
       else group.push(entry as Entry<Wish<P, L>>)
+      // The lane has a limit of its own, and that is all it may have.
+      const most = slots.lanes?.free(entry.lane) ?? Number.POSITIVE_INFINITY
+      if ((group?.length ?? 1) >= most) ready.splice(ready.indexOf(entry.lane), 1)
       if (group !== undefined && group.length >= MOST_IN_A_TRIP) {
         // The others go with the next trip; if the store answers at once, that is now.
         this.#again = true

@@ -9,9 +9,11 @@ import { closedError } from '../core/errors.js'
 import { LinkedList } from '../core/linked-list.js'
 import { type Duration, duration, validate } from '../core/options.js'
 import { isResponse, type OutcomeOptions } from '../core/outcome.js'
+import type { Priority } from '../core/priority.js'
 import type { Random } from '../core/random.js'
 import { TimerList } from '../core/timer-list.js'
 import type { Attempt } from '../local/attempts.js'
+import { Shedder, type ShedderSnapshot } from '../local/load-shedder/shedder.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import type { RetryResult } from '../local/retry.js'
 import { createRetryBudget, type RetryBudget } from '../local/retry-budget.js'
@@ -31,14 +33,18 @@ import { LevelsAlone } from '../shared/user-limits/levels-alone.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
 import type { CallFunction } from './attempt.js'
+import { AttemptMeter } from './attempt-meter.js'
 import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
 import { Dispatcher } from './dispatcher.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
+import { type HedgeCounts, Hedger } from './hedger.js'
+import { type LaneLimitSnapshot, LaneLimits } from './lane-limits.js'
+import { LaneThrottles } from './lane-throttles.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
 import { busyError, halfOpenError, limitedError, storeError } from './refusals.js'
-import { type Priority, Room } from './room.js'
+import { Room } from './room.js'
 import type { RunOptions } from './run-options.js'
 import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
@@ -54,6 +60,14 @@ export interface GuardSnapshot extends TallySnapshot {
   limit: number
   /** One for each lane that was used. */
   breakers: BreakerSnapshot[]
+  /** The load shedder's signals; nothing without `shed`. */
+  shed: ShedderSnapshot | undefined
+  /** One for each lane that was used, with `concurrency.adaptive`. */
+  lanes: LaneLimitSnapshot[]
+  /** The same with `throttle`. */
+  throttles: ReturnType<LaneThrottles['snapshots']>
+  /** Second attempts; nothing without `hedge`. */
+  hedges: HedgeCounts | undefined
   /** Retries made in the last seconds, and the calls they are a fraction of. */
   retries: ReturnType<RetryBudget['snapshot']> | undefined
   /** How the store stands for this guard; nothing, where there is none but memory. */
@@ -135,10 +149,13 @@ export class SharedGuard implements Guard {
       targetMs: queue?.targetMs ?? Math.max(1, queueMs / 10),
       agingMs: queue?.agingMs ?? Math.max(1, queueMs / 2),
     })
+    const lanes = createLaneLimits(name, options, clock)
     const slots = new Slots(
       () => concurrency?.limit ?? Number.POSITIVE_INFINITY,
       pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit),
+      lanes,
     )
+    const throttles = options.throttle && new LaneThrottles(name, options.throttle, random)
     const watch = createWatch(name, options, around)
     this.#watch = watch
     const limits = this.#createLimits(options, around, watch)
@@ -190,6 +207,11 @@ export class SharedGuard implements Guard {
         keepsAlive: false,
       }),
       retry,
+      budget: this.#budget,
+      shedder: options.shed && new Shedder(name, options.shed, clock, random),
+      throttles,
+      hedger: options.hedge && new Hedger(name, options.hedge, this.#budget as RetryBudget, clock),
+      meter: (lanes ?? throttles) && new AttemptMeter(clock, lanes, throttles),
       once: this.#retryPolicy(ONCE, judging, clock, random),
       judging,
       tally: new Tally(),
@@ -248,6 +270,8 @@ export class SharedGuard implements Guard {
 
   snapshot(): GuardSnapshot {
     const { room, slots, breaker, tally, clock, options, closed } = this.#machinery
+    const { shedder, throttles, hedger } = this.#machinery
+    const waiting = room.length === 0 ? 0 : this.#machinery.dispatcher.crowd(clock.now())
     return {
       name: this.name,
       ...tally.snapshot(),
@@ -258,8 +282,12 @@ export class SharedGuard implements Guard {
         byPriority: room.lengthsByPriority(),
       },
       active: slots.active,
-      limit: slots.limit,
+      limit: Math.min(slots.limit, slots.lanes?.total ?? slots.limit),
       breakers: breaker?.snapshots() ?? [],
+      shed: shedder?.snapshot(waiting, slots.active),
+      lanes: slots.lanes?.snapshots() ?? [],
+      throttles: throttles?.snapshots(clock.now()) ?? [],
+      hedges: hedger?.counts(),
       retries: this.#budget?.snapshot(),
       store: this.#storeSnapshot(),
       closed,
@@ -304,8 +332,9 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { dispatcher, running, breaker, limits, room } = this.#machinery
+    const { dispatcher, running, breaker, limits, room, shedder } = this.#machinery
     this.#machinery.closed = true
+    shedder?.close()
     this.#closing.close()
     for (const letGo of this.#machinery.overdue) letGo()
     dispatcher.empty(undefined, () => closedError('room', this.name))
@@ -375,17 +404,18 @@ export class SharedGuard implements Guard {
   }
 
   /** No retry while the room backs up or all slots are in use; calls ask their lane's breaker. */
-  #createBudget({ retry }: CheckedGuard, clock: Clock): RetryBudget | undefined {
-    if (retry === undefined) return undefined
+  #createBudget({ retry, hedge }: CheckedGuard, clock: Clock): RetryBudget | undefined {
+    if (retry === undefined && hedge === undefined) return undefined
     return createRetryBudget({
-      ratio: retry.budget,
-      retries: retry.attempts - 1,
+      ...(retry !== undefined && { ratio: retry.budget }),
+      // A hedge counts as a first retry; how often a call is tried its policy knows.
+      retries: Math.max((retry?.attempts ?? 1) - 1, hedge === undefined ? 0 : 1),
       clock,
       conditions: () => {
         const { room, slots } = this.#machinery
         return {
           queueWaitMs: room.oldestWaitMs(clock.now()),
-          slotsInUse: slots.active / slots.limit,
+          slotsInUse: Math.max(slots.active / slots.limit, slots.lanes?.used ?? 0),
         }
       },
     })
@@ -428,6 +458,15 @@ function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOp
     ...(slowMs !== undefined && { slowMs }),
     ...(classify !== undefined && { classify }),
   }
+}
+
+function createLaneLimits(
+  name: string,
+  { concurrency }: CheckedGuard,
+  clock: Clock,
+): LaneLimits | undefined {
+  if (concurrency?.adaptive === undefined) return undefined
+  return new LaneLimits(name, { ...concurrency, adaptive: concurrency.adaptive }, clock)
 }
 
 function createUsers(

@@ -3,6 +3,8 @@ import type { Clock } from '../core/clock.js'
 import type { LinkedList } from '../core/linked-list.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import type { TimerList } from '../core/timer-list.js'
+import type { Shedder } from '../local/load-shedder/shedder.js'
+import type { RetryBudget } from '../local/retry-budget.js'
 import type { RetryPolicy } from '../local/retry-call.js'
 import type { TimedCall } from '../local/timed-call.js'
 import type { LocalTimeout } from '../local/timeout.js'
@@ -11,7 +13,10 @@ import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
 import type { Store } from '../store/port.js'
+import type { AttemptMeter } from './attempt-meter.js'
 import type { Dispatcher } from './dispatcher.js'
+import type { Hedger } from './hedger.js'
+import type { LaneThrottles } from './lane-throttles.js'
 import type { CheckedGuard } from './options.js'
 import type { Room } from './room.js'
 import type { LimitStage, UserStage } from './shared-stages.js'
@@ -38,6 +43,13 @@ export interface Machinery {
   /** Of bodies that nobody reads. */
   readonly unreadTimers: TimerList
   readonly retry: RetryPolicy | undefined
+  /** What retries and hedges are paid from. */
+  readonly budget: RetryBudget | undefined
+  readonly shedder: Shedder | undefined
+  readonly throttles: LaneThrottles | undefined
+  readonly hedger: Hedger | undefined
+  /** Learns from how attempts are answered. */
+  readonly meter: AttemptMeter | undefined
   /** A single attempt, for those who want to be told of it. */
   readonly once: RetryPolicy
   readonly judging: OutcomeOptions

@@ -17,8 +17,18 @@ import {
   validate,
 } from '../core/options.js'
 import type { OutcomeOptions } from '../core/outcome.js'
-import { readAdaptive } from '../local/adaptive-limit.js'
+import type { Priority } from '../core/priority.js'
+import {
+  type AdaptiveLimitOptions,
+  adaptiveFields,
+  checkBounds,
+  readAlgorithm,
+} from '../local/adaptive-limit/adaptive-limit.js'
+import { readAdaptive } from '../local/adaptive-timeout.js'
 import { type BackoffOptions, backoffFields } from '../local/backoff.js'
+import { type HedgeDelayOptions, hedgeDelayFields } from '../local/hedge-delay.js'
+import { type ShedOptions, shedFields } from '../local/load-shedder/options.js'
+import { type ThrottleOptions, throttleFields } from '../local/throttle.js'
 import { checkAdaptive, type TimeoutOptions } from '../local/timeout.js'
 import {
   type BreakerPolicy,
@@ -28,7 +38,6 @@ import {
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import type { Fetch, FetchOptions } from './fetch.js'
-import type { Priority } from './room.js'
 
 /** What stage 1 is told about a call. */
 export interface ShedQuestion {
@@ -41,9 +50,7 @@ export interface ShedQuestion {
 
 export interface GuardOptions {
   /** Stage 1: refuse early, before anything is done. Calls of priority `critical` are never shed. */
-  shed?: {
-    /** Refuses while so many calls wait. */
-    maxQueue?: number
+  shed?: ShedOptions & {
     /** Your own word: true sheds the call. */
     when?: (question: ShedQuestion) => boolean
   }
@@ -62,6 +69,8 @@ export interface GuardOptions {
   }
   /** Stage 4: one verdict on the downstream for the whole fleet. */
   breaker?: Omit<BreakerPolicy, 'classify'>
+  /** Beside it: refuses a part of the calls here, the more of them fail or are refused there. */
+  throttle?: Pick<ThrottleOptions, 'k' | 'windowMs'>
   /** Stage 5: the vendor's contract, one budget for the whole fleet. */
   limits?: readonly SharedLimit[]
   /** How much later than its permit a call may reach the vendor; see the shared rate limiter. */
@@ -72,9 +81,10 @@ export interface GuardOptions {
   basePauseMs?: Duration
   /** Stage 6: so many calls per time from this pod. */
   pace?: { limit: number; windowMs: Duration; burst?: number }
-  /** Stage 7: so many calls at once in this pod. */
-  concurrency?: {
-    limit: number
+  /** Stage 7: so many calls at once in this pod; `adaptive` finds out how many a lane can bear. */
+  concurrency?: Partial<Omit<AdaptiveLimitOptions, 'name' | 'clock'>> & {
+    /** In all lanes together. Required without `adaptive`. */
+    limit?: number
     /** How long work may go on after its call timed out before its slot is reused. Default: 30 s. */
     graceMs?: Duration
   }
@@ -82,6 +92,11 @@ export interface GuardOptions {
   timeout?: Pick<TimeoutOptions, 'callMs' | 'firstByteMs' | 'idleMs' | 'adaptive'> & {
     /** A streamed answer nobody has read for so long is let go. Default: 60 seconds. */
     unreadMs?: Duration
+  }
+  /** A second attempt beside one that takes long, from what is free and from the retries' budget. */
+  hedge?: HedgeDelayOptions & {
+    /** The lane it goes to. Default: the same. */
+    lane?: string
   }
   /** Stage 10. */
   retry?: BackoffOptions & {
@@ -127,10 +142,32 @@ const readGuardPolicy = readingPolicy(object(breakerFields))
 
 const DEFAULT_QUEUE_MS = 5_000
 
+/** A number, or how to find one. */
+const checkConcurrency: Parameters<typeof together<CheckedConcurrency>>[1] = (
+  options,
+  path,
+  problems,
+) => {
+  const { limit, adaptive } = options
+  if (limit === undefined && adaptive === undefined) {
+    const message = 'must be a positive integer, got nothing; or say how to find it, with adaptive'
+    problems.push({ path: `${path}.limit`, message })
+  }
+  if (adaptive !== undefined) checkBounds(options, path, problems)
+}
+
+interface CheckedConcurrency {
+  limit: number | undefined
+  adaptive: 'aimd' | 'gradient2' | undefined
+  min: number
+  max: number
+  initial: number | undefined
+}
+
 const readGuard = object({
   shed: optional(
     object({
-      maxQueue: optional(integer({ min: 1 })),
+      ...shedFields,
       when: optional(func<(question: ShedQuestion) => boolean>()),
     }),
   ),
@@ -144,6 +181,7 @@ const readGuard = object({
     }),
   ),
   breaker: optional(readGuardPolicy),
+  throttle: optional(object(throttleFields)),
   limits: optional(readLimits),
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),
@@ -156,10 +194,15 @@ const readGuard = object({
     }),
   ),
   concurrency: optional(
-    object({
-      limit: integer({ min: 1 }),
-      graceMs: optional(duration({ min: 0 }), 30_000),
-    }),
+    together(
+      object({
+        limit: optional(integer({ min: 1 })),
+        adaptive: optional(readAlgorithm),
+        ...adaptiveFields,
+        graceMs: optional(duration({ min: 0 }), 30_000),
+      }),
+      checkConcurrency,
+    ),
   ),
   timeout: optional(
     together(
@@ -173,6 +216,7 @@ const readGuard = object({
       checkAdaptive,
     ),
   ),
+  hedge: optional(object({ ...hedgeDelayFields, lane: optional(text()) })),
   retry: optional(
     object({
       ...backoffFields,
@@ -209,5 +253,3 @@ export const readGuardOptions: Check<GuardOptions> = (value, path, problems) => 
   readGuard(value, path, problems)
   return value as GuardOptions
 }
-
-export const readPriority = oneOf('critical', 'high', 'normal', 'low')

@@ -3,7 +3,7 @@ import { type Details, inMs, SpillwayError } from '../core/errors.js'
 import type { Leaving } from './room.js'
 import type { Slots } from './slots.js'
 
-export function shedError(name: string, waiting: number, maxQueue: number): SpillwayError {
+export function shedByQueueError(name: string, waiting: number, maxQueue: number): SpillwayError {
   return new SpillwayError({
     code: 'SHED',
     stage: 'shed',

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { PRIORITIES, type Priority } from '../core/priority.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
-import { type Leaving, PRIORITIES, type Priority, Room, type RoomOptions } from './room.js'
+import { type Leaving, Room, type RoomOptions } from './room.js'
 
 interface Guest {
   lane?: string

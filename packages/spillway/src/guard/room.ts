@@ -7,12 +7,9 @@
 import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import { type Linked, LinkedList } from '../core/linked-list.js'
+import { PRIORITIES, type Priority } from '../core/priority.js'
 import { type Timed, TimerList } from '../core/timer-list.js'
 import { CoDel } from './codel.js'
-
-/** From the most important down. */
-export const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const
-export type Priority = (typeof PRIORITIES)[number]
 
 /** Why somebody had to leave. */
 export type Leaving =

@@ -1,8 +1,8 @@
 /** What a caller says about one call. */
 import type { CallerSignal } from '../core/abort.js'
 import type { Duration } from '../core/options.js'
+import type { Priority } from '../core/priority.js'
 import type { UserLevel } from '../shared/user-limits/levels.js'
-import type { Priority } from './room.js'
 
 /** Of the level that has least left. */
 export interface UserStanding {

@@ -1,24 +1,35 @@
 /** Stage 1: refuses early, before anything is done. Critical calls are never shed. */
 import type { SpillwayError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
+import { PRIORITIES, type Priority } from '../core/priority.js'
+import { shedError } from '../local/load-shedder/load-shedder.js'
 import type { Machinery } from './machinery.js'
-import { shedByHookError, shedError } from './refusals.js'
-import { PRIORITIES, type Priority } from './room.js'
+import { shedByHookError, shedByQueueError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 
+/** What is known of a call that has just come. */
+interface NewCall {
+  /** As a number. */
+  readonly priority: number
+  readonly arrivedMs: number
+  readonly deadlineMs: number
+}
+
 export function shedRefusal(
-  { name, room, dispatcher, options }: Machinery,
-  importance: number,
-  nowMs: number,
-  { user, tier }: RunOptions,
+  { name, room, dispatcher, slots, shedder, options }: Machinery,
+  { priority, arrivedMs, deadlineMs }: NewCall,
+  call: RunOptions,
 ): SpillwayError | undefined {
-  const { shed } = options
-  if (shed === undefined || importance === 0) return undefined
-  const waiting = room.length === 0 ? 0 : dispatcher.crowd(nowMs)
-  const { maxQueue, when } = shed
-  if (maxQueue !== undefined && waiting >= maxQueue) return shedError(name, waiting, maxQueue)
-  if (when === undefined) return undefined
-  const question = { priority: PRIORITIES[importance] as Priority, user, tier, waiting }
+  if (shedder === undefined) return undefined
+  const waiting = room.length === 0 ? 0 : dispatcher.crowd(arrivedMs)
+  const { active } = slots
+  const reason = shedder.decide(priority, call, deadlineMs, arrivedMs, waiting, active)
+  if (reason === 'queue') return shedByQueueError(name, waiting, shedder.options.maxQueue as number)
+  if (reason !== undefined) return shedError(name, reason, shedder.snapshot(waiting, active))
+  const when = options.shed?.when
+  if (when === undefined || priority === 0) return undefined
+  const { user, tier } = call
+  const question = { priority: PRIORITIES[priority] as Priority, user, tier, waiting }
   return callSafely(name, 'shed.when', () => when(question) === true, false)
     ? shedByHookError(name, waiting)
     : undefined

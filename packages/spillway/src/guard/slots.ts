@@ -3,10 +3,13 @@
  * while the store is asked for the rest, and nothing is spent until a call really starts.
  */
 import type { Algorithm } from '../local/rate-limiter/algorithm.js'
+import type { LaneLimits } from './lane-limits.js'
 
 export class Slots {
   readonly #limit: () => number
   readonly #pace: Algorithm | undefined
+  /** What each lane may have of it, where that is found out. */
+  readonly lanes: LaneLimits | undefined
   /** Calls that have a slot. */
   active = 0
   /** Calls for which the store is being asked. */
@@ -14,9 +17,10 @@ export class Slots {
   /** Calls that have a slot and will take a beat as they start, a moment from now. */
   #starting = 0
 
-  constructor(limit: () => number, pace: Algorithm | undefined) {
+  constructor(limit: () => number, pace: Algorithm | undefined, lanes?: LaneLimits) {
     this.#limit = limit
     this.#pace = pace
+    this.lanes = lanes
   }
 
   get limit(): number {
@@ -28,9 +32,13 @@ export class Slots {
     return this.active + this.reserved >= this.#limit()
   }
 
-  /** Calls that could start now. */
-  free(nowMs: number): number {
-    const slots = this.#limit() - this.active - this.reserved
+  /** Calls of a lane that could start now; of any, if none is named. */
+  free(nowMs: number, lane?: string): number {
+    const podSlots = this.#limit() - this.active - this.reserved
+    const slots =
+      this.lanes === undefined || lane === undefined
+        ? podSlots
+        : Math.min(podSlots, this.lanes.free(lane))
     if (this.#pace === undefined || slots <= 0) return slots
     return Math.min(slots, this.#pace.remaining(nowMs) - this.reserved - this.#starting)
   }
@@ -41,13 +49,15 @@ export class Slots {
     return this.#pace.waitMs(nowMs, 1, this.reserved + this.#starting)
   }
 
-  reserve(count: number): void {
+  reserve(count: number, lane = ''): void {
     this.reserved += count
+    this.lanes?.enter(lane, count)
   }
 
   /** What was reserved is not needed. */
-  giveUp(): void {
+  giveUp(lane = ''): void {
     this.reserved--
+    this.lanes?.leave(lane)
   }
 
   /** A call with a reservation gets its slot. */
@@ -64,12 +74,14 @@ export class Slots {
   }
 
   /** It does not start after all. */
-  skip(): void {
+  skip(lane = ''): void {
     this.#starting--
     this.active--
+    this.lanes?.leave(lane)
   }
 
-  end(): void {
+  end(lane = ''): void {
     this.active--
+    this.lanes?.leave(lane)
   }
 }

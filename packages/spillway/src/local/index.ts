@@ -1,6 +1,25 @@
-export type { AdaptiveOptions } from './adaptive-limit.js'
+export {
+  type AdaptiveLimit,
+  type AdaptiveLimitOptions,
+  type AdaptiveLimitSnapshot,
+  createAdaptiveLimit,
+  type LimitedCall,
+} from './adaptive-limit/adaptive-limit.js'
+export type { AdaptiveOptions } from './adaptive-timeout.js'
 export { type Attempt, attemptsOf } from './attempts.js'
 export type { BackoffOptions } from './backoff.js'
+export {
+  type BackpressureQueue,
+  type BackpressureQueueOptions,
+  createBackpressureQueue,
+  type QueueSnapshot,
+} from './backpressure-queue/backpressure-queue.js'
+export {
+  queueReadable,
+  queueReadableStream,
+  queueWritable,
+  queueWritableStream,
+} from './backpressure-queue/streams.js'
 export {
   type Bulkhead,
   type BulkheadOptions,
@@ -8,6 +27,25 @@ export {
   createBulkhead,
 } from './bulkhead.js'
 export { type BulkheadRegistry, createBulkheadRegistry } from './bulkhead-registry.js'
+export {
+  createHedge,
+  type Hedge,
+  type HedgeContext,
+  type HedgeOptions,
+  type HedgeRunOptions,
+  type HedgeSnapshot,
+} from './hedge.js'
+export type { HedgeDelayOptions } from './hedge-delay.js'
+export {
+  createLoadShedder,
+  type LoadShedder,
+  type LoadShedderOptions,
+  type LoadShedderSnapshot,
+  type ShedRequest,
+  type ShedVisit,
+} from './load-shedder/load-shedder.js'
+export type { Sensors, ShedOptions } from './load-shedder/options.js'
+export type { ShedderSnapshot, ShedReason, Signal } from './load-shedder/shedder.js'
 export {
   createPodMetrics,
   type MeasureOptions,
@@ -29,6 +67,12 @@ export {
   type RetryConditions,
 } from './retry-budget.js'
 export type { RetryContext, RetryFunction, RetryRunOptions } from './retry-call.js'
+export {
+  createThrottle,
+  type Throttle,
+  type ThrottleOptions,
+  type ThrottleSnapshot,
+} from './throttle.js'
 export type { TimeoutContext } from './timed-call.js'
 export { createTimeout, type Timeout, type TimeoutOptions } from './timeout.js'
 export {

@@ -27,7 +27,7 @@ import {
   validate,
 } from '../core/options.js'
 import { TimerList } from '../core/timer-list.js'
-import { AdaptiveLimit, type AdaptiveOptions, readAdaptive } from './adaptive-limit.js'
+import { type AdaptiveOptions, AdaptiveTimeout, readAdaptive } from './adaptive-timeout.js'
 import { type CallLimits, TimedCall, type TimeoutContext } from './timed-call.js'
 
 export interface TimeoutOptions {
@@ -125,7 +125,7 @@ export class LocalTimeout implements Timeout, CallLimits {
   readonly idleTimers: TimerList
   readonly #callMs: number | undefined
   readonly #totalMs: number | undefined
-  readonly #adaptive: AdaptiveLimit | undefined
+  readonly #adaptive: AdaptiveTimeout | undefined
 
   constructor(options: Options) {
     const { adaptive, callMs, clock } = options
@@ -135,7 +135,7 @@ export class LocalTimeout implements Timeout, CallLimits {
     this.idleMs = options.idleMs
     this.#callMs = callMs
     this.#totalMs = options.totalMs
-    this.#adaptive = adaptive && new AdaptiveLimit(callMs as number, adaptive)
+    this.#adaptive = adaptive && new AdaptiveTimeout(callMs as number, adaptive)
     // Without `callMs` no delay is the usual one: NaN equals none.
     this.timers = new TimerList(clock, callMs ?? Number.NaN)
     this.firstByteTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN)

@@ -19,5 +19,6 @@ export {
   together,
   validate,
 } from '../core/options.js'
+export { readPriority } from '../core/priority.js'
 export { suggest } from '../core/suggest.js'
-export { readGuardOptions, readPriority } from '../guard/options.js'
+export { readGuardOptions } from '../guard/options.js'

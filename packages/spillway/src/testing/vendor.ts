@@ -82,6 +82,8 @@ export interface Vendor {
   hangSome(share: number): void
   /** Takes so many times as long, for what is being worked on too. */
   brownOut(factor: number): void
+  /** Works on so many calls at once from now on; `recover` does not undo that. */
+  resize(capacity: number): void
   /** Answers with 429 whatever arrives in the next so many milliseconds, and says for how long. */
   throttle(forMs: Duration): void
   /** Undoes all of the above. What hangs goes on hanging. */
@@ -196,6 +198,10 @@ class VirtualVendor implements Vendor {
 
   hangSome(share: number): void {
     this.#hangShare = validate('share', share, SHARE)
+  }
+
+  resize(capacity: number): void {
+    this.#workshop.resize(validate('capacity', capacity, integer({ min: 1 })))
   }
 
   brownOut(factor: number): void {

@@ -31,7 +31,7 @@ export interface WorkshopOptions {
 
 export class Workshop {
   readonly #clock: Clock
-  readonly #capacity: number
+  #capacity: number
   readonly #shared: boolean
   readonly #running = new TimerHeap<Job>()
   readonly #waiting = new LinkedList<Job>()
@@ -78,6 +78,22 @@ export class Workshop {
     this.#adjust()
   }
 
+  /** Has so much capacity from now on. What is being worked on goes on. */
+  resize(capacity: number): void {
+    this.#capacity = capacity
+    this.#beginNext()
+    this.#adjust()
+  }
+
+  #beginNext(): void {
+    while (this.#runningCount < this.#capacity) {
+      const next = this.#waiting.first
+      if (next === undefined) return
+      this.#waiting.remove(next)
+      this.#begin(next)
+    }
+  }
+
   #begin(job: Job): void {
     job.state = 'running'
     job.dueMs = this.#progress() + job.workMs
@@ -90,11 +106,7 @@ export class Workshop {
     job.state = 'over'
     this.#running.remove(job)
     this.#runningCount--
-    const next = this.#waiting.first
-    if (next !== undefined) {
-      this.#waiting.remove(next)
-      this.#begin(next)
-    }
+    this.#beginNext()
     this.#adjust()
   }
 

@@ -33,7 +33,7 @@ export const readAdaptive = object({
 /** Reading a percentile costs microseconds, and it does not change that fast. */
 const REFRESH_MS = 250
 
-export class AdaptiveLimit {
+export class AdaptiveTimeout {
   readonly #options: ReturnType<typeof readAdaptive>
   readonly #initialMs: number
   readonly #histogram: RollingHistogram

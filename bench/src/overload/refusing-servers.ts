@@ -1,0 +1,58 @@
+/**
+ * Two servers under pressure, each in a process of its own: fastify with a hook that asks a load shedder,
+ * and fastify with @fastify/under-pressure. Both refuse every request, before anything is read of it.
+ */
+import underPressure from '@fastify/under-pressure'
+import fastify, { type FastifyInstance } from 'fastify'
+import { shedRequest } from 'spillway/http'
+import { createLoadShedder } from 'spillway/local'
+import { isServerProcess, serve, startServerProcess } from '../gateway/server-process.js'
+import type { Preparation } from '../measure.js'
+
+/** Both look as often, at the same things. */
+const SAMPLE_MS = 100
+/** Never reached, and looked at all the same. */
+const LOOP_DELAY_MS = 60_000
+
+type Kind = 'spillway' | 'under-pressure'
+
+/** Answers with its address. */
+export async function startRefusing(kind: Kind, preparation: Preparation): Promise<string> {
+  const { url } = await startServerProcess(import.meta.url, [kind], preparation)
+  return url
+}
+
+async function beServer(kind: Kind): Promise<void> {
+  const app = fastify()
+  if (kind === 'spillway') refuseWithShedder(app)
+  else await refuseWithPeer(app)
+  app.get('/', async () => ({ hello: 'world' }))
+  await app.ready()
+  serve(app.server)
+}
+
+function refuseWithShedder(app: FastifyInstance): void {
+  const shedder = createLoadShedder({
+    sampleMs: SAMPLE_MS,
+    loopUtilization: 1,
+    loopDelayMs: LOOP_DELAY_MS,
+    memory: 0.5,
+    sensors: { memory: () => 0.99 },
+    priorities: true,
+  })
+  app.addHook('onRequest', (request, reply, done) => {
+    if (!shedRequest(shedder, request.raw, reply.raw)) return done()
+    reply.hijack()
+  })
+}
+
+async function refuseWithPeer(app: FastifyInstance): Promise<void> {
+  await app.register(underPressure, {
+    sampleInterval: SAMPLE_MS,
+    maxEventLoopUtilization: 1,
+    maxEventLoopDelay: LOOP_DELAY_MS,
+    maxRssBytes: 1,
+  })
+}
+
+if (isServerProcess(import.meta.url)) await beServer(process.argv[2] as Kind)

@@ -1,0 +1,196 @@
+/**
+ * Ten times what one pod can do, for twenty seconds: it goes on answering its health checks at once, its
+ * memory does not grow, who is let in is served, and when the load is gone so is the trouble.
+ */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { Agent, request } from 'undici'
+import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+
+const SECONDS = 20
+/** Without protection it is enough to see what happens. */
+const NAIVE_SECONDS = 3
+const OVERLOAD = 10
+/** As many as keep a pod busy, to find out what it can do: on this machine, with all else it does. */
+const BUSY_CALLERS = 8
+const CALIBRATION_MS = 2_000
+/** Between a pod and its callers there is a proxy with so many connections. */
+const CONNECTIONS = 256
+const USERS = 500
+const TICK_MS = 5
+const MEGABYTE = 1_000_000
+const RECOVERED_MS = 100
+const MOST_RECOVERY_MS = 10_000
+const LOOK_MS = 200
+
+interface Answer {
+  readonly status: number
+  readonly tookMs: number
+}
+
+interface Health {
+  tookMs: number[]
+  failed: number
+}
+
+interface Run {
+  /** Requests a second, when it has as much to do as it can. */
+  capacity: number
+  /** Served within a second, of what the pod could have done. */
+  goodput: number
+  answers: readonly Answer[]
+  health: Health
+  /** Of the pod, before and at its worst, in bytes. */
+  restRss: number
+  peakRss: number
+  recoveryMs: number
+}
+
+export const shed: Scenario = {
+  name: 'shed',
+  what: 'ten times what one pod can do, with its health checks watched',
+  seconds: SECONDS + NAIVE_SECONDS + 10,
+  async run() {
+    const naive = await overload('naive', NAIVE_SECONDS)
+    const pod = await overload('protected', SECONDS)
+    return figuresOf(naive, pod)
+  },
+}
+
+async function overload(kind: 'naive' | 'protected', seconds: number): Promise<Run> {
+  const pod = start('pod.js', [kind])
+  const [port] = (await once(pod, 'message')) as [number]
+  const url = `http://127.0.0.1:${port}`
+  const callers = new Agent({ connections: CONNECTIONS })
+  const later = new Agent()
+  try {
+    const capacity = await calibrate(url, later)
+    const restRss = await rssOf(pod)
+    const prober = start('prober.js', [url])
+    let peakRss = restRss
+    pod.on('message', (rss: number) => {
+      peakRss = Math.max(peakRss, rss)
+    })
+    const looking = setInterval(() => pod.send('rss'), LOOK_MS)
+    const answers = await load(url, callers, seconds, capacity * OVERLOAD)
+    clearInterval(looking)
+    prober.send('end')
+    const [health] = (await once(prober, 'message')) as [Health]
+    prober.kill()
+    // Those who have no answer by now leave.
+    await callers.destroy()
+    const recoveryMs = kind === 'naive' ? Number.NaN : await recovery(url, later)
+    const goodput = served(answers, 1_000).length / (seconds * capacity)
+    return { capacity, goodput, answers, health, restRss, peakRss, recoveryMs }
+  } finally {
+    await Promise.all([callers.destroy(), later.destroy()])
+    pod.kill('SIGKILL')
+  }
+}
+
+function start(file: string, args: readonly string[]): ChildProcess {
+  const child = fork(fileURLToPath(new URL(file, import.meta.url)), args)
+  const endWithUs = () => child.kill('SIGKILL')
+  process.once('exit', endWithUs)
+  child.once('close', () => process.off('exit', endWithUs))
+  return child
+}
+
+async function rssOf(pod: ChildProcess): Promise<number> {
+  pod.send('rss')
+  const [rss] = (await once(pod, 'message')) as [number]
+  return rss
+}
+
+async function calibrate(url: string, agent: Agent): Promise<number> {
+  const startMs = performance.now()
+  let answered = 0
+  const caller = async () => {
+    while (performance.now() - startMs < CALIBRATION_MS) {
+      await ask(url, agent, answered)
+      answered++
+    }
+  }
+  await Promise.all(Array.from({ length: BUSY_CALLERS }, caller))
+  return (answered * 1_000) / (performance.now() - startMs)
+}
+
+/** At an even rate, whatever becomes of those before; answers once the last one has been sent. */
+async function load(
+  url: string,
+  agent: Agent,
+  seconds: number,
+  rps: number,
+): Promise<readonly Answer[]> {
+  const answers: Answer[] = []
+  const startMs = performance.now()
+  let sent = 0
+  while (sent < seconds * rps) {
+    const due = ((performance.now() - startMs) / 1_000) * rps
+    while (sent < due) void ask(url, agent, sent++).then((answer) => answers.push(answer))
+    await sleep(TICK_MS)
+  }
+  return answers.slice()
+}
+
+async function ask(url: string, dispatcher: Agent, number: number): Promise<Answer> {
+  const startMs = performance.now()
+  const tookMs = () => performance.now() - startMs
+  try {
+    const headers = { 'x-user': `user-${number % USERS}` }
+    const { statusCode: status, body } = await request(url, { headers, dispatcher })
+    await body.dump()
+    return { status, tookMs: tookMs() }
+  } catch {
+    return { status: 0, tookMs: tookMs() }
+  }
+}
+
+/** How long until ten requests in a row, at half of what it can do, are served at once. */
+async function recovery(url: string, agent: Agent): Promise<number> {
+  const startMs = performance.now()
+  let good = 0
+  while (good < 10 && performance.now() - startMs < MOST_RECOVERY_MS) {
+    const { status, tookMs } = await ask(url, agent, 7 * good)
+    good = status === 200 && tookMs < RECOVERED_MS ? good + 1 : 0
+  }
+  return performance.now() - startMs
+}
+
+function figuresOf(naive: Run, pod: Run): Figure[] {
+  const all = served(pod.answers, Number.POSITIVE_INFINITY)
+  const refused = pod.answers.filter(({ status }) => status === 503)
+  const neither = pod.answers.length - all.length - refused.length
+  return [
+    told('health p99 without shedder, ms', percentile(naive.health.tookMs, 0.99)),
+    atMost('health p99, ms', percentile(pod.health.tookMs, 0.99), 200),
+    atMost('health checks failed', pod.health.failed, 0),
+    told('capacity, requests a second', pod.capacity),
+    told('goodput without shedder', naive.goodput),
+    atLeast('goodput, of capacity', pod.goodput, 0.5),
+    atMost(
+      'p99 of the served, ms',
+      percentile(
+        all.map(({ tookMs }) => tookMs),
+        0.99,
+      ),
+      1_000,
+    ),
+    atLeast('refused', refused.length, 1),
+    atMost('neither served nor refused', neither, 0),
+    told('memory at rest, MB', pod.restRss / MEGABYTE),
+    atMost('memory grown by, MB', (pod.peakRss - pod.restRss) / MEGABYTE, 150),
+    atMost('recovery, ms', pod.recoveryMs, 2_000),
+  ]
+}
+
+function served(answers: readonly Answer[], withinMs: number): Answer[] {
+  return answers.filter(({ status, tookMs }) => status === 200 && tookMs < withinMs)
+}
+
+function percentile(numbers: readonly number[], part: number): number {
+  const sorted = [...numbers].sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length * part)] ?? 0
+}

@@ -1,0 +1,37 @@
+/**
+ * Additive increase, multiplicative decrease: one more while all goes well, a tenth less when calls are
+ * refused or take longer than they may. Knows no baseline, so there is none that could drift; it has to
+ * be told what is too long.
+ */
+import { isUsed, type LimitAlgorithm, TELLING_SHARE } from './algorithm.js'
+import type { CallWindow } from './call-window.js'
+
+export interface AimdOptions {
+  /** What is left of the limit when calls are refused, 0.5 to 0.99. */
+  backoff: number
+  /** Calls should not typically take longer. */
+  latencyMs: number | undefined
+}
+
+/** After so many good windows in a row it grows by one more at a time. */
+const WINDOWS_A_STEP = 4
+
+export class Aimd implements LimitAlgorithm {
+  readonly baselineMs = undefined
+  readonly #options: AimdOptions
+  #good = 0
+
+  constructor(options: AimdOptions) {
+    this.#options = options
+  }
+
+  next(limit: number, window: CallWindow): number {
+    const { backoff, latencyMs = Infinity } = this.#options
+    if (window.dropShare >= TELLING_SHARE || window.typicalMs() > latencyMs) {
+      this.#good = 0
+      return limit * backoff
+    }
+    if (!isUsed(limit, window)) return limit
+    return limit + 1 + Math.floor(this.#good++ / WINDOWS_A_STEP)
+  }
+}

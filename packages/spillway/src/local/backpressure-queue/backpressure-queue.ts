@@ -1,0 +1,275 @@
+/**
+ * Between those who make something and those who use it up, when the first can be faster: a queue that
+ * makes producers wait once it holds `highWatermark` items, and lets them go on when no more than
+ * `lowWatermark` are left. What was taken in comes out, in order; nothing in it can grow without bound.
+ * For calls to a downstream use a guard: this is for items on their way through the process.
+ */
+import { onAbort } from '../../core/abort.js'
+import { closedError, type Details, refuse, SpillwayError } from '../../core/errors.js'
+import {
+  integer,
+  type OptionProblem,
+  object,
+  optional,
+  text,
+  together,
+  validate,
+} from '../../core/options.js'
+import { Ring } from './ring.js'
+
+export interface BackpressureQueueOptions {
+  /** Stands in errors. Default: `queue`. */
+  name?: string
+  /** Items it holds at most. */
+  size: number
+  /** With so many, producers wait. Default: 0.8 of `size`. */
+  highWatermark?: number
+  /** With no more than so many left, they go on. Default: a quarter of `highWatermark`. */
+  lowWatermark?: number
+  /** Producers that may wait, each with its item. Default: 1,000. */
+  maxWaiting?: number
+}
+
+export interface QueueSnapshot {
+  name: string
+  length: number
+  size: number
+  /** Producers are to wait. */
+  paused: boolean
+  /** Producers, and consumers, that wait. */
+  producers: number
+  consumers: number
+  closed: boolean
+}
+
+export interface BackpressureQueue<T> extends AsyncIterable<T> {
+  readonly name: string
+  readonly length: number
+  /** Producers are to wait. */
+  readonly paused: boolean
+  /**
+   * Puts an item in. Nothing to wait for: returns nothing. Otherwise a promise that resolves when the
+   * item is in; it rejects with the signal's reason, CLOSED, or QUEUE_FULL if too many wait already.
+   */
+  put(item: T, options?: { signal?: AbortSignal }): Promise<void> | undefined
+  /** For those who cannot wait: whether the item was taken. Up to `size`, paused or not. */
+  offer(item: T): boolean
+  /** The next item, when there is one; done when the queue is closed and empty. */
+  take(options?: { signal?: AbortSignal }): Promise<IteratorResult<T, undefined>>
+  /**
+   * No more items: who waits to put one in is refused with CLOSED, what is in comes out. With an error
+   * consumers get that one in the end.
+   */
+  close(error?: unknown): void
+  snapshot(): QueueSnapshot
+}
+
+const readOptions = together(
+  object({
+    name: optional(text(), 'queue'),
+    size: integer({ min: 1 }),
+    highWatermark: optional(integer({ min: 1 })),
+    lowWatermark: optional(integer({ min: 0 })),
+    maxWaiting: optional(integer({ min: 0 }), 1_000),
+  }),
+  ({ size, highWatermark = size, lowWatermark = 0 }, path, problems: OptionProblem[]) => {
+    if (highWatermark > size) {
+      const message = `must not be above size, which is ${size}`
+      problems.push({ path: `${path}.highWatermark`, message })
+    }
+    if (lowWatermark >= highWatermark) {
+      const message = `must be below highWatermark, which is ${highWatermark}`
+      problems.push({ path: `${path}.lowWatermark`, message })
+    }
+  },
+)
+
+export function createBackpressureQueue<T>(
+  options: BackpressureQueueOptions,
+): BackpressureQueue<T> {
+  return new WatermarkQueue<T>(validate('backpressureQueue', options, readOptions))
+}
+
+/** A producer that waits. */
+interface Producer<T> {
+  readonly item: T
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
+  forget: (() => void) | undefined
+}
+
+interface Consumer<T> {
+  readonly resolve: (result: IteratorResult<T, undefined>) => void
+  readonly reject: (error: unknown) => void
+  forget: (() => void) | undefined
+}
+
+const DONE: IteratorResult<never, undefined> = Object.freeze({ done: true, value: undefined })
+
+class WatermarkQueue<T> implements BackpressureQueue<T> {
+  readonly name: string
+  paused = false
+  readonly #size: number
+  readonly #high: number
+  readonly #low: number
+  readonly #maxWaiting: number
+  readonly #items = new Ring<T>()
+  readonly #producers = new Ring<Producer<T>>()
+  readonly #consumers = new Ring<Consumer<T>>()
+  #closed: { error: unknown; failed: boolean } | undefined
+
+  constructor({
+    name,
+    size,
+    highWatermark,
+    lowWatermark,
+    maxWaiting,
+  }: ReturnType<typeof readOptions>) {
+    this.name = name
+    this.#size = size
+    this.#high = highWatermark ?? Math.max(1, Math.floor(size * 0.8))
+    this.#low = lowWatermark ?? Math.floor(this.#high / 4)
+    this.#maxWaiting = maxWaiting
+  }
+
+  get length(): number {
+    return this.#items.length
+  }
+
+  put(item: T, options?: { signal?: AbortSignal }): Promise<void> | undefined {
+    const signal = options?.signal
+    if (signal?.aborted) return refuse(signal.reason)
+    if (this.#closed !== undefined) return refuse(closedError('room', this.name))
+    if (!this.paused) {
+      this.#add(item)
+      return undefined
+    }
+    if (this.#producers.length >= this.#maxWaiting) return refuse(this.#fullError())
+    return new Promise((resolve, reject) => {
+      const producer: Producer<T> = { item, resolve, reject, forget: undefined }
+      if (signal !== undefined) {
+        producer.forget = onAbort(signal, () => {
+          this.#producers.remove(producer)
+          reject(signal.reason)
+        })
+      }
+      this.#producers.push(producer)
+    })
+  }
+
+  offer(item: T): boolean {
+    if (this.#closed !== undefined || this.#items.length >= this.#size) return false
+    // Who waits came first.
+    if (this.#producers.length > 0) return false
+    this.#add(item)
+    return true
+  }
+
+  take(options?: { signal?: AbortSignal }): Promise<IteratorResult<T, undefined>> {
+    const signal = options?.signal
+    if (signal?.aborted) return refuse(signal.reason)
+    if (this.#items.length > 0) {
+      return Promise.resolve({ done: false, value: this.#next() })
+    }
+    if (this.#closed !== undefined) return this.#end(this.#closed)
+    return new Promise((resolve, reject) => {
+      const consumer: Consumer<T> = { resolve, reject, forget: undefined }
+      if (signal !== undefined) {
+        consumer.forget = onAbort(signal, () => {
+          this.#consumers.remove(consumer)
+          reject(signal.reason)
+        })
+      }
+      this.#consumers.push(consumer)
+    })
+  }
+
+  /** Several may share one queue: who stops takes nothing along, and closes nothing. */
+  [Symbol.asyncIterator](): AsyncIterator<T, undefined> {
+    return { next: () => this.take(), return: () => Promise.resolve(DONE) }
+  }
+
+  close(...error: [] | [unknown]): void {
+    if (this.#closed !== undefined) return
+    this.#closed = { error: error[0], failed: error.length > 0 && error[0] !== undefined }
+    while (this.#producers.length > 0) {
+      const { reject, forget } = this.#producers.shift()
+      forget?.()
+      reject(closedError('room', this.name))
+    }
+    // Whoever waits finds it empty.
+    while (this.#consumers.length > 0) {
+      const { resolve, reject, forget } = this.#consumers.shift()
+      forget?.()
+      if (this.#closed.failed) reject(this.#closed.error)
+      else resolve(DONE)
+    }
+  }
+
+  snapshot(): QueueSnapshot {
+    const { name, length, paused } = this
+    const waiting = { producers: this.#producers.length, consumers: this.#consumers.length }
+    return {
+      name,
+      length,
+      size: this.#size,
+      paused,
+      ...waiting,
+      closed: this.#closed !== undefined,
+    }
+  }
+
+  /** To whoever waits for it, or to the others. */
+  #add(item: T): void {
+    if (this.#consumers.length > 0) {
+      const { resolve, forget } = this.#consumers.shift()
+      forget?.()
+      resolve({ done: false, value: item })
+      return
+    }
+    this.#items.push(item)
+    if (this.#items.length >= this.#high) this.paused = true
+  }
+
+  #next(): T {
+    const item = this.#items.shift()
+    if (this.paused && this.#items.length <= this.#low) this.#resume()
+    return item
+  }
+
+  /** Lets those in who wait, until there are enough again. */
+  #resume(): void {
+    this.paused = false
+    while (!this.paused && this.#producers.length > 0) {
+      const { item, resolve, forget } = this.#producers.shift()
+      forget?.()
+      this.#add(item)
+      resolve()
+    }
+  }
+
+  #end({
+    error,
+    failed,
+  }: {
+    error: unknown
+    failed: boolean
+  }): Promise<IteratorResult<T, undefined>> {
+    return failed ? refuse(error) : Promise.resolve(DONE)
+  }
+
+  #fullError(): SpillwayError {
+    const details = { name: this.name, waiting: this.#producers.length, length: this.length }
+    return new SpillwayError({
+      code: 'QUEUE_FULL',
+      stage: 'room',
+      scope: 'local',
+      details,
+      explain,
+    })
+  }
+}
+
+function explain({ name, waiting, length }: Details): string {
+  return `${name}: holds ${length} items, and ${waiting} producers wait already`
+}

@@ -1,0 +1,70 @@
+/** A backpressure queue as one end of a stream, of Node's or of the Web's. */
+import { Readable, Writable } from 'node:stream'
+import { ReadableStream, WritableStream } from 'node:stream/web'
+import type { BackpressureQueue } from './backpressure-queue.js'
+
+/** What is written goes into the queue; its end closes it, an error closes it with that error. */
+export function queueWritable<T>(queue: BackpressureQueue<T>): Writable {
+  return new Writable({
+    objectMode: true,
+    // The queue holds what waits, this only what it is putting in.
+    highWaterMark: 1,
+    write(item: T, _encoding, done) {
+      const wait = queue.put(item)
+      if (wait === undefined) done()
+      else wait.then(() => done(), done)
+    },
+    final(done) {
+      queue.close()
+      done()
+    },
+    destroy(error, done) {
+      // After a clean end it is closed already, and stays so.
+      queue.close(error ?? undefined)
+      done(error)
+    },
+  })
+}
+
+/** What comes out of the queue, taken when somebody asks for it and not before. */
+export function queueReadable<T>(queue: BackpressureQueue<T>): Readable {
+  const leave = new AbortController()
+  return new Readable({
+    objectMode: true,
+    highWaterMark: 0,
+    read() {
+      queue.take({ signal: leave.signal }).then(
+        ({ done, value }) => this.push(done === true ? null : value),
+        (error) => this.destroy(error),
+      )
+    },
+    destroy(error, done) {
+      leave.abort(error ?? undefined)
+      done(error)
+    },
+  })
+}
+
+export function queueWritableStream<T>(queue: BackpressureQueue<T>): WritableStream<T> {
+  return new WritableStream<T>({
+    write: (item) => queue.put(item),
+    close: () => queue.close(),
+    abort: (reason) => queue.close(reason ?? new Error('the stream was aborted')),
+  })
+}
+
+export function queueReadableStream<T>(queue: BackpressureQueue<T>): ReadableStream<T> {
+  const leave = new AbortController()
+  return new ReadableStream<T>(
+    {
+      async pull(controller) {
+        const { done, value } = await queue.take({ signal: leave.signal })
+        if (done === true) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel: (reason) => leave.abort(reason),
+    },
+    // Nothing is taken out before somebody asks for it: it would be lost when the stream is cancelled.
+    { highWaterMark: 0 },
+  )
+}

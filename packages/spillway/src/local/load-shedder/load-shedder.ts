@@ -1,0 +1,215 @@
+/**
+ * Refuses early what this pod could not do in time anyway, the least important first, so that it stays
+ * up and those it lets in get a good answer. Put it where a request comes in, before anything is done
+ * for it. In front of a downstream use the stage of a guard: it knows its own queue.
+ */
+import type { Clock } from '../../core/clock.js'
+import { currentDeadline } from '../../core/deadline.js'
+import { closedError, type Details, refuse, SpillwayError } from '../../core/errors.js'
+import { callSafely, emit, listening } from '../../core/events.js'
+import { clockOption, randomOption } from '../../core/injected.js'
+import { func, object, optional, text, validate } from '../../core/options.js'
+import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/priority.js'
+import type { Random } from '../../core/random.js'
+import { isThenable, toPromise } from '../../core/thenable.js'
+import { type ShedOptions, shedFields } from './options.js'
+import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from './shedder.js'
+
+export interface LoadShedderOptions extends ShedOptions {
+  /** Stands in errors, events and snapshots. Default: `shedder`. */
+  name?: string
+  /** Calls that wait, for `maxQueue`: the line is yours. */
+  waiting?: () => number
+  /** Default: the system's clock. */
+  clock?: Clock
+  /** Default: `Math.random`. */
+  random?: Random
+}
+
+/** What is known of a request before anything is done for it. */
+export interface ShedRequest extends ShedCall {
+  /** Default: `normal`. */
+  priority?: Priority | undefined
+}
+
+export interface LoadShedderSnapshot extends ShedderSnapshot {
+  name: string
+  /** Calls inside now. */
+  inFlight: number
+  /** Calls let in, and calls refused, since it was made. */
+  admitted: number
+  shed: number
+}
+
+/** A call that was let in. */
+export interface ShedVisit {
+  /** It is over, as often as you like. */
+  end(): void
+}
+
+export interface LoadShedder {
+  readonly name: string
+  /** The highest of the signals; 1 is the limit. */
+  readonly pressure: number
+  /** Runs it, or refuses with SHED. */
+  run<T>(fn: () => T | PromiseLike<T>, request?: ShedRequest): Promise<T>
+  /** The same for servers: nothing means refused; otherwise say when it is over. */
+  enter(request?: ShedRequest): ShedVisit | undefined
+  /** Why it would be refused now; nothing: it would not. */
+  check(request?: ShedRequest): ShedReason | undefined
+  snapshot(): LoadShedderSnapshot
+  /** Refuses everything with CLOSED, and has no timer any more. */
+  close(): void
+}
+
+const readOptions = object({
+  ...shedFields,
+  name: optional(text(), 'shedder'),
+  waiting: optional(func<() => number>()),
+  clock: clockOption,
+  random: randomOption,
+})
+
+const NOTHING_KNOWN: ShedRequest = {}
+
+export function createLoadShedder(options: LoadShedderOptions): LoadShedder {
+  return new LocalLoadShedder(validate('loadShedder', options, readOptions))
+}
+
+class LocalLoadShedder implements LoadShedder {
+  readonly name: string
+  readonly #clock: Clock
+  readonly #waiting: (() => number) | undefined
+  readonly #shedder: Shedder
+  #inFlight = 0
+  #admitted = 0
+  #shed = 0
+  #closed = false
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    const { name, clock, random, waiting } = options
+    this.name = name
+    this.#clock = clock
+    this.#waiting = waiting
+    this.#shedder = new Shedder(name, options, clock, random)
+  }
+
+  get pressure(): number {
+    return this.#shedder.snapshot(this.#countWaiting(), this.#inFlight).pressure
+  }
+
+  run<T>(fn: () => T | PromiseLike<T>, request: ShedRequest = NOTHING_KNOWN): Promise<T> {
+    if (this.#closed) return refuse(closedError('shed', this.name))
+    const nowMs = this.#clock.now()
+    let reason: ShedReason | undefined
+    try {
+      reason = this.#decide(request, nowMs)
+    } catch (error) {
+      return refuse(error)
+    }
+    if (reason !== undefined) return refuse(this.#refusal(reason, request))
+    const visit = this.#begin(nowMs)
+    let result: T | PromiseLike<T>
+    try {
+      result = fn()
+    } catch (error) {
+      visit.end()
+      return refuse(error)
+    }
+    if (!isThenable(result)) {
+      visit.end()
+      return Promise.resolve(result)
+    }
+    const promise = toPromise(result)
+    promise.then(visit.end, visit.end)
+    return promise
+  }
+
+  enter(request: ShedRequest = NOTHING_KNOWN): ShedVisit | undefined {
+    const nowMs = this.#clock.now()
+    if (this.#closed) return undefined
+    const reason = this.#decide(request, nowMs)
+    if (reason === undefined) return this.#begin(nowMs)
+    this.#note(reason, request)
+    return undefined
+  }
+
+  check(request: ShedRequest = NOTHING_KNOWN): ShedReason | undefined {
+    return this.#decide(request, this.#clock.now())
+  }
+
+  snapshot(): LoadShedderSnapshot {
+    const { name } = this
+    const shedder = this.#shedder.snapshot(this.#countWaiting(), this.#inFlight)
+    const counts = { inFlight: this.#inFlight, admitted: this.#admitted, shed: this.#shed }
+    return { name, ...shedder, ...counts }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#shedder.close()
+  }
+
+  #decide(request: ShedRequest, nowMs: number): ShedReason | undefined {
+    const { priority } = request
+    const importance = priority === undefined ? NORMAL_IMPORTANCE : importanceOf(priority)
+    const deadlineMs = this.#shedder.options.inTime
+      ? (currentDeadline()?.atMs ?? Infinity)
+      : Infinity
+    const waiting = this.#waiting === undefined ? 0 : this.#countWaiting()
+    return this.#shedder.decide(importance, request, deadlineMs, nowMs, waiting, this.#inFlight)
+  }
+
+  #countWaiting(): number {
+    const waiting = this.#waiting
+    return waiting === undefined ? 0 : callSafely(this.name, 'waiting', waiting, 0)
+  }
+
+  #begin(nowMs: number): ShedVisit {
+    this.#inFlight++
+    this.#admitted++
+    let over = false
+    const end = () => {
+      if (over) return
+      over = true
+      this.#inFlight--
+      if (!this.#shedder.timesCalls) return
+      const endMs = this.#clock.now()
+      this.#shedder.record(endMs, endMs - nowMs)
+    }
+    return { end }
+  }
+
+  #note(reason: ShedReason, { tier, priority }: ShedRequest): void {
+    this.#shed++
+    if (!listening()) return
+    const { name, pressure } = this
+    emit({ type: 'shedder.refused', name, reason, pressure, tier, priority: priority ?? 'normal' })
+  }
+
+  #refusal(reason: ShedReason, request: ShedRequest): SpillwayError {
+    this.#note(reason, request)
+    return shedError(
+      this.name,
+      reason,
+      this.#shedder.snapshot(this.#countWaiting(), this.#inFlight),
+    )
+  }
+}
+
+/** With the numbers behind it. */
+export function shedError(
+  name: string,
+  reason: ShedReason,
+  { pressure, highest, overload }: ShedderSnapshot,
+): SpillwayError {
+  const details = { name, reason, pressure, signal: highest ?? 'none', overload }
+  return new SpillwayError({ code: 'SHED', stage: 'shed', scope: 'local', details, explain })
+}
+
+function explain({ name, reason, pressure, signal }: Details): string {
+  const percent = Math.round(Number(pressure) * 100)
+  const why =
+    { deadline: ', and there is too little time left for this call' }[String(reason)] ?? ''
+  return `${name}: shed by ${reason}; ${signal} is at ${percent} % of its limit${why}`
+}

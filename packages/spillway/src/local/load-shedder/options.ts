@@ -1,0 +1,146 @@
+/** How a load shedder is written down: which signals it heeds, and whom it refuses first. */
+import {
+  arrayOf,
+  bool,
+  type Check,
+  type Duration,
+  duration,
+  func,
+  integer,
+  number,
+  object,
+  optional,
+  positive,
+  text,
+} from '../../core/options.js'
+import type { Priority } from '../../core/priority.js'
+
+export interface ShedOptions {
+  /** Calls that wait. With so many, all but critical ones are refused. */
+  maxQueue?: number
+  /** Calls that run. With so many, all but critical ones are refused. */
+  maxInFlight?: number
+  /** Calls that come in a second. */
+  maxRps?: number
+  /** What was promised: pressure is 1 when the 95th percentile reaches 0.9 of it. */
+  slaMs?: Duration
+  /** Share of the CPU this process may use, 0 to 1. */
+  cpu?: number
+  /** Share of the memory this process may use, 0 to 1. */
+  memory?: number
+  /** Share of its time in which the event loop is busy, 0 to 1. */
+  loopUtilization?: number
+  /** How late the event loop is, 99th percentile of the last sample. */
+  loopDelayMs?: Duration
+  /** A tier is refused while the pressure is over its number; `*` stands for all others. */
+  tiers?: Readonly<Record<string, number>>
+  /**
+   * A priority is refused from this pressure on; `true`: low from 0.8, normal from 0.85, high from
+   * 0.9. Default: none is.
+   */
+  priorities?: true | Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
+  /**
+   * What part of the overload beyond 1 hits a priority, 0 to 1. Default: high 0.1, normal 0.5, low 1.
+   */
+  weights?: Readonly<Partial<Record<Exclude<Priority, 'critical'>, number>>>
+  /** Refuses what cannot be done before its deadline, at the pace of the last calls. Default: false. */
+  inTime?: boolean
+  /** Endpoints that are never refused. Default: the usual names of health checks. */
+  critical?: readonly string[]
+  /** How often signals are read. Default: 100 ms. */
+  sampleMs?: Duration
+  /** How far back latencies count. Default: 1 second. */
+  windowMs?: Duration
+  /** After so long others of a class are the ones that are refused. Default: 1 hour. */
+  rotateMs?: Duration
+  /** Readings of your own in place of Node's. */
+  sensors?: Partial<Sensors>
+}
+
+/** What signals are read from, once for each sample. */
+export interface Sensors {
+  /** Share of the CPU used since the last reading. */
+  cpu(): number
+  /** Share of the memory used. */
+  memory(): number
+  /** Share of the time since the last reading in which the event loop was busy. */
+  loopUtilization(): number
+  /** 99th percentile of the event loop's delay since the last reading, in milliseconds. */
+  loopDelayMs(): number
+}
+
+const HEALTH_CHECKS = [
+  '/health',
+  '/health/live',
+  '/health/ready',
+  '/health/deep',
+  '/healthz',
+  '/livez',
+  '/readyz',
+  '/live',
+  '/ready',
+]
+
+const THRESHOLDS = { high: 0.9, normal: 0.85, low: 0.8 }
+const WEIGHTS = { high: 0.1, normal: 0.5, low: 1 }
+const ABOVE_ALL = { high: Infinity, normal: Infinity, low: Infinity }
+
+const share = () => optional(number({ min: 0.01, max: 1 }))
+const pressure = () => number({ min: 0 })
+
+const readTiers: Check<ReadonlyMap<string, number>> = (value, path, problems) => {
+  const names = typeof value === 'object' && value !== null ? Object.keys(value) : []
+  const fields = Object.fromEntries(names.map((name) => [name, pressure()]))
+  return new Map(Object.entries(object(fields)(value, path, problems) ?? {}))
+}
+
+const readThresholds: Check<typeof THRESHOLDS> = (value, path, problems) => {
+  if (value === true) return THRESHOLDS
+  const { high, normal, low } = ABOVE_ALL
+  return object({
+    high: optional(pressure(), high),
+    normal: optional(pressure(), normal),
+    low: optional(pressure(), low),
+  })(value, path, problems)
+}
+
+const weight = (fallback: number) => optional(number({ min: 0, max: 1 }), fallback)
+
+/** Of a guard's stage and of a shedder alone alike. */
+export const shedFields = {
+  maxQueue: optional(integer({ min: 1 })),
+  maxInFlight: optional(integer({ min: 1 })),
+  maxRps: optional(positive()),
+  slaMs: optional(duration({ min: 1 })),
+  cpu: share(),
+  memory: share(),
+  loopUtilization: share(),
+  loopDelayMs: optional(duration({ min: 1 })),
+  tiers: optional(readTiers),
+  priorities: optional(readThresholds, ABOVE_ALL),
+  weights: optional(
+    object({
+      high: weight(WEIGHTS.high),
+      normal: weight(WEIGHTS.normal),
+      low: weight(WEIGHTS.low),
+    }),
+    WEIGHTS,
+  ),
+  inTime: optional(bool(), false),
+  critical: optional(arrayOf(text()), HEALTH_CHECKS),
+  sampleMs: optional(duration({ min: 10 }), 100),
+  windowMs: optional(duration({ min: 100 }), 1_000),
+  rotateMs: optional(duration({ min: 1_000 }), 3_600_000),
+  sensors: optional(
+    object({
+      cpu: optional(func<Sensors['cpu']>()),
+      memory: optional(func<Sensors['memory']>()),
+      loopUtilization: optional(func<Sensors['loopUtilization']>()),
+      loopDelayMs: optional(func<Sensors['loopDelayMs']>()),
+    }),
+    { cpu: undefined, memory: undefined, loopUtilization: undefined, loopDelayMs: undefined },
+  ),
+}
+
+const readShed = object(shedFields)
+export type CheckedShed = ReturnType<typeof readShed>

@@ -1,0 +1,210 @@
+/**
+ * How hard this pod is pressed: each signal divided by its limit, and the highest of them. Read every
+ * `sampleMs` while calls come, and not per call; a pod without calls has no timer. A timer cannot fire
+ * while the event loop is blocked: then the next call takes the sample, and how late it is is a signal.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+import { callSafely } from '../../core/events.js'
+import { RollingHistogram } from '../rolling-histogram.js'
+import type { CheckedShed, Sensors } from './options.js'
+import { SystemSensors } from './system-sensors.js'
+
+export type SampledSignal = 'rps' | 'latency' | 'cpu' | 'memory' | 'loopUtilization' | 'loopDelay'
+
+/** The promise is nearly broken when so much of it is used up. */
+const SLA_SHARE = 0.9
+/** Fewer calls than this say nothing about a percentile. */
+const FEWEST_LATENCIES = 10
+/** So many samples without a call, and nobody needs the next one. */
+const IDLE_SAMPLES = 10
+/** The rate is of the last so many samples. */
+const RATE_SAMPLES = 10
+/** Over the limit for so many samples: what is refused so far is not enough. */
+const SUSTAINED_SAMPLES = 5
+const MOST_OVERLOAD = 10
+
+export class PressureGauge {
+  /** The highest of the signals as of the last sample; 1 is the limit. */
+  pressure = 0
+  highest: SampledSignal | undefined
+  /** The part of the pressure beyond 1, and more the longer it does not go away. */
+  overload = 0
+  /** What a call usually takes, and how far apart calls end. */
+  usualMs = 0
+  msPerCall = 0
+  readonly signals: Partial<Record<SampledSignal, number>> = {}
+  readonly #name: string
+  readonly #clock: Clock
+  readonly #options: CheckedShed
+  readonly #system: SystemSensors | undefined
+  readonly #latencies: RollingHistogram | undefined
+  readonly #arrivals: { atMs: number; count: number }[] = []
+  #arrived = 0
+  #touched = false
+  #idleSamples = 0
+  #samplesOver = 0
+  #insistence = 0
+  #sampledMs = 0
+  /** A call after this takes the sample itself. */
+  #lateMs = Number.NEGATIVE_INFINITY
+  #timer: Timer | undefined
+  #closed = false
+
+  constructor(name: string, options: CheckedShed, clock: Clock) {
+    this.#name = name
+    this.#options = options
+    this.#clock = clock
+    const { sensors } = options
+    const wanted = (['cpu', 'memory', 'loopUtilization', 'loopDelayMs'] as const).some(
+      (each) => options[each] !== undefined && sensors[each] === undefined,
+    )
+    this.#system = wanted ? new SystemSensors() : undefined
+    const timesCalls = options.slaMs !== undefined || options.inTime
+    this.#latencies = timesCalls ? new RollingHistogram(options.windowMs) : undefined
+  }
+
+  /** Whether anything is to be sampled at all. */
+  static isNeeded(options: CheckedShed): boolean {
+    const { maxRps, slaMs, cpu, memory, loopUtilization, loopDelayMs, inTime } = options
+    return (
+      inTime || (maxRps ?? slaMs ?? cpu ?? memory ?? loopUtilization ?? loopDelayMs) !== undefined
+    )
+  }
+
+  get timesCalls(): boolean {
+    return this.#latencies !== undefined
+  }
+
+  /** A call has come. */
+  touch(nowMs: number): void {
+    this.#touched = true
+    this.#arrived++
+    if (nowMs >= this.#lateMs) this.#wake(nowMs)
+  }
+
+  /** A call has been answered. */
+  record(nowMs: number, tookMs: number): void {
+    this.#latencies?.record(nowMs, tookMs)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#sleep()
+  }
+
+  #wake(nowMs: number): void {
+    if (this.#closed) return
+    if (this.#lateMs === Number.NEGATIVE_INFINITY) {
+      // What was before the first call says nothing about now.
+      this.#system?.start(this.#options.loopDelayMs !== undefined)
+      this.#arrivals.splice(0, RATE_SAMPLES, { atMs: nowMs, count: this.#arrived })
+      this.#sampledMs = nowMs
+      this.#idleSamples = 0
+      this.#arm(nowMs)
+    } else {
+      this.#sample(nowMs)
+    }
+  }
+
+  #sleep(): void {
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#system?.stop()
+    this.#lateMs = Number.NEGATIVE_INFINITY
+    this.pressure = 0
+    this.overload = 0
+    this.#insistence = 0
+    this.highest = undefined
+  }
+
+  #arm(nowMs: number): void {
+    const { sampleMs } = this.#options
+    this.#lateMs = nowMs + sampleMs * 1.5
+    this.#timer = this.#clock.schedule(sampleMs, () => this.#tick())
+    this.#timer.unref()
+  }
+
+  #tick(): void {
+    const nowMs = this.#clock.now()
+    // A call has taken the sample a moment ago, because this timer was late.
+    if (nowMs - this.#sampledMs >= this.#options.sampleMs / 2) this.#sample(nowMs)
+    this.#idleSamples = this.#touched ? 0 : this.#idleSamples + 1
+    this.#touched = false
+    if (this.#idleSamples >= IDLE_SAMPLES) this.#sleep()
+    else this.#arm(nowMs)
+  }
+
+  #sample(nowMs: number): void {
+    const { sampleMs, maxRps, slaMs, cpu, memory, loopUtilization, loopDelayMs } = this.#options
+    const lateMs = Math.max(0, nowMs - this.#sampledMs - sampleMs)
+    const elapsedMs = nowMs - this.#sampledMs
+    this.#sampledMs = nowMs
+    this.#lateMs = nowMs + sampleMs * 1.5
+    this.pressure = 0
+    this.highest = undefined
+    this.#note('rps', this.#rps(nowMs), maxRps)
+    if (this.#latencies !== undefined) this.#readLatencies(nowMs, slaMs)
+    if (cpu !== undefined) this.#note('cpu', this.#read('cpu'), cpu)
+    if (memory !== undefined) this.#note('memory', this.#read('memory'), memory)
+    if (loopUtilization !== undefined) {
+      this.#note('loopUtilization', this.#read('loopUtilization'), loopUtilization)
+    }
+    if (loopDelayMs !== undefined) {
+      this.#note('loopDelay', Math.max(lateMs, this.#read('loopDelayMs')), loopDelayMs)
+    }
+    this.#insist(elapsedMs / sampleMs)
+  }
+
+  #note(signal: SampledSignal, value: number, limit: number | undefined): void {
+    if (limit === undefined) return
+    const pressure = value / limit
+    this.signals[signal] = pressure
+    if (!(pressure > this.pressure)) return
+    this.pressure = pressure
+    this.highest = signal
+  }
+
+  /** A sensor of the user's that throws reads nothing. */
+  #read(sensor: keyof Sensors): number {
+    const own = this.#options.sensors[sensor]
+    if (own === undefined) return this.#system?.[sensor]() ?? 0
+    return callSafely(this.#name, `sensors.${sensor}`, own, 0)
+  }
+
+  #rps(nowMs: number): number {
+    const arrivals = this.#arrivals
+    const oldest = arrivals.length < RATE_SAMPLES ? arrivals[0] : arrivals.shift()
+    arrivals.push({ atMs: nowMs, count: this.#arrived })
+    if (oldest === undefined || nowMs <= oldest.atMs) return 0
+    return ((this.#arrived - oldest.count) * 1_000) / (nowMs - oldest.atMs)
+  }
+
+  #readLatencies(nowMs: number, slaMs: number | undefined): void {
+    const latencies = this.#latencies as RollingHistogram
+    const count = latencies.count(nowMs)
+    const enough = count >= FEWEST_LATENCIES
+    this.usualMs = enough ? latencies.percentile(nowMs, 0.5) : 0
+    this.msPerCall = enough ? this.#options.windowMs / count : 0
+    const p95 = enough ? latencies.percentile(nowMs, 0.95) : 0
+    this.#note('latency', p95, slaMs === undefined ? undefined : slaMs * SLA_SHARE)
+  }
+
+  /**
+   * Most signals cannot be far over their limit, however great the load: a CPU is never busier than
+   * all the time. So while the pressure stays over 1, more and more is refused; when it is gone, less
+   * and less, and within two seconds nothing.
+   */
+  #insist(samples: number): void {
+    if (this.pressure > 1) {
+      if (++this.#samplesOver > SUSTAINED_SAMPLES) {
+        const step = Math.max(0.05, this.#insistence * 0.2) * Math.min(samples, 5)
+        this.#insistence = Math.min(MOST_OVERLOAD, this.#insistence + step)
+      }
+    } else {
+      this.#samplesOver = 0
+      const kept = this.pressure < 0.5 ? 0.7 : 0.85
+      this.#insistence = Math.max(0, this.#insistence * kept ** samples - 0.02)
+    }
+    this.overload = Math.max(0, this.pressure - 1) + this.#insistence
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * Two attempts at the same thing, of which the first good answer counts. One that failed waits for the
+ * other; only when both have failed the first one's failure is what comes out. Knows nothing of what
+ * attempts are: whoever runs them is told which one to break off.
+ */
+import { isResponse, type Verdict } from '../core/outcome.js'
+import { swallow } from '../core/thenable.js'
+
+export type RaceEnd<T> = { value: T } | { error: unknown }
+
+export interface RaceRunner<T> {
+  /** This one counts. */
+  onDecided(side: RaceSide<T>, end: RaceEnd<T>, verdict: Verdict): void
+  /** Nobody waits for this one any more. */
+  breakOff(side: RaceSide<T>): void
+}
+
+/** One of the attempts. */
+export class RaceSide<T> {
+  readonly hedge: boolean
+  end: RaceEnd<T> | undefined
+  verdict: Verdict | undefined
+
+  constructor(hedge: boolean) {
+    this.hedge = hedge
+  }
+}
+
+export class Race<T> {
+  readonly #runner: RaceRunner<T>
+  readonly first = new RaceSide<T>(false)
+  second: RaceSide<T> | undefined
+  over = false
+
+  constructor(runner: RaceRunner<T>) {
+    this.#runner = runner
+  }
+
+  /** Somebody has joined, while the first was under way. */
+  join(): RaceSide<T> {
+    this.second = new RaceSide<T>(true)
+    return this.second
+  }
+
+  ended(side: RaceSide<T>, end: RaceEnd<T>, verdict: Verdict): void {
+    if (this.over) return discard(end)
+    side.end = end
+    side.verdict = verdict
+    const other = side === this.first ? this.second : this.first
+    // What would fail again the same way is an answer, too.
+    if (!verdict.retryable || other === undefined) return this.#decide(side, other)
+    if (other.end !== undefined) this.#decide(this.first, this.second)
+  }
+
+  #decide(winner: RaceSide<T>, loser: RaceSide<T> | undefined): void {
+    this.over = true
+    if (loser !== undefined) {
+      if (loser.end === undefined) this.#runner.breakOff(loser)
+      else discard(loser.end)
+    }
+    this.#runner.onDecided(winner, winner.end as RaceEnd<T>, winner.verdict as Verdict)
+  }
+}
+
+/** A response that nobody is going to read would keep its connection. */
+function discard<T>(end: RaceEnd<T>): void {
+  if ('value' in end && isResponse(end.value)) swallow(end.value.body?.cancel?.())
+}
+
+/** What the one hears that was not needed: no failure of anybody. */
+export class HedgeLostError extends Error {
+  override readonly name = 'AbortError'
+  readonly code = 'HEDGE_LOST'
+
+  constructor() {
+    super('the other attempt has answered')
+  }
+}

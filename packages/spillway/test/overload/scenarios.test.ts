@@ -1,0 +1,221 @@
+/** What the mechanisms against overload are for, each beside what happens without them. */
+import { describe, expect, it } from 'vitest'
+import { createRandom } from '../../src/core/random.js'
+import { sleep } from '../../src/core/sleep.js'
+import type { GuardOptions } from '../../src/guard/options.js'
+import type { RunOptions } from '../../src/guard/run-options.js'
+import { createSpillway } from '../../src/guard/spillway.js'
+import { createVendor } from '../../src/testing/vendor.js'
+import { createVirtualClock } from '../../src/testing/virtual-clock.js'
+import { percentile, play, servedOf, shareServed, type Visit, within } from './traffic.js'
+
+const SERVICE_MS = 100
+const CAPACITY = 20
+/** Calls a second that can be done. */
+const CAPACITY_RPS = (CAPACITY * 1_000) / SERVICE_MS
+const PATIENCE_MS = 1_000
+const QUEUE_MS = 300
+
+/** A vendor that works on twenty at once, and whose time is spent whether anybody waits or not. */
+function createScene(guarded: GuardOptions | undefined, seed: number) {
+  const clock = createVirtualClock()
+  const random = createRandom(seed)
+  const jitter = createRandom(seed + 1)
+  const vendor = createVendor({
+    clock,
+    random,
+    capacity: CAPACITY,
+    serviceMs: () => SERVICE_MS * (0.8 + 0.4 * jitter()),
+    answers: 'throw',
+  })
+  const spillway = createSpillway({ clock, random: createRandom(seed + 2) })
+  const guard = guarded && spillway.guard('vendor', guarded)
+  const ask = (options: RunOptions = {}) => {
+    if (guard === undefined) return within(clock, PATIENCE_MS, vendor.call())
+    return guard.run(() => vendor.call(), { timeoutMs: PATIENCE_MS, ...options })
+  }
+  return { clock, random, vendor, spillway, guard, ask }
+}
+
+const FIXED: GuardOptions = {
+  shed: { maxQueue: 60 },
+  queue: { size: 60, timeoutMs: QUEUE_MS },
+  concurrency: { limit: CAPACITY },
+}
+const ADAPTIVE: GuardOptions = {
+  ...FIXED,
+  concurrency: { adaptive: 'gradient2', initial: 10, max: 200 },
+}
+
+async function overload(guarded: GuardOptions | undefined, times: number): Promise<Visit[]> {
+  const { clock, random, spillway, ask } = createScene(guarded, times)
+  const visits = await play(clock, random, [
+    { kind: 'all', rps: CAPACITY_RPS * times, untilMs: 8_000, ask: () => ask() },
+  ])
+  await clock.until(spillway.close())
+  // The first second is for getting there.
+  return visits.filter(({ cameMs }) => cameMs >= 1_000)
+}
+
+const goodput = (visits: readonly Visit[]) => servedOf(visits).length / (7 * CAPACITY_RPS)
+
+describe.each([2, 5, 10])('%i times what a vendor can do', (times) => {
+  it('leaves nothing of it, without a guard', async () => {
+    const visits = await overload(undefined, times)
+    expect(goodput(visits)).toBeLessThan(0.3)
+  })
+
+  it.each([
+    ['a known limit', FIXED],
+    ['one that is found out', ADAPTIVE],
+  ])('is refused down to what it can do, with %s, and who is let in is served in time', async (_, options) => {
+    const visits = await overload(options, times)
+    expect(goodput(visits)).toBeGreaterThanOrEqual(0.9)
+    expect(percentile(servedOf(visits), 0.99)).toBeLessThanOrEqual(2 * SERVICE_MS + QUEUE_MS)
+  })
+})
+
+describe('a spike of twelve times the capacity, of low priority', () => {
+  async function spike(guarded: GuardOptions | undefined) {
+    const { clock, random, spillway, ask } = createScene(guarded, 7)
+    const visits = await play(clock, random, [
+      {
+        kind: 'premium',
+        rps: CAPACITY_RPS / 2,
+        untilMs: 12_000,
+        ask: () => ask({ priority: 'high', tier: 'premium' }),
+      },
+      {
+        kind: 'free',
+        rps: CAPACITY_RPS * 12,
+        fromMs: 2_000,
+        untilMs: 8_000,
+        ask: () => ask({ priority: 'low', tier: 'free' }),
+      },
+    ])
+    await clock.until(spillway.close())
+    return shareServed(visits.filter(({ kind }) => kind === 'premium'))
+  }
+
+  it('takes everybody down where all are equal', async () => {
+    expect(await spike(undefined)).toBeLessThan(0.7)
+  })
+
+  it('leaves the top tier at least 99.4 % of its answers', async () => {
+    const share = await spike({
+      shed: { maxQueue: 60, tiers: { free: 0.7, pro: 0.9 } },
+      queue: { size: 60, timeoutMs: QUEUE_MS },
+      concurrency: { limit: CAPACITY },
+    })
+    expect(share).toBeGreaterThanOrEqual(0.994)
+  })
+})
+
+describe('a pause of one second, at 70 % load, with clients that try again at once', () => {
+  const PAUSE_AT_MS = 5_000
+  const PAUSE_MS = 1_000
+
+  /** Asks up to five times, each time for half a second. */
+  async function pause(guarded: GuardOptions | undefined) {
+    const { clock, random, vendor, spillway, guard } = createScene(guarded, 11)
+    const once = () => {
+      if (guard === undefined) return within(clock, 500, vendor.call())
+      return guard.run(() => vendor.call(), { timeoutMs: 500 })
+    }
+    const eager = async () => {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await once()
+        } catch (error) {
+          if (attempt === 5) throw error
+          await sleep(clock, 20)
+        }
+      }
+    }
+    clock.schedule(PAUSE_AT_MS, () => vendor.brownOut(1_000_000))
+    clock.schedule(PAUSE_AT_MS + PAUSE_MS, () => vendor.recover())
+    const visits = await play(clock, random, [
+      { kind: 'all', rps: CAPACITY_RPS * 0.7, untilMs: 14_000, ask: eager },
+    ])
+    await clock.until(spillway.close())
+    const later = PAUSE_AT_MS + PAUSE_MS + 5_000
+    return {
+      before: shareServed(visits.filter(({ cameMs }) => cameMs < PAUSE_AT_MS - 2_000)),
+      after: shareServed(visits.filter(({ cameMs }) => cameMs >= later)),
+    }
+  }
+
+  it('never ends where every client asks again', async () => {
+    const { before, after } = await pause(undefined)
+    expect(before).toBeGreaterThan(0.99)
+    expect(after).toBeLessThan(0.7)
+  })
+
+  it('is over within five seconds', async () => {
+    const { before, after } = await pause({
+      shed: { maxQueue: 40 },
+      queue: { size: 40, timeoutMs: QUEUE_MS },
+      concurrency: { limit: CAPACITY, graceMs: 10_000 },
+    })
+    expect(before).toBeGreaterThan(0.99)
+    expect(after).toBeGreaterThanOrEqual(0.95)
+  })
+})
+
+describe('a vendor whose capacity halves, and doubles', () => {
+  const PHASES = [
+    { capacity: 50, forMs: 20_000 },
+    { capacity: 25, forMs: 20_000 },
+    { capacity: 50, forMs: 20_000 },
+    { capacity: 100, forMs: 20_000 },
+  ]
+
+  /** How far the limit is from the capacity on average, in the second half of each phase. */
+  async function errors(concurrency: GuardOptions['concurrency']) {
+    const clock = createVirtualClock()
+    const random = createRandom(3)
+    const vendor = createVendor({
+      clock,
+      random,
+      capacity: 50,
+      serviceMs: (draw) => SERVICE_MS * (0.8 + 0.4 * draw()),
+    })
+    const spillway = createSpillway({ clock, random })
+    const guard = spillway.guard('vendor', {
+      queue: { size: 100, timeoutMs: '1s' },
+      concurrency: concurrency as NonNullable<typeof concurrency>,
+    })
+    const found: number[] = []
+    let fromMs = 0
+    for (const { capacity, forMs } of PHASES) {
+      const limits: number[] = []
+      clock.schedule(fromMs, () => vendor.resize(capacity))
+      for (let ms = forMs / 2; ms < forMs; ms += 100) {
+        clock.schedule(fromMs + ms, () => limits.push(guard.snapshot().limit))
+      }
+      fromMs += forMs
+      clock.schedule(fromMs - 1, () => {
+        const mean = limits.reduce((sum, each) => sum + each, 0) / limits.length
+        found.push(Math.abs(mean - capacity) / capacity)
+      })
+    }
+    // More than it can ever do.
+    const load = { kind: 'all', rps: 1_100, untilMs: fromMs, ask: () => guard.run(() => vendor.call()) }
+    await play(clock, random, [load])
+    await clock.until(spillway.close())
+    return found
+  }
+
+  it('is as far off as it changed, with a limit that stays', async () => {
+    const [, halved, , doubled] = await errors({ limit: 50 })
+    expect(halved).toBeGreaterThanOrEqual(0.5)
+    expect(doubled).toBeGreaterThanOrEqual(0.5)
+  })
+
+  it.each([
+    ['gradient2', { adaptive: 'gradient2' }],
+    ['aimd', { adaptive: 'aimd', latencyMs: SERVICE_MS * 1.15 }],
+  ] as const)('is found within a fifth each time, by %s', async (_, concurrency) => {
+    for (const error of await errors(concurrency)) expect(error).toBeLessThanOrEqual(0.2)
+  })
+})
