@@ -1,6 +1,6 @@
 /** A cluster whose slots move, and whose nodes fail: what becomes of pods. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { slotOf } from '../../src/store/redis/slot.js'
+import { slotOf } from '../../src/store/redis/servers/slot.js'
 import { type RedisCluster, startCluster } from '../redis-cluster.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'

@@ -10,7 +10,7 @@ import { createRedisLimits } from './redis-limits.js'
 import type { RedisConnectionOptions } from './redis-options.js'
 import { createRedisPods } from './redis-pods.js'
 import { createScriptRunner } from './runner.js'
-import { createWarnings } from './setup-error.js'
+import { createWarnings } from './setup/setup-error.js'
 
 export interface RedisStoreOptions extends RedisConnectionOptions {
   /** What all keys begin with; fleets that must not meet need different ones. Default: `sw`. */

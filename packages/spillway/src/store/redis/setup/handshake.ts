@@ -1,5 +1,5 @@
 /** What is said on a connection before anything else: who we are, and what the server is. */
-import type { Connection } from './driver.js'
+import type { Connection } from '../drivers/driver.js'
 import { type Expected, judge } from './server-info.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 

@@ -3,16 +3,16 @@
  * Sentinels at once; and one of them is listened to, so that a master that was replaced but can still be
  * reached is left at once.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../../core/clock.js'
+import type { Connection, Lost } from '../drivers/driver.js'
+import type { RedisConnection } from '../redis-connection.js'
+import type { Login } from '../setup/handshake.js'
+import { RedisSetupError } from '../setup/setup-error.js'
+import { openSubscription } from '../subscription.js'
 import { type Address, nameOf, type ServerUrl } from './address.js'
-import type { RedisConnection } from './connect.js'
 import { createDialler, type Dialler, type DiallerOptions, type Wanted } from './dial.js'
-import type { Connection, Lost } from './driver.js'
-import type { Login } from './handshake.js'
 import { serverAt } from './one-server.js'
 import type { Line } from './redial.js'
-import { RedisSetupError } from './setup-error.js'
-import { openSubscription } from './subscription.js'
 import { within } from './within.js'
 
 /** How much longer to wait for others, once one Sentinel has answered. */

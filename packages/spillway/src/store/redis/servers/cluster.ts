@@ -3,21 +3,21 @@
  * again when a node points elsewhere, while a node that is needed cannot be reached, and now and then.
  * Nothing is sent twice but what a node has said it did not run.
  */
-import type { Timer } from '../../core/clock.js'
-import { refuse } from '../../core/errors.js'
-import { checkAccess, deafness } from './access.js'
+import type { Timer } from '../../../core/clock.js'
+import { refuse } from '../../../core/errors.js'
+import type { Connection, Lost } from '../drivers/driver.js'
+import { kindOf, OFFLINE } from '../failure-kind.js'
+import type { RedisConnection } from '../redis-connection.js'
+import type { Via } from '../runner.js'
+import { checkAccess, deafness } from '../setup/access.js'
+import { RedisSetupError } from '../setup/setup-error.js'
+import { openSubscription, type Subscribe } from '../subscription.js'
 import { type Address, addressNamed, nameOf } from './address.js'
 import { type ClusterMap, readClusterSlots, readRedirect } from './cluster-map.js'
-import type { RedisConnection } from './connect.js'
 import type { Dialler } from './dial.js'
 import { createDoubt } from './doubt.js'
-import type { Connection, Lost } from './driver.js'
-import { kindOf, OFFLINE } from './failure-kind.js'
 import { Redial } from './redial.js'
-import type { Via } from './runner.js'
-import { RedisSetupError } from './setup-error.js'
 import { SLOTS, slotOf } from './slot.js'
-import { openSubscription, type Subscribe } from './subscription.js'
 import { within } from './within.js'
 
 /** How often the map is read: while all is well, while something is missing, and at most. */

@@ -1,7 +1,7 @@
 /** Whether the user we are logged in as may do all that the scripts do; said before anything depends on it. */
-import { refuse } from '../../core/errors.js'
-import type { Keys } from '../keys.js'
-import { SCRIPTS } from './scripts.gen.js'
+import { refuse } from '../../../core/errors.js'
+import type { Keys } from '../../keys.js'
+import { SCRIPTS } from '../scripts.gen.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 
 /** Which keys and which channel, for the check and for whoever has to grant them. */
