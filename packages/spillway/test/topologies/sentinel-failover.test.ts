@@ -49,6 +49,26 @@ describe('a master that nobody knows', () => {
   })
 })
 
+describe('a user of the Sentinels', () => {
+  it('needs no more than the docs say', async () => {
+    const rules = 'on >pw resetchannels &+switch-master -@all +sentinel|master +subscribe +ping'
+    for (const { send } of watched.sentinels) {
+      await send('ACL', 'SETUSER', 'least', ...rules.split(' '))
+    }
+    const sentinels = watched.urls.map((url) => url.replace('//', '//least:pw@'))
+    const pods = await startPods({ sentinels, master: MASTER }, DEADLINE_MS)
+    await untilAnswered(pods, 'user')
+    await vi.waitUntil(
+      async () => {
+        const lists = await Promise.all(watched.sentinels.map(({ send }) => send('CLIENT', 'LIST')))
+        const listening = lists.join().match(/ sub=1 .* user=least/g)
+        return listening?.length === pods.length
+      },
+      { timeout: 5_000 },
+    )
+  })
+})
+
 describe('a master that is replaced but still there', () => {
   it('is left at once, and takes no more commands', async () => {
     const pods = await connect()

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../../core/clock.js'
 import type { Connection, Lost } from '../drivers/driver.js'
+import { messageOf } from '../failure-kind.js'
 import type { RedisConnection } from '../redis-connection.js'
 import type { Login } from '../setup/handshake.js'
 import { RedisSetupError } from '../setup/setup-error.js'
@@ -107,7 +108,8 @@ async function findMaster(
   const [newest] = answers.sort((one, other) => other.epoch - one.epoch)
   if (newest !== undefined) return newest.address
   const setup = problems.find((problem) => problem instanceof RedisSetupError)
-  throw setup ?? new Error('no Sentinel answers', { cause: problems[0] })
+  const [cause] = problems
+  throw setup ?? new Error(`no Sentinel answers: ${messageOf(cause)}`, { cause })
 }
 
 async function askOne(
@@ -130,8 +132,7 @@ async function askOne(
 async function askLine(line: Line<Connection>, master: string): Promise<Answer> {
   await line.open()
   const reply = await line.client.send(['SENTINEL', 'MASTER', master]).catch((cause: unknown) => {
-    const { message } = cause as Error
-    if (!message.includes('No such master')) throw cause
+    if (!messageOf(cause).includes('No such master')) throw cause
     throw new RedisSetupError(
       `no Sentinel knows a master called '${master}': see redis.master`,
       cause,
