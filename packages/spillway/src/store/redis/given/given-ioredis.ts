@@ -70,7 +70,29 @@ function ofCluster(given: Cluster): RecognisedClient | string {
     return node
   }
   // What is published anywhere in a cluster is heard on every node.
-  return { ...recognised(given, anyNode), cluster: true, slotOf }
+  const client = recognised(given, anyNode)
+  return { ...client, cluster: true, slotOf, isReady: allConnected(given, client.isReady) }
+}
+
+/**
+ * A cluster connects to a node when the first command for it comes, and refuses all others until then.
+ * So we have it connect to all of them first.
+ */
+function allConnected(given: Cluster, isReady: () => boolean): () => boolean {
+  let complete = false
+  const connect = () => {
+    for (const node of given.nodes('master')) {
+      if (node.status === 'wait') node.connect().catch(() => {})
+    }
+  }
+  given.on('ready', connect)
+  given.on('+node', connect)
+  connect()
+  return () => {
+    const nodes = complete ? [] : given.nodes('master')
+    complete ||= nodes.length > 0 && nodes.every(({ status }) => status === 'ready')
+    return complete && isReady()
+  }
 }
 
 function recognised(given: Given, listenTo: () => Client): RecognisedClient {
