@@ -6,38 +6,24 @@
 import type { Timer } from '../../../core/clock.js'
 import { refuse } from '../../../core/errors.js'
 import type { Connection, Lost } from '../drivers/driver.js'
-import { kindOf, OFFLINE } from '../failure-kind.js'
+import { kindOf, messageOf, OFFLINE } from '../failure-kind.js'
 import type { RedisConnection } from '../redis-connection.js'
 import type { Via } from '../runner.js'
-import { checkAccess, deafness } from '../setup/access.js'
+import { deafness } from '../setup/access.js'
 import { RedisSetupError } from '../setup/setup-error.js'
 import { openSubscription, type Subscribe } from '../subscription.js'
 import { type Address, addressNamed, nameOf } from './address.js'
 import { type ClusterMap, readClusterSlots, readRedirect } from './cluster-map.js'
+import { ANSWER_MS, type ClusterNode, ClusterNodes } from './cluster-nodes.js'
 import type { Dialler } from './dial.js'
-import { createDoubt } from './doubt.js'
-import { Redial } from './redial.js'
-import { SLOTS, slotOf } from './slot.js'
+import type { Redial } from './redial.js'
+import { slotOf } from './slot.js'
 import { within } from './within.js'
 
 /** How often the map is read: while all is well, while something is missing, and at most. */
 const CALM_MS = 30_000
 const WORRIED_MS = 250
 const SOONEST_MS = 50
-/** For so long we believe a node that points at another, whatever others say: word spreads slowly. */
-const WORD_MS = 5_000
-/** A node that does not tell what it knows within this is not waited for. */
-const ANSWER_MS = 1_000
-
-interface Node {
-  readonly name: string
-  readonly redial: Redial<Connection>
-  readonly doubt: () => void
-  /** The connection on which we have seen that scripts may do all they have to. */
-  checked: Connection | undefined
-  /** Until then we keep it, whether the map knows it or not. */
-  keepUntilMs: number
-}
 
 export function connectCluster(seeds: readonly Address[], dialler: Dialler): RedisConnection {
   return new Cluster(seeds, dialler)
@@ -48,11 +34,12 @@ class Cluster implements RedisConnection {
   readonly slotOf = slotOf
   readonly #dialler: Dialler
   readonly #seeds: readonly string[]
-  readonly #nodes = new Map<string, Node>()
-  readonly #owners: (Node | undefined)[] = new Array(SLOTS).fill(undefined)
+  readonly #nodes: ClusterNodes
   #map: ClusterMap | undefined
   /** The node that was last pointed at: it knows best. */
   #pointedAt: string | undefined
+  /** Where we listen. */
+  readonly #listening = new Map<Redial<Connection>, string>()
   /** Every master has been there; from then on it is ready as long as any of them is. */
   #complete = false
   #setup: RedisSetupError | undefined
@@ -64,8 +51,9 @@ class Cluster implements RedisConnection {
   constructor(seeds: readonly Address[], dialler: Dialler) {
     this.#dialler = dialler
     this.#seeds = seeds.map(nameOf)
-    for (const seed of this.#seeds) this.#nodeAt(seed)
-    this.#readSoon(0)
+    this.#nodes = new ClusterNodes(dialler, (how) => this.#readSoon(how === 'up' ? 0 : SOONEST_MS))
+    for (const seed of this.#seeds) this.#nodes.add(seed)
+    this.#readSoon(WORRIED_MS)
   }
 
   get ready(): boolean {
@@ -73,15 +61,12 @@ class Cluster implements RedisConnection {
   }
 
   get problem(): unknown {
-    if (this.#setup !== undefined) return this.#setup
-    for (const { redial } of this.#nodes.values()) {
-      if (redial.problem !== undefined) return redial.problem
-    }
-    return undefined
+    const down = this.#nodes.all.find(({ redial }) => redial.problem !== undefined)
+    return this.#setup ?? down?.redial.problem
   }
 
   send(args: readonly string[], key: string | undefined, via?: Via): Promise<unknown> {
-    const node = via === undefined ? this.#owners[slotOf(key ?? '')] : this.#nodes.get(via.node)
+    const node = via === undefined ? this.#nodes.ownerOf(key ?? '') : this.#nodes.get(via.node)
     const connection = node?.redial.client
     if (connection?.ready !== true) {
       this.#readSoon(WORRIED_MS)
@@ -95,19 +80,18 @@ class Cluster implements RedisConnection {
   redirect(message: string): Via | undefined {
     const told = readRedirect(message)
     if (told === undefined || this.#closed) return undefined
-    const name = told.node.startsWith(':') ? this.#sameHost(told.node) : told.node
-    const node = this.#nodeAt(name)
-    node.keepUntilMs = this.#dialler.clock.now() + WORD_MS
-    if (!told.asking) {
-      this.#owners[told.slot] = node
-      this.#pointedAt = name
+    const { asking, slot } = told
+    const node = told.node.startsWith(':') ? this.#sameHost(told.node) : told.node
+    this.#nodes.pointTo(node, asking ? undefined : slot)
+    if (!asking) {
+      this.#pointedAt = node
       this.#readSoon(SOONEST_MS)
     }
-    return { node: name, asking: told.asking }
+    return { node, asking }
   }
 
   doubt(key: string | undefined): void {
-    this.#owners[slotOf(key ?? '')]?.doubt()
+    this.#nodes.ownerOf(key ?? '')?.doubt()
     this.#readSoon(WORRIED_MS)
   }
 
@@ -117,43 +101,31 @@ class Cluster implements RedisConnection {
     const dial = (lost: Lost) => {
       const names = [...(this.#map?.masters ?? this.#seeds)]
       const name = names[Math.floor(random() * names.length)] as string
+      this.#listening.set(redial, name)
       return this.#dialler.dial(addressNamed(name), { expected: 'cluster' }, lost)
     }
-    return openSubscription({ dial, clock, random, denied: deafness(warn) }, channel, hearer)
+    // Dials in a moment, not now: by then we know what it is called.
+    const later = (lost: Lost) => Promise.resolve(lost).then(dial)
+    const options = { dial: later, clock, random, denied: deafness(warn) }
+    const redial: Redial<Connection> = openSubscription(options, channel, hearer)
+    return {
+      close: () => {
+        this.#listening.delete(redial)
+        redial.close()
+      },
+    }
   }
 
   async close(): Promise<void> {
     this.#closed = true
-    this.#timer?.cancel()
-    for (const { redial } of this.#nodes.values()) redial.close()
-    this.#nodes.clear()
-    this.#owners.fill(undefined)
     this.#complete = false
-  }
-
-  #nodeAt(name: string): Node {
-    const known = this.#nodes.get(name)
-    if (known !== undefined) return known
-    const { clock, random } = this.#dialler
-    const address = addressNamed(name)
-    const dial = async (lost: Lost) => {
-      const line = await this.#dialler.dial(address, { expected: 'cluster' }, (problem) => {
-        lost(problem)
-        this.#readSoon(SOONEST_MS)
-      })
-      const open = () => line.open().then(() => this.#readSoon(0))
-      return { client: line.client, open, drop: line.drop }
-    }
-    const redial = new Redial<Connection>({ dial, clock, random })
-    const doubt = createDoubt(redial, clock)
-    const node = { name, redial, doubt, checked: undefined, keepUntilMs: 0 }
-    this.#nodes.set(name, node)
-    return node
+    this.#timer?.cancel()
+    this.#nodes.close()
   }
 
   #sameHost(port: string): string {
-    const [name = ''] = this.#nodes.keys()
-    return `${addressNamed(name).host}${port}`
+    const [node] = this.#nodes.all
+    return `${addressNamed(node?.name ?? '').host}${port}`
   }
 
   #readSoon(withinMs: number): void {
@@ -172,112 +144,71 @@ class Cluster implements RedisConnection {
   async #read(): Promise<void> {
     if (this.#reading) return
     this.#reading = true
-    try {
-      const connected = this.#connected()
-      for (const node of connected) {
-        const map = await this.#ask(node)
-        if (map === undefined) continue
-        this.#apply(map)
-        break
-      }
-      if (connected.length === 0) this.#lookAround()
-      await this.#check()
-    } finally {
-      this.#reading = false
-      const masters = [...(this.#map?.masters ?? [])].map((name) => this.#nodes.get(name))
-      const present = masters.filter((node) => node?.redial.client?.ready)
-      const well = masters.length > 0 && present.length === masters.length
-      this.#complete = well || (this.#complete && present.length > 0)
-      this.#readSoon(well && this.#setup === undefined ? CALM_MS : WORRIED_MS)
+    for (const node of this.#inOrder()) {
+      const map = await this.#ask(node)
+      if (this.#closed) return
+      if (map === undefined) continue
+      this.#follow(map)
+      this.#note(await this.#nodes.check())
+      break
     }
+    if (this.#closed) return
+    if (this.#nodes.connected.length === 0) this.#lookAround()
+    this.#reading = false
+    const masters = [...(this.#map?.masters ?? [])].map((name) => this.#nodes.get(name))
+    const present = masters.filter((node) => node?.redial.client?.ready)
+    const well = masters.length > 0 && present.length === masters.length
+    this.#complete = well || (this.#complete && present.length > 0)
+    this.#readSoon(well && this.#setup === undefined ? CALM_MS : WORRIED_MS)
   }
 
-  /** In the order in which they are asked. */
-  #connected(): Node[] {
-    const nodes = [...this.#nodes.values()].filter(({ redial }) => redial.client?.ready)
+  /** Whom to ask first; mostly the first knows. */
+  #inOrder(): ClusterNode[] {
+    const nodes = this.#nodes.connected
     const from = Math.floor(this.#dialler.random() * nodes.length)
     const pointedAt = nodes.filter(({ name }) => name === this.#pointedAt)
     return [...pointedAt, ...nodes.slice(from), ...nodes.slice(0, from)]
   }
 
-  async #ask({ name, redial }: Node): Promise<ClusterMap | undefined> {
-    const { client } = redial
-    if (client === undefined) return undefined
+  async #ask({ name, redial }: ClusterNode): Promise<ClusterMap | undefined> {
     try {
-      const { clock } = this.#dialler
-      const reply = await within(ANSWER_MS, clock, client.send(['CLUSTER', 'SLOTS']))
+      const asked = redial.client?.send(['CLUSTER', 'SLOTS']) ?? refuse(new Error(OFFLINE))
+      const reply = await within(ANSWER_MS, this.#dialler.clock, asked)
       const map = readClusterSlots(reply, addressNamed(name).host)
       // A node that has just been started, or was thrown out, knows nothing.
       return map.masters.size > 0 ? map : undefined
     } catch (error) {
-      this.#note(error)
+      if (messageOf(error).startsWith('NOPERM')) this.#note(blind(error))
       return undefined
     }
   }
 
-  #note(error: unknown): void {
-    if (!(error instanceof Error) || !error.message.startsWith('NOPERM')) return
-    this.#setup = new RedisSetupError(
-      `the cluster: the user Spillway logs in as may not run CLUSTER SLOTS. Grant it: ACL SETUSER … +cluster|slots`,
-      error,
-    )
-    this.#dialler.warn(this.#setup.message)
+  #note(problem: RedisSetupError | undefined): void {
+    if (problem !== undefined) this.#dialler.warn(problem.message)
+    this.#setup = problem
   }
 
-  #apply(map: ClusterMap): void {
-    if (this.#closed) return
+  #follow(map: ClusterMap): void {
     this.#map = map
-    this.#owners.fill(undefined)
-    for (const { from, to, master } of map.ranges) {
-      this.#owners.fill(this.#nodeAt(master), from, to + 1)
-    }
-    const now = this.#dialler.clock.now()
-    for (const [name, { redial, keepUntilMs }] of this.#nodes) {
-      if (map.masters.has(name) || now < keepUntilMs) continue
-      redial.close()
-      this.#nodes.delete(name)
+    this.#pointedAt = undefined
+    this.#nodes.follow(map)
+    // A node that was thrown out is alive, and silent.
+    for (const [redial, name] of this.#listening) {
+      if (!map.nodes.has(name) && !this.#seeds.includes(name)) {
+        redial.hangUp(new Error(`${name} is no node of the cluster any more`))
+      }
     }
   }
 
   /** Nobody we know is there: maybe others are. */
   #lookAround(): void {
-    if (this.#closed) return
-    for (const name of this.#seeds) this.#nodeAt(name)
-    for (const name of this.#map?.nodes ?? []) this.#nodeAt(name)
+    for (const name of this.#seeds) this.#nodes.add(name)
+    for (const name of this.#map?.nodes ?? []) this.#nodes.add(name)
   }
+}
 
-  /** Each node has users of its own. */
-  async #check(): Promise<void> {
-    if (this.#map === undefined) return
-    const problems = await Promise.all(
-      [...this.#nodes.values()].map((node) => this.#checkNode(node)),
-    )
-    this.#setup = problems.find((problem) => problem !== undefined)
-    if (this.#setup !== undefined) this.#dialler.warn(this.#setup.message)
-  }
-
-  async #checkNode(node: Node): Promise<RedisSetupError | undefined> {
-    const { access, clock, warn } = this.#dialler
-    const connection = node.redial.client
-    const key = this.#keyOf(node)
-    if (connection === undefined || connection === node.checked || key === undefined) return
-    try {
-      await within(ANSWER_MS, clock, checkAccess(connection.send, access, key, node.name, warn))
-      node.checked = connection
-    } catch (error) {
-      if (error instanceof RedisSetupError) return error
-    }
-    return undefined
-  }
-
-  /** A key that this node has, to try things on. */
-  #keyOf(node: Node): string | undefined {
-    const slots = this.#owners.filter((owner) => owner === node).length
-    // By chance one in so many is, so this finds one, or next to no slot is its own.
-    for (let tag = 0; tag < (slots === 0 ? 0 : SLOTS); tag++) {
-      const key = this.#dialler.access.check(`check${tag}`)
-      if (this.#owners[slotOf(key)] === node) return key
-    }
-    return undefined
-  }
+function blind(cause: unknown): RedisSetupError {
+  const problem = 'the user Spillway logs in as may not run CLUSTER SLOTS'
+  const help = 'Grant it: ACL SETUSER … +cluster|slots'
+  return new RedisSetupError(`the cluster: ${problem}. ${help}`, cause)
 }
