@@ -13,6 +13,7 @@ import {
   startPods,
   untilAnswered,
 } from './counting.js'
+import { claimEndings } from './process.js'
 
 const DEADLINE_MS = 200
 
@@ -53,6 +54,10 @@ async function moveSlot(slot: number, from: RedisServer, to: RedisServer, pauseM
     await node.send('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', `${toId}`)
   }
 }
+
+describe('a process on a cluster', () => {
+  claimEndings(() => ({ urls: cluster.urls }))
+})
 
 describe('a slot that moves to another node', () => {
   it('is followed command by command: none fails, none is lost, none runs twice', async () => {

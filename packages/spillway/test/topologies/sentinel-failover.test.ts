@@ -4,6 +4,7 @@ import { MASTER, startSentinels, type Watched } from '../redis-sentinels.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'
 import { keepCounting, latestMs, type Pod, startPods, untilAnswered } from './counting.js'
+import { claimEndings } from './process.js'
 
 const DEADLINE_MS = 200
 
@@ -33,6 +34,10 @@ async function listen(pods: readonly Pod[]) {
 async function valuesOf(server: RedisServer, keys: readonly string[]): Promise<unknown[]> {
   return (await server.send('MGET', ...keys)) as unknown[]
 }
+
+describe('a process on Sentinels', () => {
+  claimEndings(() => ({ sentinels: watched.urls, master: MASTER }))
+})
 
 describe('a master that nobody knows', () => {
   it('is a problem with a name', async () => {
