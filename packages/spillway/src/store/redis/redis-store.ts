@@ -11,7 +11,7 @@ import type { RedisConnectionOptions } from './redis-options.js'
 import { createRedisPods } from './redis-pods.js'
 import { createRedisPulses } from './redis-pulses.js'
 import { createScriptRunner } from './runner.js'
-import { createWarnings } from './setup-error.js'
+import { createWarnings } from './setup/setup-error.js'
 
 export interface RedisStoreOptions extends RedisConnectionOptions {
   /** What all keys begin with; fleets that must not meet need different ones. Default: `sw`. */

@@ -4,8 +4,8 @@
  * themselves sleep through `close()` and can hang in a handshake for ever; one that is used once
  * cannot.
  */
-import type { Clock, Timer } from '../../core/clock.js'
-import type { Random } from '../../core/random.js'
+import type { Clock, Timer } from '../../../core/clock.js'
+import type { Random } from '../../../core/random.js'
 
 /** A client for one connection. */
 export interface Line<T> {

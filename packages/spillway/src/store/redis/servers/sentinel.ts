@@ -3,16 +3,17 @@
  * Sentinels at once; and one of them is listened to, so that a master that was replaced but can still be
  * reached is left at once.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../../core/clock.js'
+import type { Connection, Lost } from '../drivers/driver.js'
+import { messageOf } from '../failure-kind.js'
+import type { RedisConnection } from '../redis-connection.js'
+import type { Login } from '../setup/handshake.js'
+import { RedisSetupError } from '../setup/setup-error.js'
+import { openSubscription } from '../subscription.js'
 import { type Address, nameOf, type ServerUrl } from './address.js'
-import type { RedisConnection } from './connect.js'
 import { createDialler, type Dialler, type DiallerOptions, type Wanted } from './dial.js'
-import type { Connection, Lost } from './driver.js'
-import type { Login } from './handshake.js'
 import { serverAt } from './one-server.js'
 import type { Line } from './redial.js'
-import { RedisSetupError } from './setup-error.js'
-import { openSubscription } from './subscription.js'
 import { within } from './within.js'
 
 /** How much longer to wait for others, once one Sentinel has answered. */
@@ -107,7 +108,8 @@ async function findMaster(
   const [newest] = answers.sort((one, other) => other.epoch - one.epoch)
   if (newest !== undefined) return newest.address
   const setup = problems.find((problem) => problem instanceof RedisSetupError)
-  throw setup ?? new Error('no Sentinel answers', { cause: problems[0] })
+  const [cause] = problems
+  throw setup ?? new Error(`no Sentinel answers: ${messageOf(cause)}`, { cause })
 }
 
 async function askOne(
@@ -130,8 +132,7 @@ async function askOne(
 async function askLine(line: Line<Connection>, master: string): Promise<Answer> {
   await line.open()
   const reply = await line.client.send(['SENTINEL', 'MASTER', master]).catch((cause: unknown) => {
-    const { message } = cause as Error
-    if (!message.includes('No such master')) throw cause
+    if (!messageOf(cause).includes('No such master')) throw cause
     throw new RedisSetupError(
       `no Sentinel knows a master called '${master}': see redis.master`,
       cause,

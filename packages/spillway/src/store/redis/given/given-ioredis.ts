@@ -1,10 +1,10 @@
 /** Clients of ioredis that the application has: of one server, of Sentinels, or of a cluster. */
-import { refuse } from '../../core/errors.js'
-import { OFFLINE } from './failure-kind.js'
-import type { GivenClient } from './given-client.js'
-import { type IoredisClient, lineOf, ONE_CONNECTION } from './ioredis.js'
-import { slotOf } from './slot.js'
-import { openSubscription } from './subscription.js'
+import { refuse } from '../../../core/errors.js'
+import { type IoredisClient, lineOf, ONE_CONNECTION } from '../drivers/ioredis.js'
+import { OFFLINE } from '../failure-kind.js'
+import { slotOf } from '../servers/slot.js'
+import { openSubscription } from '../subscription.js'
+import type { RecognisedClient } from './recognised.js'
 
 interface Given extends IoredisClient {
   listenerCount(event: 'error'): number
@@ -30,7 +30,7 @@ interface Cluster extends Given {
 }
 
 /** What it is, or what is wrong with it; nothing, if it is of another library. */
-export function givenIoredis(value: unknown): GivenClient | string | undefined {
+export function givenIoredis(value: unknown): RecognisedClient | string | undefined {
   const given = Object(value) as Partial<Client>
   const methods = [given.call, given.duplicate, given.on, given.disconnect]
   if (!methods.every((method) => typeof method === 'function')) return undefined
@@ -43,7 +43,7 @@ const TWICE = 'what may have run already runs again'
 const LATE = 'what it could not send runs long after it was given up'
 const TEXT = 'replies are not what scripts returned'
 
-function ofClient(given: Client): GivenClient | string {
+function ofClient(given: Client): RecognisedClient | string {
   const { options } = given
   if (options.enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
   if (options.autoResendUnfulfilledCommands !== false) {
@@ -53,7 +53,7 @@ function ofClient(given: Client): GivenClient | string {
   return recognised(given, () => given)
 }
 
-function ofCluster(given: Cluster): GivenClient | string {
+function ofCluster(given: Cluster): RecognisedClient | string {
   const { enableOfflineQueue, retryDelayOnFailover, ...options } = given.options
   const { redisOptions = {} } = options
   if (enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
@@ -70,10 +70,32 @@ function ofCluster(given: Cluster): GivenClient | string {
     return node
   }
   // What is published anywhere in a cluster is heard on every node.
-  return { ...recognised(given, anyNode), cluster: true, slotOf }
+  const client = recognised(given, anyNode)
+  return { ...client, cluster: true, slotOf, isReady: allConnected(given, client.isReady) }
 }
 
-function recognised(given: Given, listenTo: () => Client): GivenClient {
+/**
+ * A cluster connects to a node when the first command for it comes, and refuses all others until then.
+ * So we have it connect to all of them first.
+ */
+function allConnected(given: Cluster, isReady: () => boolean): () => boolean {
+  let complete = false
+  const connect = () => {
+    for (const node of given.nodes('master')) {
+      if (node.status === 'wait') node.connect().catch(() => {})
+    }
+  }
+  given.on('ready', connect)
+  given.on('+node', connect)
+  connect()
+  return () => {
+    const nodes = complete ? [] : given.nodes('master')
+    complete ||= nodes.length > 0 && nodes.every(({ status }) => status === 'ready')
+    return complete && isReady()
+  }
+}
+
+function recognised(given: Given, listenTo: () => Client): RecognisedClient {
   // Otherwise ioredis writes each error to the console.
   if (given.listenerCount('error') === 0) given.on('error', () => {})
   const isReady = () => given.status === 'ready'

@@ -1,7 +1,9 @@
 /** Whether the user we are logged in as may do all that the scripts do; said before anything depends on it. */
-import { refuse } from '../../core/errors.js'
-import type { Keys } from '../keys.js'
-import { SCRIPTS } from './scripts.gen.js'
+
+import { refuse } from '../../../core/errors.js'
+import type { Keys } from '../../keys.js'
+import { messageOf } from '../failure-kind.js'
+import { SCRIPTS } from '../scripts.gen.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 
 /** Which keys and which channel, for the check and for whoever has to grant them. */
@@ -68,7 +70,7 @@ export function deafness(warn: Warn): (channel: string) => void {
 
 /** A connection that breaks meanwhile is nobody's fault; the rest is. */
 function explain(cause: unknown, access: Access, name: string, within?: string): Error {
-  const message = cause instanceof Error ? cause.message : String(cause)
+  const message = messageOf(cause)
   const command = /'(evalsha|eval)/i.exec(message)?.[1]?.toUpperCase()
   if (/^NOPERM/.test(message)) {
     if (command !== undefined) return missing([command], undefined, name, cause)

@@ -1,7 +1,7 @@
 /** Connections through ioredis, version 5 or 6: an optional peer dependency, loaded when needed. */
 import type { Socket } from 'node:net'
+import type { Line } from '../servers/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
-import type { Line } from './redial.js'
 
 /** What we use of a client. */
 export interface IoredisClient {

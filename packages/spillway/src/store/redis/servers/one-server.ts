@@ -1,14 +1,14 @@
 /** All scripts run on one server: the one that was named, or whichever the Sentinels name. */
-import { refuse } from '../../core/errors.js'
-import { deafness } from './access.js'
+import { refuse } from '../../../core/errors.js'
+import type { Connection, Lost } from '../drivers/driver.js'
+import { kindOf, OFFLINE } from '../failure-kind.js'
+import type { RedisConnection } from '../redis-connection.js'
+import { deafness } from '../setup/access.js'
+import { openSubscription } from '../subscription.js'
 import type { Address } from './address.js'
-import type { RedisConnection } from './connect.js'
 import type { Dialler, Wanted } from './dial.js'
 import { createDoubt } from './doubt.js'
-import type { Connection, Lost } from './driver.js'
-import { kindOf, OFFLINE } from './failure-kind.js'
 import { type Line, Redial } from './redial.js'
-import { openSubscription } from './subscription.js'
 
 export function connectServer(address: Address, dialler: Dialler): RedisConnection {
   return serverAt((wanted, lost) => dialler.dial(address, wanted, lost), dialler)

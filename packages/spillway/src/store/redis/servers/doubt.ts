@@ -3,8 +3,8 @@
  * sees it. Whoever has waited for an answer in vain doubts it; then it is asked for a sign of life, and
  * given up if there is none.
  */
-import type { Clock } from '../../core/clock.js'
-import type { Connection } from './driver.js'
+import type { Clock } from '../../../core/clock.js'
+import type { Connection } from '../drivers/driver.js'
 import type { Redial } from './redial.js'
 
 const SILENCE_MS = 2_000

@@ -3,38 +3,25 @@
  * used as it is and never closed. What such a client does after a loss is its own affair, so one that
  * would send a debit twice, or long after it was given up, is refused.
  */
-import type { Clock } from '../../core/clock.js'
-import type { Check } from '../../core/options.js'
-import type { Random } from '../../core/random.js'
-import { type Access, checkAccess, deafness } from './access.js'
-import type { RedisConnection } from './connect.js'
-import { kindOf } from './failure-kind.js'
+import type { Clock } from '../../../core/clock.js'
+import type { Check } from '../../../core/options.js'
+import type { Random } from '../../../core/random.js'
+import { kindOf } from '../failure-kind.js'
+import type { RedisConnection } from '../redis-connection.js'
+import { type Access, checkAccess, deafness } from '../setup/access.js'
+import { judge } from '../setup/server-info.js'
+import { RedisSetupError, type Warn } from '../setup/setup-error.js'
 import { givenIoredis } from './given-ioredis.js'
 import { givenNodeRedis } from './given-node-redis.js'
-import { judge } from './server-info.js'
-import { RedisSetupError, type Warn } from './setup-error.js'
-import type { Listener, Subscribe, SubscriptionOptions } from './subscription.js'
+import type { RecognisedClient } from './recognised.js'
 
-/** A client of some library, recognised. */
-export interface GivenClient {
-  isReady(): boolean
-  /** There is more than one server. */
-  readonly cluster: boolean
-  /** In which part of a cluster a key is. */
-  readonly slotOf?: (key: string) => number
-  send(args: readonly string[], key: string | undefined): Promise<unknown>
-  /** Calls back each time it becomes ready, and at once if it is. */
-  onReady(call: () => void): void
-  subscribe(options: Omit<SubscriptionOptions<Listener>, 'dial'>): Subscribe
-}
-
-export const readClient: Check<GivenClient> = (value, path, problems) => {
+export const readClient: Check<RecognisedClient> = (value, path, problems) => {
   const found =
     givenIoredis(value) ??
     givenNodeRedis(value) ??
     'must be a client or cluster of node-redis (createClient) or ioredis (new Redis)'
   if (typeof found === 'string') problems.push({ path, message: found })
-  return found as GivenClient
+  return found as RecognisedClient
 }
 
 export interface ClientSurroundings {
@@ -44,7 +31,10 @@ export interface ClientSurroundings {
   random: Random
 }
 
-export function useClient(given: GivenClient, surroundings: ClientSurroundings): RedisConnection {
+export function useClient(
+  given: RecognisedClient,
+  surroundings: ClientSurroundings,
+): RedisConnection {
   const { clock, random, warn } = surroundings
   let problem: unknown
   given.onReady(() => {
@@ -78,7 +68,10 @@ export function useClient(given: GivenClient, surroundings: ClientSurroundings):
 const NAME = 'the Redis server of redis.client'
 
 /** The application's client has logged in; we only look. In a cluster, at one of its nodes. */
-async function inspect({ send, cluster }: GivenClient, own: ClientSurroundings): Promise<void> {
+async function inspect(
+  { send, cluster }: RecognisedClient,
+  own: ClientSurroundings,
+): Promise<void> {
   const { access, warn } = own
   const key = access.check('check')
   const info = await send(['INFO'], key).catch(() => '')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { createVirtualClock } from '../../../testing/virtual-clock.js'
+import type { Connection } from '../drivers/driver.js'
 import { createDoubt } from './doubt.js'
-import type { Connection } from './driver.js'
 import { Redial } from './redial.js'
 
 async function setup() {

@@ -1,14 +1,14 @@
 /** Makes lines to servers: connected, logged in, looked at, and for scripts also tried. */
 import type { ConnectionOptions } from 'node:tls'
-import type { Clock } from '../../core/clock.js'
-import type { Random } from '../../core/random.js'
-import { type Access, checkAccess } from './access.js'
+import type { Clock } from '../../../core/clock.js'
+import type { Random } from '../../../core/random.js'
+import type { Connection, Driver, Lost } from '../drivers/driver.js'
+import { type Access, checkAccess } from '../setup/access.js'
+import { type Login, shakeHands } from '../setup/handshake.js'
+import type { Expected } from '../setup/server-info.js'
+import { RedisSetupError, type Warn } from '../setup/setup-error.js'
 import { type Address, nameOf } from './address.js'
-import type { Connection, Driver, Lost } from './driver.js'
-import { type Login, shakeHands } from './handshake.js'
 import type { Line } from './redial.js'
-import type { Expected } from './server-info.js'
-import { RedisSetupError, type Warn } from './setup-error.js'
 
 export interface DiallerOptions {
   driver: Promise<Driver>

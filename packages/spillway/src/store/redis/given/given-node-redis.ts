@@ -1,21 +1,22 @@
 /** Clients and clusters of node-redis that the application has. */
-import type { GivenClient } from './given-client.js'
+
 import {
   COMMAND_OPTIONS,
   isReady,
   lineOf,
   type NodeRedisClient,
   ONE_CONNECTION,
-} from './node-redis.js'
-import type { Line } from './redial.js'
-import { slotOf } from './slot.js'
+} from '../drivers/node-redis.js'
+import type { Line } from '../servers/redial.js'
+import { slotOf } from '../servers/slot.js'
 import {
   type Hearer,
   type Listener,
   openSubscription,
   type Subscription,
   type SubscriptionOptions,
-} from './subscription.js'
+} from '../subscription.js'
+import type { RecognisedClient } from './recognised.js'
 
 interface Given {
   readonly isOpen: boolean
@@ -47,7 +48,7 @@ interface Cluster extends Given {
 type Chances = Omit<SubscriptionOptions<Listener>, 'dial'>
 
 /** What it is, or what is wrong with it; nothing, if it is of another library. */
-export function givenNodeRedis(value: unknown): GivenClient | string | undefined {
+export function givenNodeRedis(value: unknown): RecognisedClient | string | undefined {
   const given = Object(value) as Partial<Client>
   const methods = [given.sendCommand, given.withCommandOptions, given.on]
   if (!methods.every((method) => typeof method === 'function') || !('isReady' in given)) {
@@ -62,7 +63,7 @@ export function givenNodeRedis(value: unknown): GivenClient | string | undefined
 
 const LATE = 'or what it could not send runs long after it was given up'
 
-function ofClient(given: Client): GivenClient | string {
+function ofClient(given: Client): RecognisedClient | string {
   if (queues(given.options)) {
     return `must be created with disableOfflineQueue: true, ${LATE}`
   }
@@ -92,7 +93,7 @@ function duplicate(given: Client, socket: object): NodeRedisClient {
   })
 }
 
-function ofCluster(given: Cluster): GivenClient | string {
+function ofCluster(given: Cluster): RecognisedClient | string {
   if (given._options !== undefined && queues(given._options.defaults ?? {})) {
     return `must be created with defaults: { disableOfflineQueue: true }, ${LATE}`
   }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Random } from '../../core/random.js'
-import { createVirtualClock } from '../../testing/virtual-clock.js'
+import type { Random } from '../../../core/random.js'
+import { createVirtualClock } from '../../../testing/virtual-clock.js'
 import { Redial } from './redial.js'
 
 /** A line that the test connects, breaks and watches. */

@@ -1,5 +1,5 @@
 /** A wait with an end: what is not there in time is an error. Does not keep the process alive. */
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../../core/clock.js'
 
 export async function within<T>(ms: number, clock: Clock, promise: Promise<T>): Promise<T> {
   let giveUp: (problem: Error) => void = () => {}

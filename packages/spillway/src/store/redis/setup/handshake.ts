@@ -1,5 +1,7 @@
 /** What is said on a connection before anything else: who we are, and what the server is. */
-import type { Connection } from './driver.js'
+
+import type { Connection } from '../drivers/driver.js'
+import { messageOf } from '../failure-kind.js'
 import { type Expected, judge } from './server-info.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 
@@ -40,7 +42,7 @@ export async function shakeHands(
 }
 
 function explain(cause: unknown, name: string): Error {
-  const message = cause instanceof Error ? cause.message : String(cause)
+  const message = messageOf(cause)
   const problem = (text: string) => new RedisSetupError(`${name} ${text} (${message})`, cause)
   if (message.startsWith('WRONGPASS')) return problem('does not know this user or password')
   if (/without any password/.test(message)) return problem('has no password, but one was given')

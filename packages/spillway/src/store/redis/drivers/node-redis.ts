@@ -1,8 +1,8 @@
 /** Connections through node-redis, the package `redis`: an optional peer dependency, loaded when needed. */
 import type { ConnectionOptions } from 'node:tls'
-import type { Address } from './address.js'
+import type { Address } from '../servers/address.js'
+import type { Line } from '../servers/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
-import type { Line } from './redial.js'
 
 /** What we use of a client. */
 export interface NodeRedisClient {
