@@ -49,7 +49,8 @@ export class Gradient2 implements LimitAlgorithm {
     }
     const typicalMs = window.typicalMs()
     if (this.#kept !== undefined) return this.#afterProbe(this.#kept, typicalMs, nowMs)
-    this.#learn(typicalMs)
+    // It has just become faster: how much there is to be had is seen once that is known.
+    if (this.#learn(typicalMs)) return limit
     const used = isUsed(limit, window)
     if (used && nowMs >= this.#nextProbeMs) {
       this.#kept = limit
@@ -72,11 +73,14 @@ export class Gradient2 implements LimitAlgorithm {
     return limit + Math.min(room * (1 + this.#good++), limit / 2)
   }
 
-  #learn(typicalMs: number): void {
+  /** Whether it was much faster than known. */
+  #learn(typicalMs: number): boolean {
     if (this.baselineMs === 0) this.baselineMs = typicalMs
     const faster = this.baselineMs - typicalMs
-    if (faster <= 0) return
-    this.baselineMs -= faster * (faster > this.baselineMs * NOISE ? MUCH_FASTER : FASTER)
+    if (faster <= 0) return false
+    const much = faster > this.baselineMs * NOISE
+    this.baselineMs -= faster * (much ? MUCH_FASTER : FASTER)
+    return much
   }
 
   #afterProbe(kept: number, typicalMs: number, nowMs: number): number {
