@@ -26,6 +26,7 @@ const FASTER = 0.1
 const IDLE = 0.05
 const PROBED = 0.5
 const NOISE = 0.2
+const FIRST_PROBE = 10
 
 export class Gradient2 implements LimitAlgorithm {
   baselineMs = 0
@@ -41,7 +42,8 @@ export class Gradient2 implements LimitAlgorithm {
   }
 
   next(limit: number, window: CallWindow, nowMs: number): number {
-    this.#nextProbeMs ??= nowMs + this.#options.probeMs
+    // The first one soon: what it began with may have been too much already.
+    this.#nextProbeMs ??= nowMs + this.#options.probeMs / FIRST_PROBE
     if (window.dropShare >= TELLING_SHARE) {
       this.#kept = undefined
       this.#good = 0
