@@ -27,7 +27,7 @@ export interface ThrottleOptions {
   name?: string
   /** So many requests for each accepted one are let through, from 1. Default: 2. */
   k?: number
-  /** How far back it looks. Default: 30 seconds. */
+  /** How far back it looks. Default: 10 seconds. */
   windowMs?: Duration
   /** Calls needed in that time before anything is refused. Default: 10. */
   minimumCalls?: number
@@ -56,7 +56,7 @@ export interface Throttle {
 
 export const throttleFields = {
   k: optional(number({ min: 1 }), 2),
-  windowMs: optional(duration({ min: 100 }), 30_000),
+  windowMs: optional(duration({ min: 100 }), 10_000),
   minimumCalls: optional(integer({ min: 1 }), 10),
 }
 

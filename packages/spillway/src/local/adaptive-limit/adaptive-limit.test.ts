@@ -88,9 +88,10 @@ describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
   })
 
   it('is cut once for one crowd, not once for each call that was in it', async () => {
-    const { clock, limit } = createWorld({ adaptive, initial: 100 }, 100)
+    const { clock, limit, rounds } = createWorld({ adaptive, initial: 100, max: 100 }, 100)
+    await rounds(5)
     await clock.advance(1_000)
-    for (let call = 0; call < 300; call++) {
+    for (let call = 0; call < 200; call++) {
       limit.record({ latencyMs: 500, inFlight: 100, outcome: 'dropped' })
     }
     expect(limit.limit).toBe(90)
@@ -156,7 +157,7 @@ it('tells when it has found another number', async () => {
   const events: SpillwayEvent[] = []
   const stop = onEvent((event) => events.push(event))
   const { rounds } = createWorld({ name: 'model', adaptive: 'aimd' }, 1_000)
-  await rounds(1)
+  await rounds(4)
   stop()
   expect(events).toEqual([{ type: 'limit.changed', name: 'model', from: 20, to: 21 }])
 })
