@@ -13,7 +13,7 @@ async function round(latencyMs: number) {
   }
 }
 
-for (let each = 0; each < 8; each++) await round(100)
-console.log(`after eight good rounds: ${limit.limit}`)
-for (let each = 0; each < 3; each++) await round(300)
-console.log(`after three slow ones: ${limit.limit}`)
+for (let each = 0; each < 40; each++) await round(100)
+console.log(`after forty good rounds: ${limit.limit}`)
+for (let each = 0; each < 12; each++) await round(300)
+console.log(`after twelve slow ones: ${limit.limit}`)

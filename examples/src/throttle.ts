@@ -2,7 +2,7 @@ import { createThrottle } from 'spillway/local'
 import { createRandom, createVirtualClock } from 'spillway/testing'
 
 const clock = createVirtualClock()
-const throttle = createThrottle({ k: 2, windowMs: '30s', clock, random: createRandom(1) })
+const throttle = createThrottle({ k: 2, windowMs: '10s', clock, random: createRandom(1) })
 
 let up = true
 let sent = 0
@@ -21,9 +21,10 @@ async function seconds(count: number) {
   console.log(`${sent - before} of ${count * 10} calls sent, now refusing ${refusal.toFixed(2)}`)
 }
 
-await seconds(30)
+await seconds(10)
 up = false
-await seconds(30)
-await seconds(30)
+await seconds(10)
+await seconds(10)
 up = true
-await seconds(120)
+await seconds(90)
+await seconds(10)
