@@ -378,6 +378,24 @@ describe('a load shedder around calls', () => {
   })
 })
 
+it('notices an event loop that is busy with many short things, which the delay alone does not', async () => {
+  const shedder = createLoadShedder({ loopUtilization: 1, loopDelayMs: '10s', sampleMs: 50 })
+  const endMs = performance.now() + 300
+  const busy = () => {
+    const untilMs = performance.now() + 2
+    while (performance.now() < untilMs);
+    shedder.check()
+  }
+  while (performance.now() < endMs) {
+    busy()
+    await new Promise<void>((resolve) => setImmediate(resolve))
+  }
+  const { signals, highest } = shedder.snapshot()
+  shedder.close()
+  expect(signals.loopUtilization).toBeGreaterThan(0.9)
+  expect(highest).toBe('loopUtilization')
+})
+
 it.each([
   [{ maxQue: 5 }, "loadShedder.maxQue: unknown option; did you mean 'maxQueue'?"],
   [{ cpu: 80 }, 'loadShedder.cpu: must be a number from 0.01 to 1, got 80'],
