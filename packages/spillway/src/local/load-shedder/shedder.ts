@@ -72,6 +72,11 @@ export class Shedder {
     return this.#gauge?.timesCalls === true
   }
 
+  /** A call has come, whatever becomes of it. */
+  arrive(): void {
+    if (this.#gauge !== undefined) this.#gauge.arrived++
+  }
+
   /** A call was answered, that had come so long ago. */
   record(nowMs: number, tookMs: number): void {
     this.#gauge?.record(nowMs, tookMs)
