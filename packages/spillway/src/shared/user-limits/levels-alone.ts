@@ -24,7 +24,7 @@ const OPEN: LevelReply = {
 
 /** What has to be known of the store. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
-  Partial<Pick<StoreWatch, 'failed'>>
+  Partial<Pick<StoreWatch, 'asked' | 'failed'>>
 
 export class LevelsAlone {
   readonly #name: string
@@ -63,10 +63,17 @@ export class LevelsAlone {
     this.#backoff.found()
   }
 
-  failed(error: unknown): void {
-    // No connection: whoever watches over it knows when there is one again.
-    const offline = error instanceof StoreFailure && error.kind === 'not-sent'
-    if (offline) this.#watch.failed?.(error, this.#clock.now())
+  /** A trip leaves; answers with when. */
+  asked(): number {
+    const nowMs = this.#clock.now()
+    this.#watch.asked?.(nowMs)
+    return nowMs
+  }
+
+  failed(error: unknown, sentMs: number): void {
+    // If it is gone altogether, whoever watches over it knows when it is back.
+    const here = error instanceof StoreFailure && error.kind === 'server'
+    if (!here) this.#watch.failed?.(error, sentMs)
     if (!this.#watch.reachable) return
     if (!this.#failing) this.#backoff.lost()
     this.#failing = true

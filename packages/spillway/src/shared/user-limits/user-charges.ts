@@ -73,12 +73,13 @@ export class UserCharges {
   }
 
   async #ask(alone: LevelsAlone, request: UserRequest): Promise<LevelReply> {
+    const sentMs = alone.asked()
     try {
       const reply = await this.#batcher.ask(request)
       alone.answered()
       return reply
     } catch (error) {
-      alone.failed(error)
+      alone.failed(error, sentMs)
       throw error
     }
   }
