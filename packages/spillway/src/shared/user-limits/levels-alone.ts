@@ -24,7 +24,7 @@ const OPEN: LevelReply = {
 
 /** What has to be known of the store. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
-  Partial<Pick<StoreWatch, 'asked' | 'failed'>>
+  Partial<Pick<StoreWatch, 'asked' | 'over' | 'alive' | 'failed'>>
 
 export class LevelsAlone {
   readonly #name: string
@@ -58,22 +58,23 @@ export class LevelsAlone {
   }
 
   answered(): void {
+    this.#watch.over?.()
+    this.#watch.alive?.()
     if (!this.#failing) return
     this.#failing = false
     this.#backoff.found()
   }
 
-  /** A trip leaves; answers with when. */
-  asked(): number {
-    const nowMs = this.#clock.now()
-    this.#watch.asked?.(nowMs)
-    return nowMs
+  /** A trip leaves. */
+  asked(): void {
+    this.#watch.asked?.()
   }
 
-  failed(error: unknown, sentMs: number): void {
+  failed(error: unknown): void {
+    this.#watch.over?.()
     // If it is gone altogether, whoever watches over it knows when it is back.
     const here = error instanceof StoreFailure && error.kind === 'server'
-    if (!here) this.#watch.failed?.(error, sentMs)
+    if (!here) this.#watch.failed?.(error)
     if (!this.#watch.reachable) return
     if (!this.#failing) this.#backoff.lost()
     this.#failing = true

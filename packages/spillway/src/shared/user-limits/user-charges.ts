@@ -73,13 +73,13 @@ export class UserCharges {
   }
 
   async #ask(alone: LevelsAlone, request: UserRequest): Promise<LevelReply> {
-    const sentMs = alone.asked()
+    alone.asked()
     try {
       const reply = await this.#batcher.ask(request)
       alone.answered()
       return reply
     } catch (error) {
-      alone.failed(error, sentMs)
+      alone.failed(error)
       throw error
     }
   }
