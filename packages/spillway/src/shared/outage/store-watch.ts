@@ -75,8 +75,9 @@ const MOST_FAILURES = 3
 const DOUBT_MS = 40
 /** Nothing at all for so long is no bad luck. */
 const SILENCE_MS = 90
-/** So many permits in a row that came too late to be used are an outage as well. */
+/** Permits that came too late to be used, so many in a row and for so long, are an outage as well. */
 const MOST_LATE = 10
+const LATE_MS = 500
 /** All pods notice within this time that a store has lost something. */
 const ALL_HERE_MS = 2_000
 /** After a return it takes so long until all pods have been heard of again. */
@@ -106,6 +107,7 @@ export class StoreWatch {
   #failures = 0
   /** Answers in a row that came too late to be of use. */
   #late = 0
+  #lateSinceMs = 0
   /** Commands that mechanisms wait for. */
   #underWay = 0
   #doubt: Timer | undefined
@@ -169,8 +171,10 @@ export class StoreWatch {
   /** Whether permits came in time to be used. A store that is too slow for that is as good as none. */
   permitted(tookMs: number): void {
     const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
+    const nowMs = this.#options.clock.now()
+    if (this.#late === 0) this.#lateSinceMs = nowMs
     this.#late = late ? this.#late + 1 : 0
-    if (this.#late < MOST_LATE || !this.reachable) return
+    if (this.#late < MOST_LATE || nowMs - this.#lateSinceMs < LATE_MS || !this.reachable) return
     this.#late = 0
     this.#lose(
       new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
