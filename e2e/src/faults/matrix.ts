@@ -119,12 +119,8 @@ export const FAULTS: readonly Fault[] = [
   },
   {
     name: 'partition',
-    inject: async ({ pods }) => {
-      if (pods[1] !== undefined) pods[1].network.frozen = true
-    },
-    lift: async ({ pods }) => {
-      if (pods[1] !== undefined) pods[1].network.frozen = false
-    },
+    inject: async ({ pods }) => pods[1]?.network.freeze(),
+    lift: async ({ pods }) => pods[1]?.network.thaw(),
   },
 ]
 

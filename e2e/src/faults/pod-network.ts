@@ -7,12 +7,11 @@ export class PodNetwork {
   target: number
   /** There and back together. */
   latencyMs = 0
-  /** Nothing passes, and nothing breaks: a partition. */
-  frozen = false
   readonly #server = createServer((socket) => this.#accept(socket))
   readonly #sockets = new Set<Socket>()
   /** Cuts the connection that brings the next command, after it was passed on. */
   #cutNext = false
+  #frozen = false
 
   constructor(target: number) {
     this.target = target
@@ -22,6 +21,17 @@ export class PodNetwork {
     this.#server.listen(0, '127.0.0.1')
     await once(this.#server, 'listening')
     return (this.#server.address() as AddressInfo).port
+  }
+
+  /** Nothing passes, and nothing breaks: a partition. What was sent meanwhile arrives afterwards. */
+  freeze(): void {
+    this.#frozen = true
+    for (const socket of this.#sockets) socket.pause()
+  }
+
+  thaw(): void {
+    this.#frozen = false
+    for (const socket of this.#sockets) socket.resume()
   }
 
   cut(): void {
@@ -53,9 +63,8 @@ export class PodNetwork {
       to.destroy()
     })
     from.on('data', (data) => {
-      if (this.frozen) return
       const pass = () => {
-        if (!to.destroyed && !this.frozen) to.write(data)
+        if (!to.destroyed) to.write(data)
         if (!command || !this.#cutNext) return
         this.#cutNext = false
         from.destroy()
@@ -63,5 +72,6 @@ export class PodNetwork {
       if (this.latencyMs === 0) pass()
       else setTimeout(pass, this.latencyMs / 2)
     })
+    if (this.#frozen) from.pause()
   }
 }

@@ -79,7 +79,7 @@ describe('a limit whose store is away', () => {
 
   it('of which nothing was ever heard shares among as many pods as are expected, and warns', async () => {
     const { fleet, passing, spillway } = setup(limits(), { expectedPods: 4, down: true })
-    await fleet.run(600)
+    await fleet.run(1_100)
     expect(await passing(20)).toBe(2)
     expect(spillway.health()).toEqual({
       status: 'degraded',

@@ -67,7 +67,7 @@ export interface StoreSnapshot {
 
 const BEAT_MS = 1_000
 /** So long a new pod waits for its first connection before it goes by its outage rules. */
-const STARTING_MS = 500
+const STARTING_MS = 1_000
 const FIRST_LOOK_MS = 10
 /** So many failures are an outage although other answers came meanwhile. */
 const MOST_FAILURES = 3

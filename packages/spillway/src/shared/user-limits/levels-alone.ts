@@ -65,6 +65,11 @@ export class LevelsAlone {
     this.#backoff.found()
   }
 
+  /** One is on its way, to see. */
+  get trying(): boolean {
+    return this.#askAgainMs === Number.POSITIVE_INFINITY
+  }
+
   /** A trip leaves. */
   asked(): void {
     this.#watch.asked?.()
