@@ -63,7 +63,9 @@ async function suffer(fault: Fault): Promise<Figure[]> {
     const longest = Math.max(...reports.map(({ longestWaitMs }) => longestWaitMs))
     const since = (atMs = Number.POSITIVE_INFINITY) => (atMs - liftedMs) / 1_000
     const windows = WINDOW_MS / 1_000
+    const stall = Math.max(...reports.map(({ stallMs }) => stallMs))
     return [
+      told(`${name}: longest stall of a pod, ms`, stall),
       atMost(`${name}: longest wait, ms`, longest, DEADLINE_MS + NOISE_MS),
       atMost(
         `${name}: unhandled rejections`,

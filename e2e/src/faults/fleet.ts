@@ -10,7 +10,7 @@ import { type RedisProcess, startRedis } from './redis-process.js'
 import { CountingVendor } from './vendor.js'
 
 const PROGRAM = fileURLToPath(new URL('pod.js', import.meta.url))
-export const PODS = 4
+const PODS = 4
 export const LIMIT = 200
 export const WINDOW_MS = 5_000
 

@@ -4,6 +4,8 @@ export interface PodReport {
   refused: number
   /** From asking the guard to the call or the refusal; nobody waits for anything but the store. */
   longestWaitMs: number
+  /** The longest this process itself was late. */
+  stallMs: number
   unhandled: number
   falseRefusals: number
 }
