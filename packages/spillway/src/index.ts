@@ -38,13 +38,14 @@ export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
 export type { CallFunction } from './guard/attempt.js'
 export type { CallContext } from './guard/context.js'
-export type { Guard, GuardSnapshot } from './guard/guard.js'
+export type { Guard, GuardSnapshot, GuardStoreSnapshot } from './guard/guard.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
 export {
   createSpillway,
   type Spillway,
+  type SpillwayHealth,
   type SpillwayOptions,
   type SpillwaySnapshot,
 } from './guard/spillway.js'

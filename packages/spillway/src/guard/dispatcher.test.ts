@@ -179,7 +179,7 @@ describe('a store that does not answer', () => {
     const other = createGuardPod(options, { where: 'remote' })
     other.connection?.goDown()
     const later = other.quick()
-    await other.clock.advance(490)
+    await other.clock.advance(990)
     expect(fateOf(later)).toBe('pending')
     await other.clock.advance(30)
     expect(fateOf(later)).toBe('resolved')

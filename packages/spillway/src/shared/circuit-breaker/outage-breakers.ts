@@ -88,9 +88,8 @@ export class OutageBreakers implements BreakerStore {
 
   #ask<T>(remote: () => T | Promise<T>, local: () => T): T | Promise<T> {
     if (!this.#watch.reachable) return local()
-    const sentMs = this.#clock.now()
     return Promise.resolve(remote()).catch((error) => {
-      this.#watch.failed(error, sentMs)
+      this.#watch.failed(error)
       if (this.#watch.reachable) throw error
       return local()
     })

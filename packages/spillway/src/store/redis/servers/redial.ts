@@ -24,7 +24,7 @@ export interface RedialOptions<T> {
 }
 
 const FIRST_PAUSE_MS = 100
-const LONGEST_PAUSE_MS = 2_000
+const LONGEST_PAUSE_MS = 1_000
 /** For the whole way, the handshake included: a server that accepts may still never answer. */
 const OPEN_MS = 5_000
 
