@@ -6,16 +6,16 @@ import { createKeys } from '../src/store/keys.js'
 import { createMemoryPulses } from '../src/store/memory/memory-pulses.js'
 import type { PulsePart, PulseStore } from '../src/store/port.js'
 import { redisStore } from '../src/store/redis/index.js'
-import { connectNodeRedis } from '../src/store/redis/node-redis.js'
 import { createRedisPulses } from '../src/store/redis/redis-pulses.js'
 import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
 import { type RedisServer, startRedis } from './redis-server.js'
+import { connectTestRedis } from './test-connection.js'
 
 let server: RedisServer
 let runner: ScriptRunner
 beforeAll(async () => {
   server = await startRedis()
-  const client = connectNodeRedis({ url: server.url })
+  const client = connectTestRedis({ url: server.url })
   runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
   await vi.waitUntil(() => client.ready, { timeout: 5_000 })
 })
