@@ -66,8 +66,11 @@ export interface StoreSnapshot {
 }
 
 const BEAT_MS = 1_000
-/** So long a new pod waits for its first connection before it goes by its outage rules. */
-const STARTING_MS = 1_000
+/**
+ * So often a new pod looks for its first connection before it goes by its outage rules: for a second,
+ * or longer where it is busy starting.
+ */
+const FIRST_LOOKS = 100
 const FIRST_LOOK_MS = 10
 /** So many failures are an outage although other answers came meanwhile. */
 const MOST_FAILURES = 3
@@ -100,7 +103,7 @@ export class StoreWatch {
   #spender: Spender | undefined
   #begun!: () => void
   #sinceMs: number
-  #startedMs: number
+  #looks = 0
   #why: unknown
   #connected = false
   #heardMs = Number.NEGATIVE_INFINITY
@@ -127,9 +130,8 @@ export class StoreWatch {
     this.#options = options
     this.#backoff = new Backoff(clock, random)
     this.fleet = { pods: expectedPods, rank: expectedPods - 1 }
-    this.#startedMs = clock.now()
-    this.#sinceMs = this.#startedMs
-    this.#aheadUs = clock.wallMs() * 1_000 - this.#startedMs * 1_000
+    this.#sinceMs = clock.now()
+    this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
     this.started = new Promise((resolve) => {
       this.#begun = resolve
     })
@@ -278,8 +280,7 @@ export class StoreWatch {
     // A connection that is being made needs a moment; one that was refused does not.
     const dialling =
       error instanceof StoreFailure && error.kind === 'not-sent' && error.cause === undefined
-    const waitedMs = this.#options.clock.now() - this.#startedMs
-    if (!dialling || waitedMs >= STARTING_MS) this.#lose(error)
+    if (!dialling || ++this.#looks >= FIRST_LOOKS) this.#lose(error)
   }
 
   #part(): PulsePart {
