@@ -148,6 +148,11 @@ export class StoreWatch {
     if (this.status !== 'off') this.#next(0)
   }
 
+  /** A connection was made anew: perhaps to another server than before. */
+  lookNow(): void {
+    if (this.reachable && this.status !== 'starting' && this.#round === undefined) this.#next(0)
+  }
+
   /** Tells when `reachable` or `joined` have changed. */
   onChange(listener: () => void): void {
     this.#onChange.add(listener)
@@ -351,6 +356,9 @@ export class StoreWatch {
     this.#why = error
     this.#backoff.lost()
     if (this.#connected) this.#podsBefore = this.fleet.pods
+    // Pods that start together have not all been heard of yet.
+    const { expectedPods } = this.#options
+    if (this.fleet.pods < expectedPods) this.fleet = { ...this.fleet, pods: expectedPods }
     this.#change('away')
     this.#next(this.#backoff.nextMs())
   }
