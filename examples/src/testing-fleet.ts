@@ -39,7 +39,7 @@ report('every 50th reply lost')
 
 // For half a minute the others leave its share alone.
 fleet.pods[0]?.store.goDown()
-await fleet.run(30_000)
+await fleet.run(25_000)
 report('one pod without a store')
 
 fleet.kill(1)

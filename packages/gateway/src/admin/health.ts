@@ -16,13 +16,13 @@ export class Health {
   at(path: string): { status: number; body: string } | undefined {
     if (path === '/health/live') return { status: 200, body: '{"status":"live"}' }
     if (path !== '/health/ready') return undefined
-    const status = this.phase === 'ready' ? 200 : 503
-    return { status, body: JSON.stringify({ status: this.phase, ...this.#degraded() }) }
-  }
-
-  /** Requests are served without the store as well, so this is for people and not for load balancers. */
-  #degraded(): { degraded: true; guards: SpillwayHealth['guards'] } | undefined {
-    const { status, guards } = this.#shared()
-    return status === 'degraded' ? { degraded: true, guards } : undefined
+    const { status: sharing, guards } = this.#shared()
+    // Whether there is a store is known within a second or so: before that, limits would be guesses.
+    const unsure = Object.values(guards).includes('starting')
+    const phase = unsure && this.phase === 'ready' ? 'starting' : this.phase
+    // Requests are served without the store as well, so this is for people and not for load balancers.
+    const degraded = sharing === 'degraded' ? { degraded: true, guards } : undefined
+    const body = JSON.stringify({ status: phase, ...degraded })
+    return { status: phase === 'ready' ? 200 : 503, body }
   }
 }

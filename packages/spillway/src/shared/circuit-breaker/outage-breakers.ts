@@ -77,6 +77,7 @@ export class OutageBreakers implements BreakerStore {
         if (this.#watch.reachable) watcher.onView(guard, lane, view)
       },
       onGap: () => {
+        this.#watch.lookNow()
         if (this.#watch.reachable) watcher.onGap()
       },
     })

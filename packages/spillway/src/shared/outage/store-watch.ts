@@ -66,8 +66,11 @@ export interface StoreSnapshot {
 }
 
 const BEAT_MS = 1_000
-/** So long a new pod waits for its first connection before it goes by its outage rules. */
-const STARTING_MS = 1_000
+/**
+ * So often a new pod looks for its first connection before it goes by its outage rules: for a second,
+ * or longer where it is busy starting.
+ */
+const FIRST_LOOKS = 100
 const FIRST_LOOK_MS = 10
 /** So many failures are an outage although other answers came meanwhile. */
 const MOST_FAILURES = 3
@@ -100,7 +103,7 @@ export class StoreWatch {
   #spender: Spender | undefined
   #begun!: () => void
   #sinceMs: number
-  #startedMs: number
+  #looks = 0
   #why: unknown
   #connected = false
   #heardMs = Number.NEGATIVE_INFINITY
@@ -127,9 +130,8 @@ export class StoreWatch {
     this.#options = options
     this.#backoff = new Backoff(clock, random)
     this.fleet = { pods: expectedPods, rank: expectedPods - 1 }
-    this.#startedMs = clock.now()
-    this.#sinceMs = this.#startedMs
-    this.#aheadUs = clock.wallMs() * 1_000 - this.#startedMs * 1_000
+    this.#sinceMs = clock.now()
+    this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
     this.started = new Promise((resolve) => {
       this.#begun = resolve
     })
@@ -144,6 +146,11 @@ export class StoreWatch {
   start(spender: Spender | undefined): void {
     this.#spender = spender
     if (this.status !== 'off') this.#next(0)
+  }
+
+  /** A connection was made anew: perhaps to another server than before. */
+  lookNow(): void {
+    if (this.reachable && this.status !== 'starting' && this.#round === undefined) this.#next(0)
   }
 
   /** Tells when `reachable` or `joined` have changed. */
@@ -278,8 +285,7 @@ export class StoreWatch {
     // A connection that is being made needs a moment; one that was refused does not.
     const dialling =
       error instanceof StoreFailure && error.kind === 'not-sent' && error.cause === undefined
-    const waitedMs = this.#options.clock.now() - this.#startedMs
-    if (!dialling || waitedMs >= STARTING_MS) this.#lose(error)
+    if (!dialling || ++this.#looks >= FIRST_LOOKS) this.#lose(error)
   }
 
   #part(): PulsePart {
@@ -350,6 +356,9 @@ export class StoreWatch {
     this.#why = error
     this.#backoff.lost()
     if (this.#connected) this.#podsBefore = this.fleet.pods
+    // Pods that start together have not all been heard of yet.
+    const { expectedPods } = this.#options
+    if (this.fleet.pods < expectedPods) this.fleet = { ...this.fleet, pods: expectedPods }
     this.#change('away')
     this.#next(this.#backoff.nextMs())
   }

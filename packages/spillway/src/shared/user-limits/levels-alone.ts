@@ -24,7 +24,7 @@ const OPEN: LevelReply = {
 
 /** What has to be known of the store. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
-  Partial<Pick<StoreWatch, 'asked' | 'over' | 'alive' | 'failed'>>
+  Partial<Pick<StoreWatch, 'started' | 'asked' | 'over' | 'alive' | 'failed'>>
 
 export class LevelsAlone {
   readonly #name: string
@@ -48,6 +48,11 @@ export class LevelsAlone {
     // When it is back, it is asked.
     if (!this.#watch.reachable) this.#failing = false
     return !this.#watch.reachable || this.#failing
+  }
+
+  /** Until it is known whether there is a store. */
+  get starting(): Promise<void> | undefined {
+    return this.#watch.status === 'starting' ? this.#watch.started : undefined
   }
 
   /** Time to see, in the background, whether it answers again. */

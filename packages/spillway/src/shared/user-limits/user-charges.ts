@@ -68,6 +68,8 @@ export class UserCharges {
   }
 
   #chargeFar(alone: LevelsAlone, subject: Subject, request: UserRequest): MaybePromise<UserReply> {
+    const { starting } = alone
+    if (starting !== undefined) return starting.then(() => this.#chargeFar(alone, subject, request))
     if (!alone.inForce) {
       return this.#batcher.ask(request).catch(() => this.#chargeAlone(alone, subject, request))
     }

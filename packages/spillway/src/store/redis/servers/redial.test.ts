@@ -61,7 +61,7 @@ describe('Redial', () => {
   })
 
   it.each([
-    { jitter: 'least', chance: 0, pauses: [50, 100, 200, 400, 800, 1_000, 1_000] },
+    { jitter: 'least', chance: 0, pauses: [50, 100, 200, 400, 500, 500, 500] },
     { jitter: 'most', chance: 1, pauses: [100, 200, 400, 800, 1_000, 1_000, 1_000] },
   ])('pauses longer from try to try, with the $jitter jitter', async ({ chance, pauses }) => {
     const { clock, lines } = setup({ random: () => chance })
