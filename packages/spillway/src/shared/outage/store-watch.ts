@@ -4,6 +4,7 @@
  * is back. Pulses also tell whether it is still the store that was known (its epoch), and among how
  * many pods limits are shared.
  */
+import { untilBeatMs } from '../../core/beat.js'
 import type { Clock, Timer } from '../../core/clock.js'
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
@@ -258,9 +259,10 @@ export class StoreWatch {
   #delayMs(): number {
     if (this.status === 'starting') return FIRST_LOOK_MS
     if (!this.reachable) return this.#backoff.nextMs()
-    const { clock, random } = this.#options
-    const beatMs = BEAT_MS * (0.9 + 0.1 * random())
-    const leftMs = this.#trustMs - clock.now()
+    const { clock, pod } = this.#options
+    const nowMs = clock.now()
+    const beatMs = untilBeatMs(pod, BEAT_MS, nowMs)
+    const leftMs = this.#trustMs - nowMs
     return this.status === 'apart' ? Math.min(beatMs, Math.max(1, leftMs)) : beatMs
   }
 
