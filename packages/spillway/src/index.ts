@@ -35,8 +35,20 @@ export {
 export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
+export { type StaleCache, type StaleCacheOptions, staleCache } from './degrade/stale-cache.js'
+export type { StepOptions } from './degrade/step-options.js'
+export { enqueue, otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'
 export type { CallFunction } from './guard/attempt.js'
 export type { CallContext } from './guard/context.js'
+export type {
+  Degradable,
+  DegradedReason,
+  FailedCall,
+  FallbackAnswer,
+  FallbackCount,
+  FallbackStep,
+  GuardLike,
+} from './guard/fallback.js'
 export type { Guard, GuardSnapshot } from './guard/guard.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'

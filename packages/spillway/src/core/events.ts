@@ -34,6 +34,11 @@ export type SpillwayEvent =
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
   /** A streamed answer ended: complete, truncated, stalled, abandoned or aborted. */
   | { type: 'stream.ended'; name: string; lane: string; how: string; error: unknown }
+  /** A call went wrong, and somebody else answered in its place; or had no answer either. */
+  | { type: 'fallback.used'; name: string; step: string; reason: string }
+  | { type: 'fallback.failed'; name: string; step: string; error: unknown }
+  /** A feature was switched off, or on again. */
+  | { type: 'feature.off' | 'feature.on'; name: string; because: string }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 

@@ -64,6 +64,10 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
     this.#timed.onAbort(run)
   }
 
+  get guard(): string {
+    return this.#machinery.name
+  }
+
   get deadline(): Deadline | undefined {
     return this.#timed.deadline
   }

@@ -9,6 +9,8 @@ export interface CallContext {
   onAbort(run: (reason: unknown) => void): void
   /** The moment all must be over, if there is one. */
   readonly deadline: Deadline | undefined
+  /** The guard it runs under: in a fallback it is another than the one that was called. */
+  readonly guard: string
   /** 1 for the first attempt. */
   readonly attempt: number
   /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */

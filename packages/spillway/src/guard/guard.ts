@@ -29,6 +29,7 @@ import type { CallFunction } from './attempt.js'
 import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
 import { Dispatcher } from './dispatcher.js'
+import { asAsked, type Degradable, FallbackChain, type FallbackCount } from './fallback.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
@@ -51,14 +52,21 @@ export interface GuardSnapshot extends TallySnapshot {
   breakers: BreakerSnapshot[]
   /** Retries made in the last seconds, and the calls they are a fraction of. */
   retries: ReturnType<RetryBudget['snapshot']> | undefined
+  /** How often each fallback stood in. */
+  fallbacks: FallbackCount[]
   closed: boolean
 }
 
 export interface Guard {
   readonly name: string
-  /** Makes the call, or refuses it with a `SpillwayError`. What the function throws comes out. */
+  /**
+   * Makes the call, or refuses it with a `SpillwayError`. What the function throws comes out; with
+   * fallbacks, only if none of them has an answer.
+   */
   run<T>(fn: CallFunction<T>, options?: RunOptions): Promise<T>
-  /** The same without throwing, and with every attempt. */
+  /** The same, with a word on whether the value is what was asked for. */
+  runDegradable<T>(fn: CallFunction<T>, options?: RunOptions): Promise<Degradable<T>>
+  /** The call alone: without fallbacks and without throwing, and with every attempt. */
   tryRun<T>(fn: CallFunction<T>, options?: RunOptions): Promise<RetryResult<T>>
   /** For operating the breaker by hand, on all pods; nothing without one. */
   readonly breaker: BreakerControls | undefined
@@ -95,6 +103,7 @@ export class SharedGuard implements Guard {
   readonly breaker: BreakerControls | undefined
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
+  readonly #fallback: FallbackChain | undefined
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
 
@@ -168,6 +177,8 @@ export class SharedGuard implements Guard {
       closed: false,
       onFree: () => this.#onFree(),
     }
+    const { fallback } = options
+    this.#fallback = fallback && new FallbackChain(name, fallback, clock, judging)
     this.breaker = breaker && createControls(breaker, around.pod)
     const { hops, ...fetching } = options.fetch ?? {}
     this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
@@ -192,6 +203,16 @@ export class SharedGuard implements Guard {
   }
 
   run<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<T> {
+    if (this.#fallback === undefined) return this.#call(fn, options)
+    return this.runDegradable(fn, options).then(({ value }) => value)
+  }
+
+  runDegradable<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<Degradable<T>> {
+    if (this.#fallback === undefined) return this.#call(fn, options).then(asAsked)
+    return this.#fallback.run(() => this.#call(fn, options), fn, options)
+  }
+
+  #call<T>(fn: CallFunction<T>, options: RunOptions): Promise<T> {
     return new GuardCall(this.#machinery, fn, options, undefined).start()
   }
 
@@ -207,7 +228,8 @@ export class SharedGuard implements Guard {
 
   fetchFor(options: RunOptions): Fetch {
     return createFetch(
-      (fn, own) => this.run(fn, own),
+      // A request is for one downstream: no other guard could send it.
+      (fn, own) => this.#call(fn, own),
       this.#machinery.clock,
       this.#fetching,
       options,
@@ -229,6 +251,7 @@ export class SharedGuard implements Guard {
       limit: slots.limit,
       breakers: breaker?.snapshots() ?? [],
       retries: this.#budget?.snapshot(),
+      fallbacks: this.#fallback?.counts() ?? [],
       closed,
     }
   }
