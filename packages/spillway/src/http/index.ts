@@ -1,2 +1,20 @@
 export type { HopHeaders } from '../core/hops.js'
+export type { TrustedProxies } from './client-address.js'
 export { createHops, type Hops, type HopsOptions } from './hops.js'
+export { type HttpHandler, type HttpListener, spillwayHttp } from './node-server.js'
+export {
+  exhaustedItem,
+  type Policy,
+  policyItem,
+  type Standing,
+  standingItem,
+} from './rate-limit-fields.js'
+export type { ServerCall, ServerSnapshot } from './server-gate.js'
+export type {
+  HealthAnswer,
+  HealthLevel,
+  HealthSource,
+  Identity,
+  ServerOptions,
+  ServerShedder,
+} from './server-options.js'

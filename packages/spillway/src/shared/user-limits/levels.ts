@@ -36,12 +36,22 @@ export interface Subject {
   endpoint?: string | undefined
 }
 
-export interface Level {
+/** What a request is charged on a level, and what callers are told of that level. */
+export interface OwnCharge extends LevelCharge {
   readonly per: UserLevel['per']
+  /** The level as a client may know it, told apart from others of its kind: `user`, `user-2`. */
+  readonly name: string
+}
+
+export interface UserRequest extends LevelRequest {
+  levels: readonly OwnCharge[]
+}
+
+export interface Level {
   /** What this request is charged here; nothing if the level does not apply to it. */
-  chargeFor(subject: Subject): LevelCharge | undefined
+  chargeFor(subject: Subject): OwnCharge | undefined
   /** A request that costs one, where no other level applies. */
-  requestFor(subject: Subject): LevelRequest | undefined
+  requestFor(subject: Subject): UserRequest | undefined
 }
 
 const readOne = either(integer({ min: 1 }), oneOf('unlimited'))
@@ -73,14 +83,19 @@ export function createLevels(
     const number = (seen.get(level.per) ?? 0) + 1
     seen.set(level.per, number)
     const letter = number === 1 ? LETTER[level.per] : `${LETTER[level.per]}${number}`
-    return createLevel(level, name === undefined ? letter : `${letter}:${escaped(name)}`)
+    const suffix = name === undefined ? letter : `${letter}:${escaped(name)}`
+    return createLevel(level, suffix, number === 1 ? level.per : `${level.per}-${number}`)
   })
 }
 
 /** Users are many; those of the last while are enough. */
 const MOST_KNOWN = 4_096
 
-function createLevel(level: ReturnType<typeof readLevels>[number], suffix: string): Level {
+function createLevel(
+  level: ReturnType<typeof readLevels>[number],
+  suffix: string,
+  name: string,
+): Level {
   const { per, limit, burst } = level
   const windowUs = Math.ceil(level.windowMs * 1_000)
   const limitFor = (which = ''): Limit =>
@@ -88,16 +103,17 @@ function createLevel(level: ReturnType<typeof readLevels>[number], suffix: strin
 
   /** Making a key costs more than looking one up. Only where nothing else decides what is charged. */
   const known =
-    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, LevelRequest>() : undefined
+    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, UserRequest>() : undefined
 
-  function requestFor(subject: Subject): LevelRequest | undefined {
+  function requestFor(subject: Subject): UserRequest | undefined {
     const who = whose(per, subject)
     const before = who === undefined ? undefined : known?.get(who)
     if (before !== undefined) return before
     const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
     if (who === undefined || units === 'unlimited') return undefined
     const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
-    const charge = { key: levelKey(who, rest), limit: units, windowUs, burst: burst ?? units }
+    const key = levelKey(who, rest)
+    const charge = { key, limit: units, windowUs, burst: burst ?? units, per, name }
     const request = { levels: [charge], cost: 1 }
     if (known !== undefined) {
       if (known.size >= MOST_KNOWN) known.clear()
@@ -106,7 +122,7 @@ function createLevel(level: ReturnType<typeof readLevels>[number], suffix: strin
     return request
   }
 
-  return { per, requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
+  return { requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
 }
 
 /** Whom a level counts this request under. */

@@ -3,9 +3,7 @@ import { SpillwayError } from '../../core/errors.js'
 import { swallow } from '../../core/thenable.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
 import { Batcher } from './batcher.js'
-import type { Level, Subject } from './levels.js'
-
-export type UserRequest = LevelRequest
+import type { Level, Subject, UserRequest } from './levels.js'
 
 export class UserCharges {
   readonly #store: Store
@@ -25,12 +23,6 @@ export class UserCharges {
     if (this.#levels.length === 1 && cost === 1) return only?.requestFor(subject)
     const levels = this.#levels.flatMap((level) => level.chargeFor(subject) ?? [])
     return levels.length === 0 ? undefined : { levels, cost }
-  }
-
-  /** Which level it is that a reply names by its number. */
-  levelOf(subject: Subject, number: number): Level['per'] | undefined {
-    const applying = this.#levels.filter((level) => level.chargeFor(subject) !== undefined)
-    return applying[number - 1]?.per
   }
 
   charge(request: UserRequest, atMs?: number): MaybePromise<LevelReply> {

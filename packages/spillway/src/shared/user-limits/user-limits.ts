@@ -58,7 +58,7 @@ export function createUserLimits(options: UserLimitsOptions): UserLimits {
       const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(asked)
       return {
         allowed: refusedBy === 0,
-        level: charges.levelOf(subject, tightest),
+        level: asked.levels[tightest - 1]?.per,
         remaining,
         resetMs: resetUs / 1_000,
         retryAfterMs: waitUs / 1_000,
