@@ -9,11 +9,12 @@ import { breaker } from './suites/breaker.js'
 import { gateway } from './suites/gateway.js'
 import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
+import { middleware } from './suites/middleware.js'
 import { shared } from './suites/shared.js'
 import { streams } from './suites/streams.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local, shared, breaker, guard, streams, gateway]
+const SUITES: readonly Suite[] = [local, shared, breaker, guard, streams, gateway, middleware]
 
 const ECHO_MS = 500
 

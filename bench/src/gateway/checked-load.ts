@@ -76,7 +76,7 @@ async function settled(vendor: Vendor): Promise<number> {
   }
 }
 
-async function checkAnswer({ url, headers, body }: Load): Promise<void> {
+async function checkAnswer({ url, headers, body = REQUEST }: Load): Promise<void> {
   const response = await fetch(url, { method: 'POST', headers, body })
   const text = await response.text()
   if (response.status === 200 && holdsAnswer(text)) return

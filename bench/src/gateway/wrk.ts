@@ -15,7 +15,8 @@ const TIMEOUT = '30s'
 export interface Load {
   url: string
   headers: Readonly<Record<string, string>>
-  body: string
+  /** Without one it is a GET. */
+  body?: string
 }
 
 export interface Answered {
@@ -47,8 +48,8 @@ function scriptText({ headers, body }: Load): string {
   const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[ ${quoted(name)} ] = ${quoted(value)}\n`,
   )
-  return `wrk.method = 'POST'
-${lines.join('')}wrk.body = ${quoted(body)}
+  const post = body === undefined ? '' : `wrk.method = 'POST'\nwrk.body = ${quoted(body)}\n`
+  return `${post}${lines.join('')}
 
 function done(summary)
   local errors = summary.errors

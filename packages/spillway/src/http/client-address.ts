@@ -95,6 +95,8 @@ function addressesIn(header: unknown): string[] {
 
 /** Without brackets and port, and an IPv4 address as such also where it came over IPv6. */
 function plain(address: string): string {
+  // As nearly all connections have it.
+  if (!address.includes(':')) return address
   const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? address.replace(/^([\d.]+):\d+$/, '$1')
   return bare.startsWith('::ffff:') && bare.includes('.') ? bare.slice('::ffff:'.length) : bare
 }

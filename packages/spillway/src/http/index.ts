@@ -4,9 +4,9 @@ export { createHops, type Hops, type HopsOptions } from './hops.js'
 export { type HttpHandler, type HttpListener, spillwayHttp } from './node-server.js'
 export {
   exhaustedItem,
+  type Left,
   type Policy,
   policyItem,
-  type Standing,
   standingItem,
 } from './rate-limit-fields.js'
 export type { ServerCall, ServerSnapshot } from './server-gate.js'

@@ -10,7 +10,7 @@ import { validate } from '../core/options.js'
 import { isThenable } from '../core/thenable.js'
 import { shedByHookError, storeError } from '../guard/refusals.js'
 import type { Priority } from '../guard/room.js'
-import { standingOf, userLimitedError } from '../guard/user-standing.js'
+import { userLimitedError } from '../guard/user-standing.js'
 import { createLevels, type OwnCharge, type UserRequest } from '../shared/user-limits/levels.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import { memoryStore } from '../store/memory/memory-store.js'
@@ -95,8 +95,8 @@ export class ServerGate<Request> {
   readonly #names: HopNames
   readonly #address: ClientAddress
   readonly #charges: UserCharges | undefined
-  /** By name and limit: as many as there are levels and limits on them. */
-  readonly #policies = new Map<string, string>()
+  #lastLevels: readonly OwnCharge[] = []
+  #lastPolicy = ''
   readonly #refused = new Map<ErrorCode, number>()
   #admitted = 0
   #unchecked = 0
@@ -198,30 +198,24 @@ export class ServerGate<Request> {
 
   #judge(request: UserRequest, reply: LevelReply, visit: Verdict['visit']): Verdict {
     const policy = this.#policyOf(request.levels)
-    const { name = '' } = request.levels[reply.tightest - 1] ?? {}
+    const charge = request.levels[reply.tightest - 1] as OwnCharge
     if (reply.refusedBy === 0) {
       this.#admitted++
-      const standing = standingItem({ ...standingOf(request, reply), name })
-      return { refusal: undefined, policy, standing, visit }
+      return { refusal: undefined, policy, standing: standingItem(charge, reply), visit }
     }
     visit?.end()
     const refusal = userLimitedError(this.name, request, reply)
-    const standing = exhaustedItem(name, reply.remaining, reply.waitUs / 1_000)
+    const standing = exhaustedItem(charge, reply)
     return { ...this.#refuse(refusal), policy, standing }
   }
 
+  /** Nearly always the same as the last time. */
   #policyOf(levels: readonly OwnCharge[]): string {
-    let all = ''
-    for (const { name, limit, windowUs } of levels) {
-      const key = `${name} ${limit}`
-      let item = this.#policies.get(key)
-      if (item === undefined) {
-        item = policyItem({ name, limit, windowMs: windowUs / 1_000 })
-        this.#policies.set(key, item)
-      }
-      all = all === '' ? item : `${all}, ${item}`
+    if (!isAlike(levels, this.#lastLevels)) {
+      this.#lastLevels = levels
+      this.#lastPolicy = levels.map(policyItem).join(', ')
     }
-    return all
+    return this.#lastPolicy
   }
 
   #noAnswer(error: unknown, visit: Verdict['visit']): Verdict {
@@ -244,4 +238,15 @@ export class ServerGate<Request> {
     this.#refused.set(refusal.code, (this.#refused.get(refusal.code) ?? 0) + 1)
     return { ...FREE, refusal }
   }
+}
+
+/** For all that a client is told of them. */
+function isAlike(levels: readonly OwnCharge[], others: readonly OwnCharge[]): boolean {
+  if (levels.length !== others.length) return false
+  for (let index = 0; index < levels.length; index++) {
+    const one = levels[index] as OwnCharge
+    const other = others[index] as OwnCharge
+    if (one !== other && (one.name !== other.name || one.limit !== other.limit)) return false
+  }
+  return true
 }

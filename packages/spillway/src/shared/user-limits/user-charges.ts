@@ -3,7 +3,7 @@ import { SpillwayError } from '../../core/errors.js'
 import { swallow } from '../../core/thenable.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
 import { Batcher } from './batcher.js'
-import type { Level, Subject, UserRequest } from './levels.js'
+import type { Level, OwnCharge, Subject, UserRequest } from './levels.js'
 
 export class UserCharges {
   readonly #store: Store
@@ -21,7 +21,11 @@ export class UserCharges {
     // Mostly there is one level, and the same request as the last time.
     const [only] = this.#levels
     if (this.#levels.length === 1 && cost === 1) return only?.requestFor(subject)
-    const levels = this.#levels.flatMap((level) => level.chargeFor(subject) ?? [])
+    const levels: OwnCharge[] = []
+    for (const level of this.#levels) {
+      const charge = level.chargeFor(subject)
+      if (charge !== undefined) levels.push(charge)
+    }
     return levels.length === 0 ? undefined : { levels, cost }
   }
 
