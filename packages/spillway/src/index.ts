@@ -49,6 +49,13 @@ export type {
   FallbackStep,
   GuardLike,
 } from './guard/fallback.js'
+export type {
+  FleetBreakerReport,
+  FleetGuardReport,
+  FleetLimitReport,
+  FleetReport,
+  FleetStoreStatus,
+} from './guard/fleet.js'
 export type { Guard, GuardSnapshot } from './guard/guard.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
@@ -67,3 +74,13 @@ export {
   RELAYED,
   type Relayed,
 } from './guard/stream/relayed.js'
+export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
+export {
+  createHealth,
+  type Health,
+  type HealthCheckOptions,
+  type HealthLevel,
+  type HealthOptions,
+  type HealthReport,
+} from './health/health.js'
+export type { PressureSource } from './local/pressure.js'

@@ -31,6 +31,7 @@ import { ClosingSign } from './closing.js'
 import { Dispatcher } from './dispatcher.js'
 import { asAsked, type Degradable, FallbackChain, type FallbackCount } from './fallback.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
+import { type FleetGuardReport, MOST_LANES, readGuard } from './fleet.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
 import { busyError, halfOpenError, limitedError, storeError } from './refusals.js'
@@ -48,6 +49,8 @@ export interface GuardSnapshot extends TallySnapshot {
   /** Calls that run, and how many may; infinite without `concurrency`. */
   active: number
   limit: number
+  /** Those that were used lately, 100 at most. */
+  lanes: string[]
   /** One for each lane that was used. */
   breakers: BreakerSnapshot[]
   /** Retries made in the last seconds, and the calls they are a fraction of. */
@@ -237,7 +240,7 @@ export class SharedGuard implements Guard {
   }
 
   snapshot(): GuardSnapshot {
-    const { room, slots, breaker, tally, clock, options, closed } = this.#machinery
+    const { room, slots, breaker, tally, clock, options, closed, dispatcher } = this.#machinery
     return {
       name: this.name,
       ...tally.snapshot(),
@@ -249,11 +252,18 @@ export class SharedGuard implements Guard {
       },
       active: slots.active,
       limit: slots.limit,
+      lanes: [...dispatcher.lanes()].slice(0, MOST_LANES),
       breakers: breaker?.snapshots() ?? [],
       retries: this.#budget?.snapshot(),
       fallbacks: this.#fallback?.counts() ?? [],
       closed,
     }
+  }
+
+  /** How it stands in the whole fleet; other pods use these lanes. */
+  readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
+    const { name, breaker, limits, dispatcher } = this.#machinery
+    return readGuard({ name, breaker, limits, lanes: [...dispatcher.lanes(), ...lanes] })
   }
 
   get closed(): boolean {

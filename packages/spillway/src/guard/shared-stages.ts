@@ -6,6 +6,7 @@ import { SpillwayError } from '../core/errors.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { isThenable, swallow } from '../core/thenable.js'
 import type { BreakerRide } from '../shared/circuit-breaker/lane-breaker.js'
+import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { LimitBook, Trip } from '../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
@@ -102,6 +103,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     if (verdict.outcome === 'throttled' && verdict.retryAfterMs !== undefined) {
       this.#onPause(permit.lane, verdict.retryAfterMs)
     }
+  }
+
+  /** By the store's own word. */
+  figures(lane: string): Promise<RateLimiterFigures> {
+    return this.#book.figures(lane)
   }
 
   close(): Promise<void> {

@@ -8,6 +8,7 @@ import { createMembership, type Member, type Membership } from '../shared/member
 import { readStore } from '../shared/store-option.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
+import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet.js'
 import { type Guard, type GuardSnapshot, SharedGuard } from './guard.js'
 import { checkGuard, type GuardOptions } from './options.js'
 
@@ -27,6 +28,8 @@ export interface SpillwaySnapshot {
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
   guards: GuardSnapshot[]
+  /** It is being closed, or is. */
+  draining: boolean
 }
 
 export interface Spillway {
@@ -37,6 +40,8 @@ export interface Spillway {
   snapshot(): SpillwaySnapshot
   /** The pods alive now, with what each said of itself. */
   pods(): Promise<Member[]>
+  /** How the whole fleet stands, by the store's own word. Never fails: it says that the store is away. */
+  fleet(): Promise<FleetReport>
   /** Drains every guard, and leaves the fleet. The store stays open: it is not ours. */
   close(options?: { graceMs?: Duration }): Promise<void>
 }
@@ -112,11 +117,37 @@ class PodSpillway implements Spillway {
 
   snapshot(): SpillwaySnapshot {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
-    return { pod: this.pod, livePods: this.#membership?.live ?? 1, guards }
+    const { live = 1 } = this.#membership ?? {}
+    return { pod: this.pod, livePods: live, guards, draining: this.#closed }
   }
 
   pods(): Promise<Member[]> {
     return this.#membership.members()
+  }
+
+  async fleet(): Promise<FleetReport> {
+    const guards = [...this.#guards.values()].filter(({ closed }) => !closed)
+    try {
+      const members = await this.pods()
+      const reports = guards.map((guard) => guard.readFleet(lanesOf(members, guard.name)))
+      return {
+        store: this.#storeStatus(),
+        livePods: members.length,
+        pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
+        guards: await Promise.all(reports),
+      }
+    } catch {
+      const wallMs = this.#options.clock.wallMs()
+      const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
+      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known }
+    }
+  }
+
+  /** Guards know more of a store that answers: whether it is still the one they know. */
+  #storeStatus(): FleetStoreStatus {
+    if (!this.#store.remote) return 'memory'
+    const guards: (GuardSnapshot & { store?: { status?: string } })[] = this.snapshot().guards
+    return guards.some(({ store }) => store?.status === 'apart') ? 'apart' : 'shared'
   }
 
   async close(options: { graceMs?: Duration } = {}): Promise<void> {

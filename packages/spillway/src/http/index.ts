@@ -1,4 +1,5 @@
 export type { HopHeaders } from '../core/hops.js'
+export type { HealthLevel } from '../health/health.js'
 export type { TrustedProxies } from './client-address.js'
 export { createHops, type Hops, type HopsOptions } from './hops.js'
 export { type HttpHandler, type HttpListener, spillwayHttp } from './node-server.js'
@@ -12,7 +13,6 @@ export {
 export type { ServerCall, ServerSnapshot } from './server-gate.js'
 export type {
   HealthAnswer,
-  HealthLevel,
   HealthSource,
   Identity,
   ServerOptions,

@@ -3,8 +3,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { isThenable } from '../core/thenable.js'
+import type { HealthLevel } from '../health/health.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
-import type { HealthLevel, ServerOptions } from './server-options.js'
+import type { ServerOptions } from './server-options.js'
 
 /** What comes after the gate. */
 export type Next = (call: ServerCall) => unknown

@@ -11,6 +11,7 @@ import { isThenable } from '../core/thenable.js'
 import { shedByHookError, storeError } from '../guard/refusals.js'
 import type { Priority } from '../guard/room.js'
 import { userLimitedError } from '../guard/user-standing.js'
+import type { HealthLevel } from '../health/health.js'
 import { createLevels, type OwnCharge, type UserRequest } from '../shared/user-limits/levels.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import { memoryStore } from '../store/memory/memory-store.js'
@@ -19,7 +20,6 @@ import { type ClientAddress, createClientAddress } from './client-address.js'
 import { exhaustedItem, policyItem, standingItem } from './rate-limit-fields.js'
 import {
   type CheckedServer,
-  type HealthLevel,
   type Identity,
   readingServer,
   type ServerOptions,

@@ -16,6 +16,7 @@ import {
   text,
 } from '../core/options.js'
 import type { Priority } from '../guard/room.js'
+import type { HealthLevel } from '../health/health.js'
 import { readStore } from '../shared/store-option.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import type { Store } from '../store/port.js'
@@ -47,8 +48,6 @@ export interface HealthSource {
 export interface HealthAnswer {
   readonly status: 'healthy' | 'degraded' | 'unhealthy'
 }
-
-export type HealthLevel = 'live' | 'ready' | 'deep'
 
 export interface ServerOptions<Request> {
   /** Stands in errors, and tells limits of several servers in one store apart. Default: `server`. */
