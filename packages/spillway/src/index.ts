@@ -74,6 +74,7 @@ export {
   RELAYED,
   type Relayed,
 } from './guard/stream/relayed.js'
+export type { GuardTimings } from './guard/timings.js'
 export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
 export {
   createHealth,

@@ -165,7 +165,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext {
    * know that the vendor wants a pause, or that the circuit has just opened.
    */
   #leave(outcome: Outcome, work: Promise<unknown> | undefined): void {
-    const { running, tally } = this.#machinery
+    const { running, tally, timings, clock } = this.#machinery
+    timings?.ended(this.attempt, clock.now() - this.startMs)
     running.remove(this.#timed as TimedCall<unknown>)
     tally.outcomes[outcome]++
     this.#exitBreaker(outcome)

@@ -285,6 +285,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   #start(admission: CallAdmission, startMs: number): void {
     this.#charge = undefined
+    if (this.#number === 1) this.#machinery.timings?.began(startMs - this.arrivedMs)
     this.#last = new GuardAttempt(
       this.#machinery,
       this.#options,

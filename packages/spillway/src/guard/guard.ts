@@ -41,6 +41,7 @@ import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
 import { Starter } from './starter.js'
 import { Tally, type TallySnapshot } from './tally.js'
+import { type GuardTimings, Timings } from './timings.js'
 
 export interface GuardSnapshot extends TallySnapshot {
   name: string
@@ -177,6 +178,7 @@ export class SharedGuard implements Guard {
       tally: new Tally(),
       running: new LinkedList<TimedCall<unknown>>(),
       overdue: new Set(),
+      timings: undefined,
       closed: false,
       onFree: () => this.#onFree(),
     }
@@ -264,6 +266,12 @@ export class SharedGuard implements Guard {
   readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
     const { name, breaker, limits, dispatcher } = this.#machinery
     return readGuard({ name, breaker, limits, lanes: [...dispatcher.lanes(), ...lanes] })
+  }
+
+  /** From now on it measures how long calls wait and take. */
+  timings(): GuardTimings {
+    this.#machinery.timings ??= new Timings(this.name)
+    return this.#machinery.timings
   }
 
   get closed(): boolean {

@@ -11,6 +11,7 @@ import type { Store } from '../store/port.js'
 import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet.js'
 import { type Guard, type GuardSnapshot, SharedGuard } from './guard.js'
 import { checkGuard, type GuardOptions } from './options.js'
+import type { GuardTimings } from './timings.js'
 
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
@@ -38,6 +39,8 @@ export interface Spillway {
   /** The guard of this name: made with these options, or, without, the one made before. */
   guard(name: string, options?: GuardOptions): Guard
   snapshot(): SpillwaySnapshot
+  /** How long calls have waited and taken, of each guard, since this was first asked for. */
+  timings(): GuardTimings[]
   /** The pods alive now, with what each said of itself. */
   pods(): Promise<Member[]>
   /** How the whole fleet stands, by the store's own word. Never fails: it says that the store is away. */
@@ -65,6 +68,7 @@ class PodSpillway implements Spillway {
   readonly #options: ReturnType<typeof readOptions>
   readonly #guards = new Map<string, SharedGuard>()
   readonly #membership: Membership
+  #timing = false
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -103,6 +107,7 @@ class PodSpillway implements Spillway {
       random,
     }
     const guard = new SharedGuard(name, checkGuard(name, options), around)
+    if (this.#timing) guard.timings()
     this.#guards.set(name, guard)
     return guard
   }
@@ -119,6 +124,11 @@ class PodSpillway implements Spillway {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const { live = 1 } = this.#membership ?? {}
     return { pod: this.pod, livePods: live, guards, draining: this.#closed }
+  }
+
+  timings(): GuardTimings[] {
+    this.#timing = true
+    return Array.from(this.#guards.values(), (guard) => guard.timings())
   }
 
   pods(): Promise<Member[]> {
