@@ -35,6 +35,17 @@ export {
 export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
+export type { Dependency, DependencyStatus } from './degrade/dependencies.js'
+export {
+  createFeatureManager,
+  type DegradationLevel,
+  type FeatureManager,
+  type FeatureManagerOptions,
+  type FeatureOptions,
+  type FeatureState,
+  type Importance,
+} from './degrade/feature-manager.js'
+export type { PodLoad } from './degrade/pod-load.js'
 export { type StaleCache, type StaleCacheOptions, staleCache } from './degrade/stale-cache.js'
 export type { StepOptions } from './degrade/step-options.js'
 export { enqueue, otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'

@@ -14,7 +14,7 @@ let number = 0
 const guardWith = (options: GuardOptions, name = `guard-${++number}`) =>
   spillway.guard(name, options)
 
-const broken = () => Promise.reject(new Error('connection reset'))
+const broken = (): Promise<never> => Promise.reject(new Error('connection reset'))
 const counting = (value: unknown) => {
   const step = reduced(
     () => {
@@ -103,19 +103,20 @@ describe('a guard with fallbacks', () => {
     expect(await guard.run(call)).toBe(`by ${backup.name}`)
   })
 
-  it.each([
+  const reasons: [string, GuardOptions, () => unknown][] = [
     ['timeout', { timeout: { callMs: 5 } }, () => new Promise(() => {})],
     ['circuit-open', { breaker: { consecutiveFailures: 1, openMs: '1m' } }, broken],
     ['limited', { limits: [{ unit: 'requests', limit: 1, windowMs: '1h' }] }, () => 'used up'],
     ['shed', { shed: { when: () => true } }, () => 'never'],
     ['error', {}, broken],
-  ] as const)('says %s where that is the reason', async (reason, options, fn) => {
+  ]
+  it.each(reasons)('says %s where that is the reason', async (reason, options, fn) => {
     const guard = guardWith({ ...options, fallback: [staticValue('less')] })
     // The first call opens the circuit or uses up the limit.
-    const first = guard.run(fn as () => unknown)
+    const first = guard.run(fn)
     await clock.advance(10)
     await first
-    const second = guard.runDegradable(fn as () => unknown)
+    const second = guard.runDegradable(fn)
     await clock.advance(10)
     expect((await second).reason).toBe(reason)
   })

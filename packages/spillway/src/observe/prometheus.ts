@@ -1,7 +1,7 @@
 /** For Prometheus, through the registry of prom-client; all of it is read when somebody scrapes. */
 import { type Durations, SECONDS } from '../core/durations.js'
 import { TIMED } from './durations-of.js'
-import { bounded, INSTRUMENTS, type Labels, type Row } from './instruments.js'
+import { bounded, INSTRUMENTS, type Row } from './instruments.js'
 import { createSource, type MetricsOptions } from './source.js'
 
 /** As much of prom-client's `Registry` as it takes. */
@@ -52,7 +52,7 @@ export function registerSamples(
 /** A histogram's samples: how many took no longer than each bound, and all together. */
 export function histogramOf(
   name: string,
-  labels: Labels,
+  labels: Sample['labels'],
   { counts, sum }: Pick<Durations, 'counts' | 'sum'>,
 ): Sample[] {
   let total = 0

@@ -75,6 +75,10 @@ describe.skipIf(!thereIsOne)('a real Prometheus', () => {
   }, 30_000)
 })
 
+interface Answer {
+  data?: { result?: { value: [number, string] }[] }
+}
+
 async function startPrometheus(target: number) {
   const folder = mkdtempSync(join(tmpdir(), 'prometheus-'))
   const config = join(folder, 'prometheus.yml')
@@ -99,11 +103,9 @@ async function startPrometheus(target: number) {
     /** The values of what the query finds. */
     async ask(query: string): Promise<number[]> {
       const url = `http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(query)}`
-      const answer = await fetch(url).then(
-        (each) => each.json(),
-        () => undefined,
-      )
-      const found: { value: [number, string] }[] = answer?.data?.result ?? []
+      const response = await fetch(url).catch(() => undefined)
+      const answer = (await response?.json()) as Answer | undefined
+      const found = answer?.data?.result ?? []
       return found.map(({ value }) => Number(value[1]))
     },
     async stop() {
