@@ -38,19 +38,20 @@ export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './cor
 export type { Dependency, DependencyStatus } from './degrade/dependencies.js'
 export {
   createFeatureManager,
-  type DegradationLevel,
   type FeatureManager,
-  type FeatureManagerOptions,
-  type FeatureOptions,
   type FeatureState,
-  type Importance,
 } from './degrade/feature-manager.js'
+export type {
+  DegradationLevel,
+  FeatureManagerOptions,
+  FeatureOptions,
+  Importance,
+} from './degrade/feature-options.js'
 export type { PodLoad } from './degrade/pod-load.js'
 export { type StaleCache, type StaleCacheOptions, staleCache } from './degrade/stale-cache.js'
 export type { StepOptions } from './degrade/step-options.js'
 export { enqueue, otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'
-export type { CallFunction } from './guard/attempt.js'
-export type { CallContext } from './guard/context.js'
+export type { CallContext, CallFunction } from './guard/context.js'
 export type {
   Degradable,
   DegradedReason,

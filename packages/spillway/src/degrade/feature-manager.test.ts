@@ -3,7 +3,8 @@ import { onEvent, type SpillwayEvent } from '../core/events.js'
 import { createSpillway } from '../guard/spillway.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import type { DependencyStatus } from './dependencies.js'
-import { createFeatureManager, type FeatureManagerOptions } from './feature-manager.js'
+import { createFeatureManager } from './feature-manager.js'
+import type { FeatureManagerOptions } from './feature-options.js'
 import { createPodLoad } from './pod-load.js'
 
 const FEATURES = {

@@ -8,7 +8,7 @@ import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
-import type { CallContext } from './context.js'
+import type { CallContext, CallFunction } from './context.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 import { type BodyEnd, BodyWatch } from './stream/body-watch.js'
@@ -21,8 +21,6 @@ import { isStreamed, watched } from './stream/watched-bodies.js'
 export interface AttemptListener<T> extends CallEndListener<T> {
   onVerdict(verdict: Verdict): void
 }
-
-export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
 
 /** It is also what the function is given: one object less for each call. */
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext {

@@ -18,3 +18,5 @@ export interface CallContext {
   /** Says what the call really cost, by unit. Less than was booked goes back, more becomes debt. */
   readonly settle: (actual: Cost) => void
 }
+
+export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>

@@ -8,7 +8,7 @@ import { type ErrorCode, SpillwayError } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
 import { arrayOf, type Check, OptionsError } from '../core/options.js'
 import { judge, type OutcomeOptions } from '../core/outcome.js'
-import type { CallFunction } from './attempt.js'
+import type { CallFunction } from './context.js'
 import { leftOf, type RunOptions } from './run-options.js'
 
 /** Why an answer is not what was asked for. */
