@@ -37,6 +37,7 @@ const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
 // Packages the application installs if it wants what needs them, each for one file (and its parts).
 const OPTIONAL_PEERS = {
   fastify: 'http/fastify\\.ts$',
+  hono: 'http/hono\\.ts$',
   piscina: 'local/worker-[\\w-]+\\.ts$',
   redis: 'store/redis/node-redis\\.ts$',
 }

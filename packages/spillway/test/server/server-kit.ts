@@ -2,10 +2,13 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { getRequestListener } from '@hono/node-server'
 import express from 'express'
 import { fastify } from 'fastify'
+import { type Context, Hono } from 'hono'
 import { spillwayExpress, spillwayExpressErrors } from '../../src/http/express.js'
 import { spillwayFastify } from '../../src/http/fastify.js'
+import { type HonoVariables, spillwayHono } from '../../src/http/hono.js'
 import { spillwayHttp } from '../../src/http/index.js'
 import type { ServerCall, ServerSnapshot } from '../../src/http/server-gate.js'
 import type { ServerOptions } from '../../src/http/server-options.js'
@@ -52,6 +55,23 @@ export const FRAMEWORKS: Readonly<Record<string, Start>> = {
     app.use(spillwayExpressErrors())
     return { ...(await listen(createServer(app))), snapshot: gate.snapshot }
   },
+  async hono(options, handler) {
+    const { identify, ...rest } = options
+    // Hono's own request has no headers, but its context knows them.
+    const gate = spillwayHono({
+      ...rest,
+      ...(identify && { identify: (context) => identify({ headers: headersOf(context) }) }),
+    })
+    const app = new Hono<{ Variables: HonoVariables }>()
+    app.use(gate)
+    app.all('*', async (context) => {
+      const call = context.get('spillway')
+      const body = await context.req.text()
+      return context.json((await handler({ path: context.req.path, body, call })) as object)
+    })
+    const server = createServer(getRequestListener(app.fetch))
+    return { ...(await listen(server)), snapshot: gate.snapshot }
+  },
   async fastify(options, handler) {
     const app = fastify()
     app.addContentTypeParser('*', { parseAs: 'string' }, (_, body, done) => done(null, body))
@@ -64,6 +84,10 @@ export const FRAMEWORKS: Readonly<Record<string, Start>> = {
     const url = await app.listen({ port: 0, host: '127.0.0.1' })
     return { url, close: () => app.close(), snapshot: () => app.spillway.snapshot() }
   },
+}
+
+function headersOf(context: Context): IncomingMessage['headers'] {
+  return (context.env as { incoming: IncomingMessage }).incoming.headers
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
