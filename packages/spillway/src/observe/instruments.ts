@@ -18,7 +18,7 @@ export interface Instrument {
 }
 
 const BREAKER_STATES = ['closed', 'open', 'half-open', 'isolated'] as const
-const STORE_STATES = ['memory', 'shared', 'apart', 'away'] as const
+const STORE_STATES = ['memory', 'starting', 'shared', 'apart', 'away', 'off'] as const
 
 export const INSTRUMENTS: readonly Instrument[] = [
   {
@@ -164,9 +164,14 @@ export const INSTRUMENTS: readonly Instrument[] = [
     name: 'spillway_store_status',
     dotted: 'spillway.store.status',
     unit: '1',
-    help: 'One for how the store stands, zero for the others.',
+    help: 'One for how the store stands for a guard, zero for the others.',
     kind: 'gauge',
-    read: ({ fleet }) => STORE_STATES.map((status) => [{ status }, status === fleet.store ? 1 : 0]),
+    read: (view) =>
+      ofGuards(view, (guard: GuardSnapshot & { store?: { status?: string } }) => {
+        // What a guard knows of its store is newer than what the fleet's report says.
+        const known = guard.store?.status ?? view.fleet.store
+        return STORE_STATES.map((status): Row => [{ status }, status === known ? 1 : 0])
+      }),
   },
   {
     name: 'spillway_pods',
