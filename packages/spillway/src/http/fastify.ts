@@ -7,6 +7,7 @@ import { isThenable } from '../core/thenable.js'
 import { pathOf } from './node-server.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
+import { whenOver } from './when-over.js'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -100,9 +101,7 @@ function tell(reply: FastifyReply, { refusal, policy, standing, visit }: Verdict
     sendJson(reply, refusal.status, refusalBody(refusal))
     return false
   }
-  if (visit === undefined) return true
-  if (reply.raw.destroyed) visit.end()
-  else reply.raw.once('close', () => visit.end())
+  if (visit !== undefined) whenOver(reply.raw, () => visit.end())
   return true
 }
 

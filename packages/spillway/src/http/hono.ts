@@ -8,6 +8,7 @@ import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { type Incoming, type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
+import { whenOver } from './when-over.js'
 
 export type HonoServerOptions = ServerOptions<Context>
 
@@ -38,7 +39,7 @@ export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
     if (refusal !== undefined) return refusalResponse(refusal, told)
     context.set('spillway', call)
     const outgoing = nodeOf(context).outgoing
-    if (visit !== undefined) outgoing?.once('close', () => visit.end())
+    if (visit !== undefined && outgoing !== undefined) whenOver(outgoing, () => visit.end())
     try {
       if (!gate.needsContext(incoming.headers)) await next()
       else {

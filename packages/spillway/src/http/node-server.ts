@@ -6,6 +6,7 @@ import { isThenable } from '../core/thenable.js'
 import type { HealthLevel } from '../health/health.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
+import { whenOver } from './when-over.js'
 
 /** What comes after the gate. */
 export type Next = (call: ServerCall) => unknown
@@ -82,9 +83,7 @@ function tell(response: ServerResponse, { refusal, policy, standing, visit }: Ve
     answerRefusal(response, refusal)
     return false
   }
-  if (visit === undefined) return true
-  if (response.destroyed) visit.end()
-  else response.once('close', () => visit.end())
+  if (visit !== undefined) whenOver(response, () => visit.end())
   return true
 }
 

@@ -1,3 +1,4 @@
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { currentDeadline } from '../../src/core/deadline.js'
@@ -158,6 +159,32 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     leaving.abort()
     await asked
     while (inside > 0) await sleep(1)
+  })
+
+  it('so are requests that wait behind another one on a connection that breaks', async () => {
+    let inside = 0
+    const shed = {
+      enter() {
+        inside++
+        return { end: () => void inside-- }
+      },
+    }
+    const { url } = await start({ shed }, () => new Promise(() => {}))
+    const { port } = new URL(url)
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(3))
+    await expect.poll(() => inside).toBe(3)
+    socket.destroy()
+    await expect.poll(() => inside).toBe(0)
+  })
+
+  it('whoever cannot be identified is an error, and not let in', async () => {
+    const { ask } = await start({
+      identify: () => {
+        throw new Error('no such token')
+      },
+    })
+    expect((await ask('/')).status).toBe(500)
   })
 
   it.each(['GET', 'POST'])('gives a %s handler the time its caller has left', async (method) => {
