@@ -20,7 +20,7 @@ const MAY_IMPORT = {
   guard: MECHANISMS,
   degrade: AROUND_A_GUARD,
   health: AROUND_A_GUARD,
-  http: AROUND_A_GUARD,
+  http: [...AROUND_A_GUARD, 'health/'],
   options: ['core/', 'guard/'],
   observe: AROUND_A_GUARD,
   testing: [''],
@@ -36,6 +36,8 @@ const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
 
 // Packages the application installs if it wants what needs them, each for one file (and its parts).
 const OPTIONAL_PEERS = {
+  fastify: 'http/fastify\\.ts$',
+  hono: 'http/hono\\.ts$',
   piscina: 'local/worker-[\\w-]+\\.ts$',
   redis: 'store/redis/drivers/node-redis\\.ts$',
   ioredis: 'store/redis/drivers/ioredis\\.ts$',

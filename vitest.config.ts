@@ -12,6 +12,8 @@ export default defineConfig({
         find: /^spillway\/(http|local|options|shared|testing)$/,
         replacement: `${src}/$1/index.ts`,
       },
+      { find: /^spillway\/(express|fastify|hono)$/, replacement: `${src}/http/$1.ts` },
+      { find: /^spillway\/metrics$/, replacement: `${src}/observe/index.ts` },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
     ],
   },

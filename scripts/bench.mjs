@@ -5,13 +5,13 @@ import { runBuilt } from './run-built.mjs'
 import { setupOrExit } from './setup.mjs'
 
 /** Suites that start a Redis server. */
-const WITH_REDIS = ['shared', 'breaker', 'guard', 'gateway']
+const WITH_REDIS = ['shared', 'breaker', 'guard', 'gateway', 'middleware']
 
 const args = process.argv.slice(2)
 const redis = args.some((arg) => WITH_REDIS.includes(arg))
 const gateway = args.includes('gateway')
 /** Suites whose load comes from wrk. */
-const withWrk = gateway || args.includes('overload')
+const withWrk = gateway || args.includes('overload') || args.includes('middleware')
 await setupOrExit({ build: gateway ? ['bench', 'packages/gateway'] : ['bench'], redis })
 if (withWrk) await wrkOrExit()
 await runBuilt({ project: 'bench', name: 'main', args })

@@ -2,6 +2,7 @@
 // `--` go to Vitest, such as a part of a file name.
 
 import { ensureFaketime } from './ensure-faketime.mjs'
+import { ensurePrometheus } from './ensure-prometheus.mjs'
 import { runVitest } from './run-vitest.mjs'
 import { setupOrExit } from './setup.mjs'
 import { closingLine } from './test-tally.mjs'
@@ -10,7 +11,9 @@ import { closingLine } from './test-tally.mjs'
 const nothingRan = () =>
   process.stdout.write(`${closingLine({ passed: 0, failed: 1, skipped: 0 })}\n`)
 await setupOrExit({ build: ['bench', 'examples', 'packages/gateway'], redis: true }, nothingRan)
-await ensureFaketime((line) => process.stderr.write(`${line}\n`))
+const say = (line) => process.stderr.write(`${line}\n`)
+await ensureFaketime(say)
+await ensurePrometheus(say)
 
 const { count, exitCode } = await runVitest(process.argv.slice(2))
 if (count === undefined) {

@@ -9,12 +9,22 @@ import { breaker } from './suites/breaker.js'
 import { gateway } from './suites/gateway.js'
 import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
+import { middleware } from './suites/middleware.js'
 import { overload } from './suites/overload.js'
 import { shared } from './suites/shared.js'
 import { streams } from './suites/streams.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local, shared, breaker, guard, overload, streams, gateway]
+const SUITES: readonly Suite[] = [
+  local,
+  shared,
+  breaker,
+  guard,
+  overload,
+  streams,
+  gateway,
+  middleware,
+]
 
 const ECHO_MS = 500
 

@@ -22,7 +22,7 @@ async function busyFor(seconds: number) {
 for (const capacity of [40, 20, 40]) {
   vendor.resize(capacity)
   await busyFor(15)
-  const [lane] = guard.snapshot().lanes
+  const [lane] = guard.snapshot().laneLimits
   const near = Math.abs((lane?.limit ?? 0) - capacity) <= capacity * 0.2
   const baseline = `${Math.round((lane?.baselineMs ?? 0) / 10) * 10} ms when idle`
   console.log(`capacity ${capacity}: found within a fifth: ${near}, ${baseline}`)

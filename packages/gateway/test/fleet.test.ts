@@ -1,4 +1,5 @@
 /** Two gateways with one Redis: one limit and one breaker, as seen from the vendor. */
+import type { FleetReport } from 'spillway'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { pauseMs } from '../../spillway/test/streams/stream-kit.js'
@@ -58,6 +59,27 @@ describe('two gateways with one Redis', () => {
     await Promise.all(Array.from({ length: 20 }, chat))
     expect(vendor.counts.arrived).toBeLessThanOrEqual(5)
     expect(vendor.counts.arrived).toBeGreaterThanOrEqual(4)
+  })
+
+  it('know of each other: the one says what the other has counted', async () => {
+    const breaker = { consecutiveFailures: 100, openMs: '1m' }
+    const { both } = await startTwo('counted', { breaker }, { status: 500 })
+    const [one, two] = both
+    for (let i = 0; i < 30; i++) {
+      await fetch(`${one?.url}/v1/chat/completions`, {
+        method: 'POST',
+        body: JSON.stringify({ model: 'gpt', messages: [] }),
+      })
+    }
+    const breakersOf = async () => {
+      const report = await (await fetch(`${two?.adminUrl}/health/deep`)).json()
+      const { fleet } = report as { fleet: FleetReport }
+      return fleet.guards.flatMap((guard) => guard.breakers)
+    }
+    // Which lanes there are, pods tell once a second.
+    await expect
+      .poll(breakersOf, { timeout: 10_000 })
+      .toContainEqual(expect.objectContaining({ lane: 'gpt', state: 'closed', failures: 30 }))
   })
 
   it('have one breaker: what one has seen fail, neither asks again', async () => {

@@ -36,8 +36,39 @@ export type { Priority } from './core/priority.js'
 export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
-export type { CallFunction } from './guard/attempt.js'
-export type { CallContext } from './guard/context.js'
+export type { Dependency, DependencyStatus } from './degrade/dependencies.js'
+export {
+  createFeatureManager,
+  type FeatureManager,
+  type FeatureState,
+} from './degrade/feature-manager.js'
+export type {
+  DegradationLevel,
+  FeatureManagerOptions,
+  FeatureOptions,
+  Importance,
+} from './degrade/feature-options.js'
+export type { PodLoad } from './degrade/pod-load.js'
+export { type StaleCache, type StaleCacheOptions, staleCache } from './degrade/stale-cache.js'
+export type { StepOptions } from './degrade/step-options.js'
+export { enqueue, otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'
+export type { CallContext, CallFunction } from './guard/context.js'
+export type {
+  Degradable,
+  DegradedReason,
+  FailedCall,
+  FallbackAnswer,
+  FallbackCount,
+  FallbackStep,
+  GuardLike,
+} from './guard/fallback.js'
+export type {
+  FleetBreakerReport,
+  FleetGuardReport,
+  FleetLimitReport,
+  FleetReport,
+  FleetStoreStatus,
+} from './guard/fleet.js'
 export type { Guard, GuardSnapshot, GuardStoreSnapshot } from './guard/guard.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
@@ -56,3 +87,14 @@ export {
   RELAYED,
   type Relayed,
 } from './guard/stream/relayed.js'
+export type { GuardTimings } from './guard/timings.js'
+export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
+export {
+  createHealth,
+  type Health,
+  type HealthCheckOptions,
+  type HealthLevel,
+  type HealthOptions,
+  type HealthReport,
+} from './health/health.js'
+export type { PressureSource } from './local/pressure.js'

@@ -1,7 +1,7 @@
 /** One pod with one guard, in virtual time, and another pod beside it that looks at the shared books. */
 import { SpillwayError } from '../src/core/errors.js'
 import { createRandom } from '../src/core/random.js'
-import type { CallFunction } from '../src/guard/attempt.js'
+import type { CallFunction } from '../src/guard/context.js'
 import type { Guard } from '../src/guard/guard.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import type { RunOptions } from '../src/guard/run-options.js'

@@ -63,4 +63,16 @@ describe('a process that uses Spillway', () => {
       await hang().catch((error) => console.log(error.code, bulkhead.active))`)
     expect(printed).toBe('CALL_TIMEOUT 1')
   })
+
+  it('is kept alive neither by health and features that look now and then, nor by its limits', async () => {
+    const printed = await runProgram(`
+      const { createFeatureManager, createHealth } = await import('spillway')
+      const { spillwayHttp } = await import('spillway/http')
+      const health = createHealth({ overload: { pressure: () => 0 }, warmUpMs: '1h' })
+      health.register('hangs', () => new Promise(() => {}), { timeoutMs: 20 })
+      createFeatureManager({ features: { a: { importance: 'low' } }, pressure: () => 0 })
+      spillwayHttp({ limits: [{ per: 'ip', limit: 1, windowMs: '1h' }], health }, () => {})
+      console.log((await health.ready()).reason)`)
+    expect(printed).toBe('warming-up')
+  })
 })

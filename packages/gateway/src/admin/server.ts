@@ -1,7 +1,7 @@
 /** The admin port: health, metrics, and how everything stands. For operators, not for callers. */
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
-import type { Spillway } from 'spillway'
+import { createHealth, type Spillway } from 'spillway'
 import type { Health } from './health.js'
 
 export interface AdminOptions {
@@ -18,6 +18,11 @@ export function createAdminServer({ health, registry, spillway }: AdminOptions):
       return reply.code(status).type('application/json').send(body)
     })
   }
+  const deep = createHealth({ spillway })
+  server.get('/health/deep', async (_, reply) => {
+    const report = await deep.deep()
+    return reply.code(report.status === 'unhealthy' ? 503 : 200).send(report)
+  })
   server.get('/metrics', async (_, reply) =>
     reply.type(registry.contentType).send(await registry.metrics()),
   )

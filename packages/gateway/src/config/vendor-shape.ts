@@ -25,8 +25,11 @@ export interface WrittenVendor {
   readonly config: VendorConfig
 }
 
-/** Those that can be written in a file. A new one of the guard's has to be listed here to compile. */
-const GUARD_OPTIONS: Record<Exclude<keyof GuardOptions, 'fetch' | 'classify'>, true> = {
+/** Those that can be written in a file; fallbacks stand with the routes. A new one of the guard's has to be listed here to compile. */
+const GUARD_OPTIONS: Record<
+  Exclude<keyof GuardOptions, 'fetch' | 'classify' | 'fallback'>,
+  true
+> = {
   shed: true,
   userLimits: true,
   queue: true,

@@ -3,6 +3,7 @@
  * numbers behind the decision.
  */
 import type { SpillwayError, UserStanding } from 'spillway'
+import { exhaustedItem, policyItem, standingItem } from 'spillway/http'
 
 type Headers = Record<string, string | string[]>
 
@@ -41,18 +42,7 @@ export function tellRefused(
   headers['spillway-decision'] = decision
   headers['spillway-attempts'] = String(attempts)
   if (retryAfterMs !== undefined) tellRetryAfter(headers, retryAfterMs)
-  const { level, limit, windowMs, remaining } = details
-  if (code === 'USER_LIMITED' && typeof limit === 'number' && typeof windowMs === 'number') {
-    const resetMs = retryAfterMs ?? 0
-    const left = typeof remaining === 'number' ? remaining : 0
-    tellStanding(headers, {
-      level: String(level) as never,
-      limit,
-      windowMs,
-      remaining: left,
-      resetMs,
-    })
-  }
+  if (code === 'USER_LIMITED') tellExhausted(headers, details, retryAfterMs)
 }
 
 /** Whole seconds for everybody, milliseconds for SDKs that know them. */
@@ -61,13 +51,30 @@ function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
   headers['retry-after-ms'] = String(Math.ceil(retryAfterMs))
 }
 
-type Standing = Omit<UserStanding, 'level'> & { readonly level: string }
-
 /** As the IETF's draft on rate limit headers has them. */
-function tellStanding(headers: Headers, standing: Standing): void {
-  const { level, limit, windowMs, remaining, resetMs } = standing
-  headers['ratelimit-policy'] = `"${level}";q=${limit};w=${Math.ceil(windowMs / 1_000)}`
-  headers.ratelimit = `"${level}";r=${Math.max(0, remaining)};t=${Math.ceil(resetMs / 1_000)}`
+function tellStanding(
+  headers: Headers,
+  { level, limit, windowMs, remaining, resetMs }: UserStanding,
+): void {
+  const policy = { name: level, limit, windowUs: windowMs * 1_000 }
+  headers['ratelimit-policy'] = policyItem(policy)
+  headers.ratelimit = standingItem(policy, { remaining, resetUs: resetMs * 1_000 })
+}
+
+/** The same for somebody who has used it up. */
+function tellExhausted(
+  headers: Headers,
+  details: SpillwayError['details'],
+  retryAfterMs = 0,
+): void {
+  const { level, limit, windowMs, remaining = 0 } = details
+  if (typeof limit !== 'number' || typeof windowMs !== 'number') return
+  const name = String(level)
+  headers['ratelimit-policy'] = policyItem({ name, limit, windowUs: windowMs * 1_000 })
+  headers.ratelimit = exhaustedItem(
+    { name },
+    { remaining: Number(remaining), waitUs: retryAfterMs * 1_000 },
+  )
 }
 
 function parameter(name: string, value: unknown): string {

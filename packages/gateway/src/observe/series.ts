@@ -2,24 +2,9 @@
  * Counts of requests that have their labels in common. Kept as plain numbers, because every request is
  * counted and hardly anybody asks; put into the form of Prometheus when somebody does.
  */
-import type { Metric, Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
+import { Durations, histogramOf, registerSamples, type Sample } from 'spillway/metrics'
 import type { RequestRecord } from '../data/record.js'
-
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
-
-/** How long something took, by buckets. */
-class Durations {
-  /** One for each bound, and one beyond. */
-  readonly counts = new Array<number>(SECONDS.length + 1).fill(0)
-  sum = 0
-
-  add(seconds: number): void {
-    this.sum += seconds
-    let bucket = 0
-    while (bucket < SECONDS.length && seconds > (SECONDS[bucket] as number)) bucket++
-    ;(this.counts[bucket] as number)++
-  }
-}
 
 type Labels = Readonly<Record<string, string | number>>
 
@@ -74,12 +59,12 @@ export class AllSeries {
     { name, help, labels }: { name: string; help: string; labels: readonly string[] },
     read: (series: Series) => Iterable<readonly [more: Labels, count: number]>,
   ): void {
-    register(registry, name, help, 'counter', () => {
-      const sums = new Map<string, { labels: Labels; value: number }>()
+    registerSamples(registry, { name, help, type: 'counter' }, () => {
+      const sums = new Map<string, Sample>()
       for (const series of this.#byLabels.values()) {
         const own = pick(series.labels, labels)
         for (const [more, count] of read(series)) {
-          if (count > 0) addTo(sums, { ...own, ...more }, count)
+          if (count > 0) addTo(sums, { labels: { ...own, ...more }, value: count })
         }
       }
       return [...sums.values()]
@@ -92,19 +77,11 @@ export class AllSeries {
     { name, help }: { name: string; help: string },
     read: (series: Series) => Durations,
   ): void {
-    register(registry, name, help, 'histogram', () => {
-      const sums = new Map<string, { labels: Labels; value: number; metricName: string }>()
+    registerSamples(registry, { name, help, type: 'histogram' }, () => {
+      const sums = new Map<string, Sample>()
       for (const series of this.#byLabels.values()) {
         const own = pick(series.labels, ['route', 'vendor'])
-        const { counts, sum } = read(series)
-        let total = 0
-        for (const [index, count] of counts.entries()) {
-          total += count
-          const le = SECONDS[index] ?? '+Inf'
-          addTo(sums, { le, ...own }, total, `${name}_bucket`)
-        }
-        addTo(sums, own, sum, `${name}_sum`)
-        addTo(sums, own, total, `${name}_count`)
+        for (const sample of histogramOf(name, own, read(series))) addTo(sums, sample)
       }
       return [...sums.values()]
     })
@@ -115,33 +92,9 @@ function pick(labels: Labels, names: readonly string[]): Labels {
   return Object.fromEntries(names.map((name) => [name, labels[name] ?? '']))
 }
 
-function addTo(
-  sums: Map<string, { labels: Labels; value: number; metricName?: string }>,
-  labels: Labels,
-  count: number,
-  metricName?: string,
-): void {
-  const key = JSON.stringify([metricName, labels])
+function addTo(sums: Map<string, Sample>, sample: Sample): void {
+  const key = JSON.stringify([sample.metricName, sample.labels])
   const known = sums.get(key)
-  if (known !== undefined) known.value += count
-  else sums.set(key, { labels, value: count, ...(metricName !== undefined && { metricName }) })
-}
-
-/** A metric of our own making, as the registry wants it. */
-function register(
-  registry: Registry,
-  name: string,
-  help: string,
-  type: 'counter' | 'histogram',
-  read: () => unknown[],
-): void {
-  const metric = {
-    name,
-    help,
-    type,
-    aggregator: 'sum',
-    get: async () => ({ name, help, type, aggregator: 'sum', values: read() }),
-    reset: () => {},
-  }
-  registry.registerMetric(metric as unknown as Metric)
+  if (known !== undefined) known.value += sample.value
+  else sums.set(key, sample)
 }

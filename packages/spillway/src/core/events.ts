@@ -52,6 +52,11 @@ export type SpillwayEvent =
   /** A second attempt was begun beside the first, or not. */
   | { type: 'hedge.begun' | 'hedge.won'; name: string; delayMs: number }
   | { type: 'hedge.skipped'; name: string; because: 'budget' | 'busy' }
+  /** A call went wrong, and somebody else answered in its place; or had no answer either. */
+  | { type: 'fallback.used'; name: string; step: string; reason: string }
+  | { type: 'fallback.failed'; name: string; step: string; error: unknown }
+  /** A feature was switched off, or on again. */
+  | { type: 'feature.off' | 'feature.on'; name: string; because: string }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 

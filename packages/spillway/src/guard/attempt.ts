@@ -7,7 +7,7 @@ import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
-import type { CallContext } from './context.js'
+import type { CallContext, CallFunction } from './context.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 import { BodyWatch } from './stream/body-watch.js'
@@ -19,8 +19,6 @@ import { type AttemptExit, StreamedAttempt } from './streamed-attempt.js'
 export interface AttemptListener<T> extends CallEndListener<T> {
   onVerdict(verdict: Verdict): void
 }
-
-export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>
 
 /** It is also what the function is given: one object less for each call. */
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, AttemptExit {
@@ -70,6 +68,10 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   /** Nobody waits for it any more. */
   giveUp(error: unknown): void {
     this.#timed.giveUp(error)
+  }
+
+  get guard(): string {
+    return this.#machinery.name
   }
 
   get deadline(): Deadline | undefined {
@@ -155,7 +157,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
    * know that the vendor wants a pause, or that the circuit has just opened.
    */
   leave(outcome: Outcome, work: Promise<unknown> | undefined): void {
-    const { running, tally } = this.#machinery
+    const { running, tally, timings, clock } = this.#machinery
+    timings?.ended(this.attempt, clock.now() - this.startMs)
     running.remove(this.#timed as TimedCall<unknown>)
     tally.outcomes[outcome]++
     this.exitBreaker(outcome)

@@ -18,8 +18,9 @@ import { type JudgedRunOptions, RetryCall } from '../local/retry-call.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
-import type { UserRequest } from '../shared/user-limits/user-charges.js'
-import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt.js'
+import type { UserRequest } from '../shared/user-limits/levels.js'
+import { type AttemptListener, GuardAttempt } from './attempt.js'
+import type { CallFunction } from './context.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
@@ -299,6 +300,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   #start(admission: CallAdmission, startMs: number): void {
     this.#charge = undefined
+    if (this.#number === 1) this.#machinery.timings?.began(startMs - this.arrivedMs)
     const { hedger } = this.#machinery
     if (hedger !== undefined && this.#mayHedge(admission)) {
       return this.#startHedged(hedger, admission, startMs)

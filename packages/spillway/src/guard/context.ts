@@ -9,6 +9,8 @@ export interface CallContext {
   onAbort(run: (reason: unknown) => void): void
   /** The moment all must be over, if there is one. */
   readonly deadline: Deadline | undefined
+  /** The guard it runs under: in a fallback it is another than the one that was called. */
+  readonly guard: string
   /** 1 for the first attempt. */
   readonly attempt: number
   /** A second attempt beside the first, which is taking long. */
@@ -20,3 +22,5 @@ export interface CallContext {
   /** Says what the call really cost, by unit. Less than was booked goes back, more becomes debt. */
   readonly settle: (actual: Cost) => void
 }
+
+export type CallFunction<T> = (context: CallContext) => T | PromiseLike<T>

@@ -224,6 +224,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return gate
   }
 
+  /** In use, or lately so. */
+  lanes(): Iterable<string> {
+    return this.#gates.keys()
+  }
+
   #gate(lane: string): Gate {
     const known = this.#known(lane)
     if (known !== undefined) return known

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../core/clock.js'
 import { SpillwayError } from '../core/errors.js'
 import { type HopNames, hopHeadersFor } from '../core/hops.js'
+import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { withinConnectTime } from './connect-time.js'
 import type { CallContext } from './context.js'
 import type { RunOptions } from './run-options.js'
@@ -175,12 +176,11 @@ function hasKey(headers: Headers, own?: string): boolean {
 /** What Spillway decided, as an answer; what the network did stays an error. */
 function respondTo(error: unknown): Response {
   if (!(error instanceof SpillwayError)) throw error
-  const { code, message, stage, status, retryAfterMs } = error
-  const body = JSON.stringify({ error: { type: 'spillway', code, message, stage } })
+  const { status, retryAfterMs } = error
   const headers = new Headers({ 'content-type': 'application/json' })
   if (retryAfterMs !== undefined) {
-    headers.set('retry-after', String(Math.ceil(retryAfterMs / 1_000)))
-    headers.set('retry-after-ms', String(Math.ceil(retryAfterMs)))
+    headers.set('retry-after', retryAfterSeconds(retryAfterMs))
+    headers.set('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
   }
-  return new Response(body, { status, headers })
+  return new Response(refusalBody(error), { status, headers })
 }

@@ -32,12 +32,14 @@ import { createLevels } from '../shared/user-limits/levels.js'
 import { LevelsAlone } from '../shared/user-limits/levels-alone.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
-import type { CallFunction } from './attempt.js'
 import { AttemptMeter } from './attempt-meter.js'
 import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
+import type { CallFunction } from './context.js'
 import { Dispatcher } from './dispatcher.js'
+import { asAsked, type Degradable, FallbackChain, type FallbackCount } from './fallback.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
+import { type FleetGuardReport, MOST_LANES, readGuard } from './fleet.js'
 import { type HedgeCounts, Hedger } from './hedger.js'
 import { type LaneLimitSnapshot, LaneLimits } from './lane-limits.js'
 import { LaneThrottles } from './lane-throttles.js'
@@ -50,6 +52,7 @@ import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
 import { Starter } from './starter.js'
 import { Tally, type TallySnapshot } from './tally.js'
+import { type GuardTimings, Timings } from './timings.js'
 
 export interface GuardSnapshot extends TallySnapshot {
   name: string
@@ -58,12 +61,14 @@ export interface GuardSnapshot extends TallySnapshot {
   /** Calls that run, and how many may; infinite without `concurrency`. */
   active: number
   limit: number
+  /** Those that were used lately, 100 at most. */
+  lanes: string[]
   /** One for each lane that was used. */
   breakers: BreakerSnapshot[]
   /** The load shedder's signals; nothing without `shed`. */
   shed: ShedderSnapshot | undefined
   /** One for each lane that was used, with `concurrency.adaptive`. */
-  lanes: LaneLimitSnapshot[]
+  laneLimits: LaneLimitSnapshot[]
   /** The same with `throttle`. */
   throttles: ReturnType<LaneThrottles['snapshots']>
   /** Second attempts; nothing without `hedge`. */
@@ -72,6 +77,8 @@ export interface GuardSnapshot extends TallySnapshot {
   retries: ReturnType<RetryBudget['snapshot']> | undefined
   /** How the store stands for this guard; nothing, where there is none but memory. */
   store: GuardStoreSnapshot | undefined
+  /** How often each fallback stood in. */
+  fallbacks: FallbackCount[]
   closed: boolean
 }
 
@@ -90,9 +97,14 @@ export interface GuardStoreSnapshot extends StoreSnapshot {
 
 export interface Guard {
   readonly name: string
-  /** Makes the call, or refuses it with a `SpillwayError`. What the function throws comes out. */
+  /**
+   * Makes the call, or refuses it with a `SpillwayError`. What the function throws comes out; with
+   * fallbacks, only if none of them has an answer.
+   */
   run<T>(fn: CallFunction<T>, options?: RunOptions): Promise<T>
-  /** The same without throwing, and with every attempt. */
+  /** The same, with a word on whether the value is what was asked for. */
+  runDegradable<T>(fn: CallFunction<T>, options?: RunOptions): Promise<Degradable<T>>
+  /** The call alone: without fallbacks and without throwing, and with every attempt. */
   tryRun<T>(fn: CallFunction<T>, options?: RunOptions): Promise<RetryResult<T>>
   /** For operating the breaker by hand, on all pods; nothing without one. */
   readonly breaker: BreakerControls | undefined
@@ -133,6 +145,7 @@ export class SharedGuard implements Guard {
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
   readonly #watch: StoreWatch | undefined
+  readonly #fallback: FallbackChain | undefined
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
 
@@ -217,9 +230,12 @@ export class SharedGuard implements Guard {
       tally: new Tally(),
       running: new LinkedList<TimedCall<unknown>>(),
       overdue: new Set(),
+      timings: undefined,
       closed: false,
       onFree: () => this.#onFree(),
     }
+    const { fallback } = options
+    this.#fallback = fallback && new FallbackChain(name, fallback, clock, judging)
     this.breaker = breaker && createControls(breaker, around.pod)
     const { hops, ...fetching } = options.fetch ?? {}
     this.#fetching = definedOf({ ...fetching, hops }) as FetchOptions
@@ -246,6 +262,16 @@ export class SharedGuard implements Guard {
   }
 
   run<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<T> {
+    if (this.#fallback === undefined) return this.#call(fn, options)
+    return this.runDegradable(fn, options).then(({ value }) => value)
+  }
+
+  runDegradable<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<Degradable<T>> {
+    if (this.#fallback === undefined) return this.#call(fn, options).then(asAsked)
+    return this.#fallback.run(() => this.#call(fn, options), fn, options)
+  }
+
+  #call<T>(fn: CallFunction<T>, options: RunOptions): Promise<T> {
     return new GuardCall(this.#machinery, fn, options, undefined).start()
   }
 
@@ -261,7 +287,8 @@ export class SharedGuard implements Guard {
 
   fetchFor(options: RunOptions): Fetch {
     return createFetch(
-      (fn, own) => this.run(fn, own),
+      // A request is for one downstream: no other guard could send it.
+      (fn, own) => this.#call(fn, own),
       this.#machinery.clock,
       this.#fetching,
       options,
@@ -269,9 +296,9 @@ export class SharedGuard implements Guard {
   }
 
   snapshot(): GuardSnapshot {
-    const { room, slots, breaker, tally, clock, options, closed } = this.#machinery
+    const { room, slots, breaker, tally, clock, options, closed, dispatcher } = this.#machinery
     const { shedder, throttles, hedger } = this.#machinery
-    const waiting = room.length === 0 ? 0 : this.#machinery.dispatcher.crowd(clock.now())
+    const waiting = room.length === 0 ? 0 : dispatcher.crowd(clock.now())
     return {
       name: this.name,
       ...tally.snapshot(),
@@ -283,13 +310,15 @@ export class SharedGuard implements Guard {
       },
       active: slots.active,
       limit: Math.min(slots.limit, slots.lanes?.total ?? slots.limit),
+      lanes: [...dispatcher.lanes()].slice(0, MOST_LANES),
       breakers: breaker?.snapshots() ?? [],
       shed: shedder?.snapshot(waiting, slots.active),
-      lanes: slots.lanes?.snapshots() ?? [],
+      laneLimits: slots.lanes?.snapshots() ?? [],
       throttles: throttles?.snapshots(clock.now()) ?? [],
       hedges: hedger?.counts(),
       retries: this.#budget?.snapshot(),
       store: this.#storeSnapshot(),
+      fallbacks: this.#fallback?.counts() ?? [],
       closed,
     }
   }
@@ -313,6 +342,18 @@ export class SharedGuard implements Guard {
       },
       shares: limits?.shares ?? {},
     }
+  }
+
+  /** How it stands in the whole fleet; other pods use these lanes. */
+  readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
+    const { name, breaker, limits, dispatcher } = this.#machinery
+    return readGuard({ name, breaker, limits, lanes: [...dispatcher.lanes(), ...lanes] })
+  }
+
+  /** From now on it measures how long calls wait and take. */
+  timings(): GuardTimings {
+    this.#machinery.timings ??= new Timings(this.name)
+    return this.#machinery.timings
   }
 
   get closed(): boolean {

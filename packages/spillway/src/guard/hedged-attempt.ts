@@ -13,7 +13,8 @@ import {
   type RaceRunner,
   type RaceSide,
 } from '../local/race.js'
-import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt.js'
+import { type AttemptListener, GuardAttempt } from './attempt.js'
+import type { CallFunction } from './context.js'
 import { giveBack, takeFree } from './free-now.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, Machinery } from './machinery.js'

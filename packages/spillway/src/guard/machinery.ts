@@ -23,6 +23,7 @@ import type { LimitStage, UserStage } from './shared-stages.js'
 import type { Slots } from './slots.js'
 import type { Starter } from './starter.js'
 import type { Tally } from './tally.js'
+import type { Timings } from './timings.js'
 import type { Admission, Wish } from './wish.js'
 
 export interface Machinery {
@@ -58,6 +59,8 @@ export interface Machinery {
   readonly running: LinkedList<TimedCall<unknown>>
   /** Gives back, before its time, each slot whose work has outlived its call. */
   readonly overdue: Set<() => void>
+  /** Nothing, until somebody wants to know. */
+  timings: Timings | undefined
   closed: boolean
   /** Told when a slot has come free. */
   onFree(): void

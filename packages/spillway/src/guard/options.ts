@@ -37,6 +37,7 @@ import {
 } from '../shared/circuit-breaker/options.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
+import { type FallbackStep, type GuardLike, readFallback } from './fallback.js'
 import type { Fetch, FetchOptions } from './fetch.js'
 
 /** What stage 1 is told about a call. */
@@ -109,6 +110,8 @@ export interface GuardOptions {
     /** `edge`: only for calls that do not belong to a request that came in over a hop. Default: `anywhere`. */
     where?: 'anywhere' | 'edge'
   }
+  /** When the call has failed: who answers in its place. The first that can does, each is asked once. */
+  fallback?: readonly (GuardLike | FallbackStep)[]
   /** How `fetch` goes about it. */
   fetch?: {
     /** The fetch underneath. Default: Node's own. */
@@ -226,6 +229,7 @@ const readGuard = object({
       where: optional(oneOf('anywhere', 'edge'), 'anywhere'),
     }),
   ),
+  fallback: optional(readFallback),
   fetch: optional(
     object({
       fetch: optional(func<Fetch>()),

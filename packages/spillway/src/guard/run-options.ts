@@ -1,6 +1,6 @@
 /** What a caller says about one call. */
 import type { CallerSignal } from '../core/abort.js'
-import type { Duration } from '../core/options.js'
+import { type Duration, parseDuration } from '../core/duration.js'
 import type { Priority } from '../core/priority.js'
 import type { UserLevel } from '../shared/user-limits/levels.js'
 
@@ -38,4 +38,13 @@ export interface RunOptions {
   idempotent?: boolean | undefined
   /** The downstream recognises a repetition by this key. */
   idempotencyKey?: string | undefined
+  /** What is asked for, as a stale cache among the fallbacks should know it. Default: nothing is kept. */
+  cacheKey?: string | undefined
+}
+
+/** The same call, after so much of its time is gone. */
+export function leftOf(options: RunOptions, goneMs: number): RunOptions {
+  if (options.timeoutMs === undefined) return options
+  const timeoutMs = Math.max(0, (parseDuration(options.timeoutMs) ?? 0) - goneMs)
+  return { ...options, timeoutMs }
 }

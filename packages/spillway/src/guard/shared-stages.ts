@@ -2,18 +2,20 @@
  * The shared stages, as a guard sees them: the breaker, the vendor's limits and the users' limits,
  * each with an entry, an exit and a way back.
  */
-import { inMs, SpillwayError } from '../core/errors.js'
+import { SpillwayError } from '../core/errors.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { isThenable, swallow } from '../core/thenable.js'
 import type { BreakerRide } from '../shared/circuit-breaker/lane-breaker.js'
+import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { LimitBook, Trip } from '../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
-import type { Subject } from '../shared/user-limits/levels.js'
-import type { UserCharges, UserReply, UserRequest } from '../shared/user-limits/user-charges.js'
-import type { LevelReply, MaybePromise } from '../store/port.js'
+import type { UserRequest } from '../shared/user-limits/levels.js'
+import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
+import type { MaybePromise } from '../store/port.js'
 import type { LimitGate } from './admitter.js'
 import { storeError } from './refusals.js'
-import type { RunOptions, UserStanding } from './run-options.js'
+import type { RunOptions } from './run-options.js'
+import { standingOf, userLimitedError } from './user-standing.js'
 
 export interface LimitStageOptions {
   book: LimitBook
@@ -117,6 +119,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     }
   }
 
+  /** By the store's own word. */
+  figures(lane: string): Promise<RateLimiterFigures> {
+    return this.#book.figures(lane)
+  }
+
   close(): Promise<void> {
     return this.#book.close()
   }
@@ -141,7 +148,7 @@ export class UserStage {
     if (request === undefined) return undefined
     let reply: MaybePromise<UserReply>
     try {
-      reply = this.#charges.charge(subject, request, atMs)
+      reply = this.#charges.charge(request, atMs)
     } catch (error) {
       if (error instanceof SpillwayError) return error
       throw error
@@ -163,46 +170,11 @@ export class UserStage {
     reply: UserReply,
   ): UserRequest | SpillwayError {
     if (reply.refusedBy === 0) {
-      if (reply.tightest > 0) subject.onUserLimit?.(this.#standing(subject, request, reply))
+      if (reply.tightest > 0) subject.onUserLimit?.(standingOf(request, reply))
       return reply.alone === undefined ? request : { ...request, alone: reply.alone }
     }
-    const retryAfterMs = reply.waitUs / 1_000
-    const { level, limit, windowMs } = this.#standing(subject, request, reply)
-    return new SpillwayError({
-      code: 'USER_LIMITED',
-      stage: 'user-limit',
-      scope: reply.alone === undefined ? 'shared' : 'local',
-      retryAfterMs,
-      details: {
-        name: this.#name,
-        level,
-        limit,
-        windowMs,
-        remaining: reply.remaining,
-        retryAfterMs,
-      },
-      explain: reply.alone === undefined ? explainLimited : explainAlone,
-    })
+    return userLimitedError(this.#name, request, reply, reply.alone !== undefined)
   }
-
-  #standing(subject: Subject, { levels }: UserRequest, reply: LevelReply): UserStanding {
-    const charge = levels[reply.tightest - 1]
-    return {
-      level: this.#charges.levelOf(subject, reply.tightest) ?? 'user',
-      limit: charge?.limit ?? 0,
-      windowMs: (charge?.windowUs ?? 0) / 1_000,
-      remaining: reply.remaining,
-      resetMs: reply.resetUs / 1_000,
-    }
-  }
-}
-
-function explainLimited({ name, level, retryAfterMs }: SpillwayError['details']): string {
-  return `${name}: the limit per ${level} is used up for ${inMs(retryAfterMs)}`
-}
-
-function explainAlone(details: SpillwayError['details']): string {
-  return `${explainLimited(details)}, as far as this pod can tell: the store is away`
 }
 
 /** What cannot be told now is not worth failing a call for that has already ended. */

@@ -18,8 +18,10 @@ import type { StoreStatus } from '../shared/outage/store-watch.js'
 import { readStore } from '../shared/store-option.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
+import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet.js'
 import { type Guard, type GuardSnapshot, SharedGuard } from './guard.js'
 import { checkGuard, type GuardOptions } from './options.js'
+import type { GuardTimings } from './timings.js'
 
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
@@ -51,6 +53,8 @@ export interface SpillwaySnapshot {
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
   guards: GuardSnapshot[]
+  /** It is being closed, or is. */
+  draining: boolean
 }
 
 export interface Spillway {
@@ -61,8 +65,12 @@ export interface Spillway {
   snapshot(): SpillwaySnapshot
   /** Whether everything that should be shared is. */
   health(): SpillwayHealth
+  /** How long calls have waited and taken, of each guard, since this was first asked for. */
+  timings(): GuardTimings[]
   /** The pods alive now, with what each said of itself. */
   pods(): Promise<Member[]>
+  /** How the whole fleet stands, by the store's own word. Never fails: it says that the store is away. */
+  fleet(): Promise<FleetReport>
   /** Drains every guard, and leaves the fleet. The store stays open: it is not ours. */
   close(options?: { graceMs?: Duration }): Promise<void>
 }
@@ -87,6 +95,7 @@ class PodSpillway implements Spillway {
   readonly #options: ReturnType<typeof readOptions>
   readonly #guards = new Map<string, SharedGuard>()
   readonly #membership: Membership
+  #timing = false
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -127,6 +136,7 @@ class PodSpillway implements Spillway {
       expectedPods: this.#options.expectedPods,
     }
     const guard = new SharedGuard(name, checkGuard(name, options), around)
+    if (this.#timing) guard.timings()
     this.#guards.set(name, guard)
     return guard
   }
@@ -141,16 +151,47 @@ class PodSpillway implements Spillway {
 
   snapshot(): SpillwaySnapshot {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
-    const livePods = this.#membership?.live ?? 1
-    return { pod: this.pod, health: healthOf(guards), livePods, guards }
+    const { live = 1 } = this.#membership ?? {}
+    const health = healthOf(guards)
+    return { pod: this.pod, health, livePods: live, guards, draining: this.#closed }
   }
 
   health(): SpillwayHealth {
     return healthOf(Array.from(this.#guards.values(), (guard) => guard.snapshot()))
   }
 
+  timings(): GuardTimings[] {
+    this.#timing = true
+    return Array.from(this.#guards.values(), (guard) => guard.timings())
+  }
+
   pods(): Promise<Member[]> {
     return this.#membership.members()
+  }
+
+  async fleet(): Promise<FleetReport> {
+    const guards = [...this.#guards.values()].filter(({ closed }) => !closed)
+    try {
+      const members = await this.pods()
+      const reports = guards.map((guard) => guard.readFleet(lanesOf(members, guard.name)))
+      return {
+        store: this.#storeStatus(),
+        livePods: members.length,
+        pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
+        guards: await Promise.all(reports),
+      }
+    } catch {
+      const wallMs = this.#options.clock.wallMs()
+      const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
+      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known }
+    }
+  }
+
+  /** Guards know more of a store that answers: whether it is still the one they know. */
+  #storeStatus(): FleetStoreStatus {
+    if (!this.#store.remote) return 'memory'
+    const { guards } = this.snapshot()
+    return guards.some(({ store }) => store?.status === 'apart') ? 'apart' : 'shared'
   }
 
   async close(options: { graceMs?: Duration } = {}): Promise<void> {

@@ -1,3 +1,21 @@
 export type { HopHeaders } from '../core/hops.js'
+export type { HealthLevel } from '../health/health.js'
+export type { TrustedProxies } from './client-address.js'
 export { createHops, type Hops, type HopsOptions } from './hops.js'
+export { type HttpHandler, type HttpListener, spillwayHttp } from './node-server.js'
+export {
+  exhaustedItem,
+  type Left,
+  type Policy,
+  policyItem,
+  standingItem,
+} from './rate-limit-fields.js'
+export type { ServerCall, ServerSnapshot } from './server-gate.js'
+export type {
+  HealthAnswer,
+  HealthSource,
+  Identity,
+  ServerOptions,
+  ServerShedder,
+} from './server-options.js'
 export { shedRequest } from './shed.js'

@@ -118,7 +118,9 @@ describe('a limit that is found out', () => {
       send()
     }
     await clock.advance(45_000)
-    const found = Object.fromEntries(guard.snapshot().lanes.map(({ lane, limit }) => [lane, limit]))
+    const found = Object.fromEntries(
+      guard.snapshot().laneLimits.map(({ lane, limit }) => [lane, limit]),
+    )
     expect(Math.abs((found.small as number) - 40) / 40).toBeLessThanOrEqual(0.2)
     expect(Math.abs((found.large as number) - 10) / 10).toBeLessThanOrEqual(0.2)
   })
@@ -176,7 +178,7 @@ describe('a limit that is found out', () => {
       void response.text()
       await clock.advance(400)
     }
-    expect(guard.snapshot().lanes[0]?.baselineMs).toBeCloseTo(50)
+    expect(guard.snapshot().laneLimits[0]?.baselineMs).toBeCloseTo(50)
   })
 
   it('shrinks when the vendor says it is too much, and not because of mistakes of its own', async () => {

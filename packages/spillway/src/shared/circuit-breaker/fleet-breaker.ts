@@ -163,6 +163,15 @@ export class FleetBreaker {
     return Array.from(this.#lanes.values(), snapshotOf)
   }
 
+  /** By the store's own word, whether or not this pod has used them. */
+  async look(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]> {
+    const names = [...new Set(lanes.map((lane) => this.#laneOf(lane)))]
+    const { name: guard } = this
+    const asked = names.map((lane) => ({ guard, lane, spec: this.#spec, renew: [] }))
+    const views = await this.#store.breakers.sync(asked)
+    return views.map((view, index) => ({ lane: names[index] as string, view }))
+  }
+
   onChange(listener: Listener): () => void {
     return addTo(this.#listeners, listener)
   }

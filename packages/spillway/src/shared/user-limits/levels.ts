@@ -39,13 +39,26 @@ export interface Subject {
   endpoint?: string | undefined
 }
 
-export interface Level {
+/** What a request is charged on a level, and what callers are told of that level. */
+export interface OwnCharge extends LevelCharge {
   readonly per: UserLevel['per']
+  /** What it goes by while the store is away. */
   readonly outage: OutageRule
+  /** The level as a client may know it, told apart from others of its kind: `user`, `user-2`. */
+  readonly name: string
+}
+
+export interface UserRequest extends LevelRequest {
+  levels: readonly OwnCharge[]
+  /** Charged by this pod, because the store was away. */
+  alone?: readonly OutageRule[]
+}
+
+export interface Level {
   /** What this request is charged here; nothing if the level does not apply to it. */
-  chargeFor(subject: Subject): LevelCharge | undefined
+  chargeFor(subject: Subject): OwnCharge | undefined
   /** A request that costs one, where no other level applies. */
-  requestFor(subject: Subject): LevelRequest | undefined
+  requestFor(subject: Subject): UserRequest | undefined
 }
 
 const readOne = either(integer({ min: 1 }), oneOf('unlimited'))
@@ -78,7 +91,8 @@ export function createLevels(
     const number = (seen.get(level.per) ?? 0) + 1
     seen.set(level.per, number)
     const letter = number === 1 ? LETTER[level.per] : `${LETTER[level.per]}${number}`
-    return createLevel(level, name === undefined ? letter : `${letter}:${escaped(name)}`)
+    const suffix = name === undefined ? letter : `${letter}:${escaped(name)}`
+    return createLevel(level, suffix, number === 1 ? level.per : `${level.per}-${number}`)
   })
 }
 
@@ -88,7 +102,11 @@ const RANK = { global: 0, tier: 1, user: 2, ip: 3, endpoint: 4 } as const
 /** Users are many; those of the last while are enough. */
 const MOST_KNOWN = 4_096
 
-function createLevel(level: ReturnType<typeof readLevels>[number], suffix: string): Level {
+function createLevel(
+  level: ReturnType<typeof readLevels>[number],
+  suffix: string,
+  name: string,
+): Level {
   const { per, limit, burst, outage } = level
   const windowUs = Math.ceil(level.windowMs * 1_000)
   const limitFor = (which = ''): Limit =>
@@ -96,21 +114,24 @@ function createLevel(level: ReturnType<typeof readLevels>[number], suffix: strin
 
   /** Making a key costs more than looking one up. Only where nothing else decides what is charged. */
   const known =
-    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, LevelRequest>() : undefined
+    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, UserRequest>() : undefined
 
-  function requestFor(subject: Subject): LevelRequest | undefined {
+  function requestFor(subject: Subject): UserRequest | undefined {
     const who = whose(per, subject)
     const before = who === undefined ? undefined : known?.get(who)
     if (before !== undefined) return before
     const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
     if (who === undefined || units === 'unlimited') return undefined
     const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
-    const charge = {
+    const charge: OwnCharge = {
       key: levelKey(who, rest),
       limit: units,
       windowUs,
       burst: burst ?? units,
       rank: RANK[per],
+      per,
+      name,
+      outage,
     }
     const request = { levels: [charge], cost: 1 }
     if (known !== undefined) {
@@ -120,7 +141,7 @@ function createLevel(level: ReturnType<typeof readLevels>[number], suffix: strin
     return request
   }
 
-  return { per, outage, requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
+  return { requestFor, chargeFor: (subject) => requestFor(subject)?.levels[0] }
 }
 
 /** Whom a level counts this request under. */

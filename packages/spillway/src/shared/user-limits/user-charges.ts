@@ -5,15 +5,10 @@ import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/
 import { StoreFailure } from '../../store/store-failure.js'
 import type { OutageRule } from '../outage/rules.js'
 import { Batcher } from './batcher.js'
-import type { Level, Subject } from './levels.js'
+import type { Level, OwnCharge, Subject, UserRequest } from './levels.js'
 import type { LevelsAlone } from './levels-alone.js'
 
-export interface UserRequest extends LevelRequest {
-  /** Charged by this pod, because the store was away: what each of its levels goes by then. */
-  alone?: readonly OutageRule[]
-}
-
-/** `alone`: decided by this pod. */
+/** `alone`: decided by this pod, by these rules of its levels. */
 export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
 
 export class UserCharges {
@@ -37,17 +32,16 @@ export class UserCharges {
     // Mostly there is one level, and the same request as the last time.
     const [only] = this.#levels
     if (this.#levels.length === 1 && cost === 1) return only?.requestFor(subject)
-    const levels = this.#levels.flatMap((level) => level.chargeFor(subject) ?? [])
+    const levels: OwnCharge[] = []
+    for (const level of this.#levels) {
+      const charge = level.chargeFor(subject)
+      if (charge !== undefined) levels.push(charge)
+    }
     return levels.length === 0 ? undefined : { levels, cost }
   }
 
-  /** Which level it is that a reply names by its number. */
-  levelOf(subject: Subject, number: number): Level['per'] | undefined {
-    return this.#applying(subject)[number - 1]?.per
-  }
-
-  charge(subject: Subject, request: UserRequest, atMs?: number): MaybePromise<UserReply> {
-    if (this.#alone !== undefined) return this.#chargeFar(this.#alone, subject, request)
+  charge(request: UserRequest, atMs?: number): MaybePromise<UserReply> {
+    if (this.#alone !== undefined) return this.#chargeFar(this.#alone, request)
     if (this.#store.remote) return this.#batcher.ask(request).catch(complain)
     const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
     return reply as LevelReply
@@ -63,18 +57,14 @@ export class UserCharges {
     }
   }
 
-  #applying(subject: Subject): Level[] {
-    return this.#levels.filter((level) => level.chargeFor(subject) !== undefined)
-  }
-
-  #chargeFar(alone: LevelsAlone, subject: Subject, request: UserRequest): MaybePromise<UserReply> {
+  #chargeFar(alone: LevelsAlone, request: UserRequest): MaybePromise<UserReply> {
     const { starting } = alone
-    if (starting !== undefined) return starting.then(() => this.#chargeFar(alone, subject, request))
+    if (starting !== undefined) return starting.then(() => this.#chargeFar(alone, request))
     if (!alone.inForce) {
-      return this.#batcher.ask(request).catch(() => this.#chargeAlone(alone, subject, request))
+      return this.#batcher.ask(request).catch(() => this.#chargeAlone(alone, request))
     }
     if (alone.shouldTry) void this.#trip(alone, [request]).catch(() => {})
-    return this.#chargeAlone(alone, subject, request)
+    return this.#chargeAlone(alone, request)
   }
 
   /** Whoever gathered while the last trip failed is not sent on the next. */
@@ -91,8 +81,8 @@ export class UserCharges {
     }
   }
 
-  #chargeAlone(alone: LevelsAlone, subject: Subject, request: UserRequest): UserReply {
-    const rules = this.#applying(subject).map(({ outage }) => outage)
+  #chargeAlone(alone: LevelsAlone, request: UserRequest): UserReply {
+    const rules = request.levels.map(({ outage }) => outage)
     return { ...alone.charge(request, rules), alone: rules }
   }
 }

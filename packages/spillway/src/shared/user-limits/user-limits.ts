@@ -80,13 +80,10 @@ export function createUserLimits(options: UserLimitsOptions): UserLimits {
       if (!Number.isInteger(cost) || cost < 1) validate('cost', cost, integer({ min: 1 }))
       const asked = charges.requestFor(subject, cost)
       if (asked === undefined) return UNLIMITED
-      const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(
-        subject,
-        asked,
-      )
+      const { refusedBy, tightest, remaining, resetUs, waitUs } = await charges.charge(asked)
       return {
         allowed: refusedBy === 0,
-        level: charges.levelOf(subject, tightest),
+        level: asked.levels[tightest - 1]?.per,
         remaining,
         resetMs: resetUs / 1_000,
         retryAfterMs: waitUs / 1_000,

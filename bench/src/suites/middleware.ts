@@ -1,0 +1,92 @@
+/**
+ * What limits cost a server: the same Fastify with ours, two levels of it, and with its own plugin, which has
+ * one. Both count every request and tell what is left; nobody is ever refused.
+ */
+import { BenchError } from '../bench-error.js'
+import { CONNECTIONS, openWrk } from '../gateway/wrk.js'
+import type { Comparison, Preparation, Round, Suite } from '../measure.js'
+import { type By, startLimitedServer } from '../middleware/limited-server.js'
+import { peerName } from '../peer-name.js'
+import { startRedis } from '../redis-server.js'
+
+const ROUND_SECONDS = 1
+const ROUNDS = { warmUp: 2, counted: 15 }
+const WARM_UP_SECONDS = 3
+
+/** In what the plugin of each says is left. */
+const TOLD_IN: Record<By, string> = { spillway: 'ratelimit', 'rate-limit': 'x-ratelimit-remaining' }
+
+async function requestsPerSecond(
+  by: By,
+  redis: string | undefined,
+  preparation: Preparation,
+): Promise<Round> {
+  const url = await startLimitedServer(by, redis, preparation)
+  await checkAnswer(by, url)
+  const wrk = await openWrk({ url, headers: {} }, preparation)
+  await wrk.run(WARM_UP_SECONDS)
+  return async () => {
+    const { requests, seconds } = await wrk.run(ROUND_SECONDS)
+    return requests / seconds
+  }
+}
+
+async function checkAnswer(by: By, url: string): Promise<void> {
+  for (let tries = 0; tries < 50; tries++) {
+    const response = await fetch(url)
+    const text = await response.text()
+    if (response.status !== 200 || text !== '{"hello":"world"}') {
+      throw new BenchError(`${by} does not answer as the server should: ${response.status} ${text}`)
+    }
+    // Until its store is connected, nobody is counted.
+    if (response.headers.has(TOLD_IN[by])) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  throw new BenchError(`${by} does not say what is left`)
+}
+
+function versus(
+  described: Pick<Comparison, 'name' | 'what' | 'target'>,
+  store?: 'redis',
+): Comparison {
+  return {
+    ...described,
+    peerName: peerName('@fastify/rate-limit'),
+    unit: 'requests/s',
+    rounds: ROUNDS,
+    async prepare(preparation) {
+      const redis = store && (await startStore(preparation))
+      return {
+        ours: await requestsPerSecond('spillway', redis, preparation),
+        peer: await requestsPerSecond('rate-limit', redis, preparation),
+      }
+    },
+  }
+}
+
+async function startStore({ atEnd }: Preparation): Promise<string> {
+  const server = await startRedis()
+  atEnd(() => server.stop())
+  return server.url
+}
+
+const inMemory = versus({
+  name: 'middleware-vs-fastify-rate-limit',
+  what: `requests to Fastify with levels of limits in memory, ${CONNECTIONS} connections`,
+  target: 0.9,
+})
+
+const onRedis = versus(
+  {
+    name: 'middleware-redis-vs-fastify-rate-limit',
+    what: 'the same with limits that are shared through Redis',
+    target: 1,
+  },
+  'redis',
+)
+
+export const middleware: Suite = {
+  name: 'middleware',
+  what: 'what limits cost a Fastify server, beside its own plugin',
+  benches: [inMemory, onRedis],
+}

@@ -1,0 +1,255 @@
+/**
+ * Which features are on: the least important go first when there is too much to do, and each goes with what it
+ * depends on. They come back by themselves, after a while, so that they do not flap. Looked at now and then:
+ * asking whether a feature is on costs a look into a map.
+ */
+import type { Clock, Timer } from '../core/clock.js'
+import { callSafely, emit, listening } from '../core/events.js'
+import { OptionsError, oneOf, text, validate } from '../core/options.js'
+import { suggest } from '../core/suggest.js'
+import { Steady } from '../local/steady.js'
+import { type DependencyStatus, STATUSES } from './dependencies.js'
+import {
+  type DegradationLevel,
+  type FeatureManagerOptions,
+  type FeatureOptions,
+  IMPORTANCES,
+  type Importance,
+  LEVEL_OF,
+  readFeature,
+  readOptions,
+} from './feature-options.js'
+import { createPodLoad, type PodLoad } from './pod-load.js'
+
+export interface FeatureState {
+  name: string
+  importance: Importance
+  on: boolean
+  /** Why it is off: `load`, or the dependency's name and status. */
+  because: string | undefined
+}
+
+export interface FeatureManager {
+  /** Registers another one. */
+  register(name: string, options: FeatureOptions): void
+  isOn(name: string): boolean
+  /** Runs it if it is on; what else there is, if it is off or fails. */
+  run<T>(
+    name: string,
+    fn: () => T | PromiseLike<T>,
+    otherwise: () => T | PromiseLike<T>,
+  ): Promise<T>
+  /** How a dependency is, by your own word. It counts at once, and until it is said otherwise. */
+  setStatus(dependency: string, status: DependencyStatus): void
+  readonly level: DegradationLevel
+  snapshot(): {
+    level: DegradationLevel
+    load: PodLoad & { pressure: number }
+    features: FeatureState[]
+    dependencies: Record<string, DependencyStatus>
+  }
+  /** Hears of every change of the level; returns what stops it. */
+  onLevel(listener: (level: DegradationLevel, before: DegradationLevel) => unknown): () => void
+  /** Looks now. It does so by itself every `everyMs`. */
+  look(): void
+  /** Leaves no timer behind. */
+  close(): void
+}
+
+export function createFeatureManager(options: FeatureManagerOptions = {}): FeatureManager {
+  return new PodFeatures(validate('featureManager', options, readOptions))
+}
+
+interface Feature {
+  readonly name: string
+  readonly options: ReturnType<typeof readFeature>
+  /** On while something it needs is not well; then for a while longer. */
+  readonly failing: Steady
+  on: boolean
+  because: string | undefined
+}
+
+class PodFeatures implements FeatureManager {
+  level: DegradationLevel = 'full'
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #clock: Clock
+  readonly #features = new Map<string, Feature>()
+  readonly #dependencies = new Map<string, () => DependencyStatus>()
+  /** Of each threshold, from the least important down to the most. */
+  readonly #over: readonly { over: number; takes: readonly Importance[]; steady: Steady }[]
+  readonly #readLoad: () => PodLoad
+  readonly #listeners = new Set<(level: DegradationLevel, before: DegradationLevel) => unknown>()
+  #load: PodLoad & { pressure: number } = { cpu: 0, memory: 0, pressure: 0 }
+  #timer: Timer | undefined
+  #closed = false
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    this.#options = options
+    const { clock, thresholds, features, dependencies, load } = options
+    this.#clock = clock
+    this.#readLoad = load ?? createPodLoad(() => clock.now())
+    this.#over = [
+      { over: thresholds.low, takes: ['low', 'optional'], steady: this.#steady() },
+      { over: thresholds.normal, takes: ['normal'], steady: this.#steady() },
+      { over: thresholds.high, takes: ['high'], steady: this.#steady() },
+    ]
+    for (const [name, look] of Object.entries(dependencies)) this.#dependencies.set(name, look)
+    for (const [name, feature] of Object.entries(features)) this.#add(name, feature)
+    this.#keepLooking()
+  }
+
+  register(name: string, options: FeatureOptions): void {
+    validate('feature', name, text())
+    const checked = validate(`feature(${name})`, options, readFeature)
+    if (this.#features.has(name)) {
+      throw new OptionsError([{ path: `feature(${name})`, message: 'is registered already' }])
+    }
+    this.#add(name, checked)
+    this.look()
+  }
+
+  isOn(name: string): boolean {
+    return this.#find(name).on
+  }
+
+  async run<T>(
+    name: string,
+    fn: () => T | PromiseLike<T>,
+    otherwise: () => T | PromiseLike<T>,
+  ): Promise<T> {
+    if (!this.#find(name).on) return otherwise()
+    try {
+      return await fn()
+    } catch (error) {
+      if (listening()) emit({ type: 'callback.failed', name, callback: 'feature', error })
+      return otherwise()
+    }
+  }
+
+  setStatus(dependency: string, status: DependencyStatus): void {
+    this.#checkDependency(dependency, 'setStatus')
+    const checked = validate('status', status, oneOf(...STATUSES))
+    this.#dependencies.set(dependency, () => checked)
+    this.look()
+  }
+
+  snapshot() {
+    const features = Array.from(this.#features.values(), ({ name, options, on, because }) => ({
+      name,
+      importance: options.importance,
+      on,
+      because,
+    }))
+    const dependencies: Record<string, DependencyStatus> = {}
+    for (const name of this.#dependencies.keys()) dependencies[name] = this.#statusOf(name)
+    return { level: this.level, load: { ...this.#load }, features, dependencies }
+  }
+
+  onLevel(listener: (level: DegradationLevel, before: DegradationLevel) => unknown): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  look(): void {
+    const { pressure, margin } = this.#options
+    const load = callSafely('features', 'load', this.#readLoad, { cpu: 0, memory: 0 })
+    this.#load = {
+      ...load,
+      pressure: callSafely('features', 'pressure', () => pressure?.() ?? 0, 0),
+    }
+    const most = Math.max(this.#load.cpu, this.#load.memory, this.#load.pressure)
+    const nowMs = this.#clock.now()
+    const taken = new Set<Importance>()
+    for (const { over, takes, steady } of this.#over) {
+      const holds = most > (steady.on ? over - margin : over)
+      if (steady.see(holds, nowMs)) for (const importance of takes) taken.add(importance)
+    }
+    for (const feature of this.#features.values()) this.#decide(feature, taken, nowMs)
+    this.#setLevel()
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.cancel()
+  }
+
+  #decide(feature: Feature, taken: ReadonlySet<Importance>, nowMs: number): void {
+    const { options, failing } = feature
+    const ill = options.dependsOn
+      .map((name) => ({ name, status: this.#statusOf(name) }))
+      .find(({ status }) => status === 'unavailable' || status === options.offWhen)
+    const off = failing.see(ill !== undefined, nowMs)
+    // Once it is well again, it stays off for a while for the same reason.
+    const why = ill === undefined ? feature.because : `${ill.name} is ${ill.status}`
+    const because = off ? why : taken.has(options.importance) ? 'load' : undefined
+    const on = because === undefined
+    const changed = on !== feature.on
+    feature.on = on
+    const before = feature.because
+    feature.because = because
+    if (!changed || !listening()) return
+    const type = on ? 'feature.on' : 'feature.off'
+    emit({ type, name: feature.name, because: because ?? before ?? '' })
+  }
+
+  #setLevel(): void {
+    const before = this.level
+    const off = IMPORTANCES.find((importance) =>
+      [...this.#features.values()].some(
+        ({ on, options }) => !on && options.importance === importance,
+      ),
+    )
+    this.level = off === undefined ? 'full' : LEVEL_OF[off]
+    if (this.level === before) return
+    for (const listener of this.#listeners) {
+      callSafely('features', 'onLevel', () => listener(this.level, before), undefined)
+    }
+  }
+
+  #statusOf(dependency: string): DependencyStatus {
+    const look = this.#dependencies.get(dependency)
+    // One that cannot even be asked is not there.
+    return callSafely('features', dependency, () => look?.() ?? 'healthy', 'unavailable')
+  }
+
+  #add(name: string, options: ReturnType<typeof readFeature>): void {
+    for (const each of options.dependsOn) this.#checkDependency(each, `feature(${name}).dependsOn`)
+    const feature = { name, options, failing: this.#steady(), on: true, because: undefined }
+    this.#features.set(name, feature)
+  }
+
+  #checkDependency(name: string, path: string): void {
+    if (this.#dependencies.has(name)) return
+    throw new OptionsError([
+      { path, message: unknown('dependency', name, this.#dependencies.keys()) },
+    ])
+  }
+
+  #find(name: string): Feature {
+    const feature = this.#features.get(name)
+    if (feature !== undefined) return feature
+    throw new OptionsError([
+      { path: 'feature', message: unknown('feature', name, this.#features.keys()) },
+    ])
+  }
+
+  /** Goes at once, and comes back after a while. */
+  #steady(): Steady {
+    return new Steady({ riseMs: 0, fallMs: this.#options.holdMs })
+  }
+
+  #keepLooking(): void {
+    if (this.#closed) return
+    this.look()
+    this.#timer = this.#clock.schedule(this.#options.everyMs, () => this.#keepLooking())
+    this.#timer.unref()
+  }
+}
+
+function unknown(kind: string, name: string, known: Iterable<string>): string {
+  const names = [...known]
+  const close = suggest(name, names)
+  const hint =
+    close === undefined ? `known: ${names.join(', ') || 'none'}` : `did you mean '${close}'?`
+  return `unknown ${kind} '${name}'; ${hint}`
+}

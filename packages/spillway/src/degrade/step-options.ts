@@ -1,0 +1,15 @@
+/** What every fallback can be told. */
+import { arrayOf, oneOf, optional, text } from '../core/options.js'
+import { type DegradedReason, REASONS } from '../guard/fallback.js'
+
+export interface StepOptions {
+  /** Stands in results, events and metrics. Default: what it is. */
+  name?: string
+  /** Is asked for these reasons only. Default: for all. */
+  on?: readonly DegradedReason[]
+}
+
+export const stepFields = {
+  name: optional(text()),
+  on: optional(arrayOf(oneOf(...REASONS))),
+}

@@ -1,0 +1,87 @@
+/** Fallbacks: another guard, less of an answer, a place in a queue, a value that always is there. */
+import type { Clock } from '../core/clock.js'
+import { createDeadline, runWithDeadline } from '../core/deadline.js'
+import { clockOption } from '../core/injected.js'
+import { type Duration, duration, func, object, optional, validate } from '../core/options.js'
+import type { CallFunction } from '../guard/context.js'
+import { type FailedCall, type FallbackStep, type GuardLike, guardStep } from '../guard/fallback.js'
+import type { TimeoutContext } from '../local/timed-call.js'
+import { createTimeout } from '../local/timeout.js'
+import { type StepOptions, stepFields } from './step-options.js'
+
+const readStep = object(stepFields)
+const readFunction = func<(...args: never[]) => unknown>()
+
+/**
+ * Another guard, with a function of its own; a guard by itself stands for the same function. It is protected
+ * as that guard's calls are, and not asked for somebody who has used up a limit of theirs.
+ */
+export function otherGuard<T>(
+  guard: GuardLike,
+  fn: CallFunction<T>,
+  options: StepOptions = {},
+): FallbackStep {
+  validate('otherGuard.guard.runDegradable', guard?.runDegradable, readFunction)
+  validate('otherGuard.fn', fn, readFunction)
+  return guardStep(guard, fn, validate('otherGuard', options, readStep))
+}
+
+export interface ReducedOptions extends StepOptions {
+  /** Longest time for it. Default: 5 seconds. */
+  timeoutMs?: Duration
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+const readReduced = object({
+  ...stepFields,
+  timeoutMs: optional(duration({ min: 1 }), 5_000),
+  clock: clockOption,
+})
+
+/** The same in less quality, by a function that needs no guard. Nothing: it has none either. */
+export function reduced<T>(
+  fn: (context: TimeoutContext, call: FailedCall) => T | PromiseLike<T>,
+  options: ReducedOptions = {},
+): FallbackStep {
+  validate('reduced.fn', fn, readFunction)
+  const { name = 'reduced', on, timeoutMs, clock } = validate('reduced', options, readReduced)
+  const timeout = createTimeout({ name, clock, callMs: timeoutMs })
+  return {
+    name,
+    on,
+    costs: true,
+    async answer(call) {
+      const { timeoutMs: leftMs, signal } = call.options
+      const deadline = leftMs === undefined ? undefined : createDeadline(leftMs, clock)
+      const run = () =>
+        timeout.run((context) => fn(context, call), signal && { signal: signal as AbortSignal })
+      const value = await runWithDeadline(deadline, run)
+      return value === undefined ? undefined : { value, message: 'in less quality' }
+    },
+  }
+}
+
+/** Puts the call where it is done later, and gives what the hook answers with, such as a ticket. */
+export function enqueue<T>(
+  hook: (call: FailedCall) => T | PromiseLike<T>,
+  options: StepOptions = {},
+): FallbackStep {
+  validate('enqueue.hook', hook, readFunction)
+  const { name = 'enqueue', on } = validate('enqueue', options, readStep)
+  return {
+    name,
+    on,
+    async answer(call) {
+      const value = await hook(call)
+      return value === undefined ? undefined : { value, message: 'will be done later' }
+    },
+  }
+}
+
+/** Always the same. */
+export function staticValue(value: unknown, options: StepOptions = {}): FallbackStep {
+  const { name = 'static', on } = validate('staticValue', options, readStep)
+  const answer = { value, message: 'a fixed answer' }
+  return { name, on, answer: () => answer }
+}

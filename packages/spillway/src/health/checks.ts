@@ -1,0 +1,105 @@
+/**
+ * Checks, all at once, each with its own time. One that hangs, throws or takes long is told of as such, and
+ * neither the others nor the answer wait for it; one that has not come back from the last time is not begun again.
+ */
+import type { Clock } from '../core/clock.js'
+
+export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy'
+
+/** What a check may answer with. Nothing: all is well. */
+export type CheckAnswer =
+  | undefined
+  | boolean
+  | HealthStatus
+  | { status?: HealthStatus; details?: unknown }
+
+export interface CheckResult {
+  name: string
+  status: HealthStatus
+  latencyMs: number
+  details?: unknown
+  /** Why, if it is not healthy. */
+  error?: string
+}
+
+export interface Check {
+  readonly name: string
+  /** It says what this pod cannot do without; if not, its failure is only a degradation. */
+  readonly critical: boolean
+  readonly timeoutMs: number
+  run(signal: AbortSignal): unknown
+  /** Since when it has been running, if it is. */
+  runningSinceMs?: number | undefined
+}
+
+export function runChecks(checks: readonly Check[], clock: Clock): Promise<CheckResult[]> {
+  return Promise.all(checks.map((check) => runCheck(check, clock)))
+}
+
+function runCheck(check: Check, clock: Clock): Promise<CheckResult> {
+  const { name, timeoutMs } = check
+  const startMs = clock.now()
+  if (check.runningSinceMs !== undefined) {
+    const forMs = startMs - check.runningSinceMs
+    return Promise.resolve(failed(check, forMs, `still runs, for ${Math.round(forMs)} ms`))
+  }
+  check.runningSinceMs = startMs
+  const stop = new AbortController()
+  const work = Promise.resolve()
+    .then(() => check.run(stop.signal) as CheckAnswer | Promise<CheckAnswer>)
+    .finally(() => {
+      check.runningSinceMs = undefined
+    })
+  return new Promise((resolve) => {
+    const timer = clock.schedule(timeoutMs, () => {
+      stop.abort(new Error(`${name}: no answer within ${timeoutMs} ms`))
+      resolve(failed(check, clock.now() - startMs, `no answer within ${timeoutMs} ms`))
+    })
+    work.then(
+      (answer) => {
+        timer.cancel()
+        resolve(resultOf(check, answer, clock.now() - startMs))
+      },
+      (error) => {
+        timer.cancel()
+        resolve(failed(check, clock.now() - startMs, messageOf(error)))
+      },
+    )
+  })
+}
+
+function resultOf(check: Check, answer: CheckAnswer, latencyMs: number): CheckResult {
+  if (answer === false) return failed(check, latencyMs, 'it says so')
+  const { status = 'healthy', details } =
+    typeof answer === 'object' && answer !== null ? answer : { status: statusIn(answer) }
+  const told: CheckResult = { name: check.name, status: bounded(check, status), latencyMs }
+  if (details !== undefined) told.details = details
+  return told
+}
+
+function statusIn(answer: Exclude<CheckAnswer, object>): HealthStatus {
+  return typeof answer === 'string' ? answer : 'healthy'
+}
+
+function failed(check: Check, latencyMs: number, error: string): CheckResult {
+  return { name: check.name, status: bounded(check, 'unhealthy'), latencyMs, error }
+}
+
+function bounded({ critical }: Check, status: HealthStatus): HealthStatus {
+  return status === 'unhealthy' && !critical ? 'degraded' : status
+}
+
+/** Error messages may be anything; a report has to be text. */
+function messageOf(error: unknown): string {
+  try {
+    return error instanceof Error ? error.message : String(error)
+  } catch {
+    return 'an error that cannot be read'
+  }
+}
+
+const WORST: readonly HealthStatus[] = ['unhealthy', 'degraded', 'healthy']
+
+export function worstOf(statuses: readonly HealthStatus[]): HealthStatus {
+  return WORST.find((status) => statuses.includes(status)) ?? 'healthy'
+}

@@ -1,0 +1,263 @@
+/**
+ * Whether this process works at all (`live`), whether it wants to be sent requests (`ready`), and how everything
+ * stands (`deep`). For load balancers, orchestrators and people. Not a reason to restart: only `live` is.
+ */
+import type { Clock, Timer } from '../core/clock.js'
+import { clockOption } from '../core/injected.js'
+import {
+  bool,
+  type Duration,
+  duration,
+  func,
+  having,
+  number,
+  OptionsError,
+  object,
+  oneOf,
+  optional,
+  text,
+  validate,
+} from '../core/options.js'
+import type { FleetReport } from '../guard/fleet.js'
+import type { Spillway } from '../guard/spillway.js'
+import { type PressureSource, readPressure } from '../local/pressure.js'
+import { Steady } from '../local/steady.js'
+import {
+  type Check,
+  type CheckAnswer,
+  type CheckResult,
+  type HealthStatus,
+  runChecks,
+  worstOf,
+} from './checks.js'
+
+export type HealthLevel = 'live' | 'ready' | 'deep'
+
+export interface HealthCheckOptions {
+  /** Which reports ask it; deep ones ask all. Default: `ready`. */
+  level?: HealthLevel
+  /** Its failure makes the report unhealthy; if not, degraded. Default: true. */
+  critical?: boolean
+  /** Longest time for it. Default and most: 1 second for `live`, 5 for `ready`, 30 for `deep`. */
+  timeoutMs?: Duration
+}
+
+export interface HealthOptions {
+  /** Tells of the fleet: breakers, limits, pods, the store. */
+  spillway?: Pick<Spillway, 'fleet' | 'snapshot'>
+  /** Not ready until this is done; then its failure is told. */
+  warmUp?: () => unknown
+  /** Not ready before this much time has passed. Default: none. */
+  warmUpMs?: Duration
+  /** Not ready while this is over its limit for a while. */
+  overload?: {
+    pressure: PressureSource
+    /** Default: 1. */
+    at?: number
+    /** For so long. Default: 10 seconds. */
+    forMs?: Duration
+  }
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+export interface HealthReport {
+  status: HealthStatus
+  /** Whether it wants to be sent requests, and if not, why. */
+  ready: boolean
+  reason: 'warming-up' | 'draining' | 'overloaded' | 'unhealthy' | undefined
+  checks: CheckResult[]
+  /** In ready and deep reports, with a `spillway`. */
+  fleet?: FleetReport
+}
+
+export interface Health {
+  live(): Promise<HealthReport>
+  ready(): Promise<HealthReport>
+  deep(): Promise<HealthReport>
+  /** A check of your own: throws, answers false, or says `degraded` or `unhealthy`, if something is wrong. */
+  register(
+    name: string,
+    run: (signal: AbortSignal) => CheckAnswer | Promise<CheckAnswer>,
+    options?: HealthCheckOptions,
+  ): void
+  /** From now on it is not ready. Closing the spillway says so, too. */
+  drain(): void
+  /** Leaves no timer behind. */
+  close(): void
+}
+
+/** The longest an answer takes. */
+const LONGEST_MS: Record<HealthLevel, number> = { live: 1_000, ready: 5_000, deep: 30_000 }
+/** How often the pressure is looked at, at least. */
+const LOOK_MS = 1_000
+
+const readOptions = object({
+  spillway: optional(
+    having<Pick<Spillway, 'fleet' | 'snapshot'>>('a spillway', 'fleet', 'snapshot'),
+  ),
+  warmUp: optional(func<() => unknown>()),
+  warmUpMs: optional(duration({ min: 0 }), 0),
+  overload: optional(
+    object({
+      pressure: readPressure,
+      at: optional(number({ min: 0 }), 1),
+      forMs: optional(duration({ min: 0 }), 10_000),
+    }),
+  ),
+  clock: clockOption,
+})
+
+const readCheck = object({
+  level: optional(oneOf('live', 'ready', 'deep'), 'ready'),
+  critical: optional(bool(), true),
+  timeoutMs: optional(duration({ min: 1 })),
+})
+
+export function createHealth(options: HealthOptions = {}): Health {
+  return new PodHealth(validate('health', options, readOptions))
+}
+
+class PodHealth implements Health {
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #clock: Clock
+  readonly #checks: Record<HealthLevel, Check[]> = { live: [], ready: [], deep: [] }
+  readonly #readyAtMs: number
+  #warming = false
+  #draining = false
+  #fleet: FleetReport | undefined
+  readonly #overloaded: Steady | undefined
+  #looking: Timer | undefined
+  /** A report that is being made is for everybody who asks meanwhile. */
+  readonly #underWay: Partial<Record<HealthLevel, Promise<HealthReport>>> = {}
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    this.#options = options
+    const { clock, warmUpMs, warmUp, overload, spillway } = options
+    this.#clock = clock
+    this.#readyAtMs = clock.now() + warmUpMs
+    if (warmUp !== undefined) void this.#warmUp(warmUp)
+    if (overload !== undefined) {
+      const { forMs } = overload
+      this.#overloaded = new Steady({ riseMs: forMs, fallMs: forMs / 2 })
+      this.#look()
+    }
+    if (spillway !== undefined) this.#addFleet(spillway)
+  }
+
+  register(
+    name: string,
+    run: (signal: AbortSignal) => CheckAnswer | Promise<CheckAnswer>,
+    options: HealthCheckOptions = {},
+  ): void {
+    validate('health.register.name', name, text())
+    validate('health.register.run', run, func())
+    const { level, critical, timeoutMs } = validate(`health.register(${name})`, options, readCheck)
+    const path = `health.register(${name})`
+    if (Object.values(this.#checks).some((all) => all.some((each) => each.name === name))) {
+      throw new OptionsError([{ path, message: 'there is a check of this name already' }])
+    }
+    const longestMs = LONGEST_MS[level]
+    if (timeoutMs !== undefined && timeoutMs > longestMs) {
+      const message = `must be at most ${longestMs} ms for level '${level}'`
+      throw new OptionsError([{ path: `${path}.timeoutMs`, message }])
+    }
+    this.#checks[level].push({ name, critical, timeoutMs: timeoutMs ?? longestMs, run })
+  }
+
+  live(): Promise<HealthReport> {
+    return this.#report('live')
+  }
+
+  ready(): Promise<HealthReport> {
+    return this.#report('ready')
+  }
+
+  deep(): Promise<HealthReport> {
+    return this.#report('deep')
+  }
+
+  drain(): void {
+    this.#draining = true
+  }
+
+  close(): void {
+    this.#looking?.cancel()
+    this.#looking = undefined
+  }
+
+  #report(level: HealthLevel): Promise<HealthReport> {
+    this.#underWay[level] ??= this.#make(level).finally(() => {
+      delete this.#underWay[level]
+    })
+    return this.#underWay[level]
+  }
+
+  async #make(level: HealthLevel): Promise<HealthReport> {
+    const { live, ready, deep } = this.#checks
+    const asked = { live, ready, deep: [...live, ...ready, ...deep] }[level]
+    const checks = await runChecks(asked, this.#clock)
+    const status = worstOf(checks.map((each) => each.status))
+    // Whether the process should be sent requests is not what a liveness probe asks.
+    if (level === 'live')
+      return { status, ready: status !== 'unhealthy', reason: undefined, checks }
+    const reason = this.#whyNot() ?? (status === 'unhealthy' ? 'unhealthy' : undefined)
+    const willing = reason === undefined
+    const report: HealthReport = {
+      status: willing ? status : 'unhealthy',
+      ready: willing,
+      reason,
+      checks,
+    }
+    if (this.#fleet !== undefined) report.fleet = this.#fleet
+    return report
+  }
+
+  #whyNot(): HealthReport['reason'] {
+    const { spillway } = this.#options
+    if (this.#draining || spillway?.snapshot().draining === true) return 'draining'
+    if (this.#warming || this.#clock.now() < this.#readyAtMs) return 'warming-up'
+    return this.#overloaded?.on === true ? 'overloaded' : undefined
+  }
+
+  async #warmUp(warmUp: () => unknown): Promise<void> {
+    this.#warming = true
+    let problem: string | undefined
+    this.register('warm-up', () => {
+      if (problem !== undefined) throw new Error(problem)
+      return undefined
+    })
+    try {
+      await warmUp()
+      this.#warming = false
+    } catch (error) {
+      problem = error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  /** Pods go on without their store, each by its outage rules: that is a degradation, and no reason to leave. */
+  #addFleet(spillway: Pick<Spillway, 'fleet'>): void {
+    const run = async (): Promise<CheckAnswer> => {
+      const fleet = await spillway.fleet()
+      this.#fleet = fleet
+      const open = fleet.guards.flatMap(({ name, breakers }) =>
+        breakers
+          .filter(({ state }) => state !== 'closed')
+          .map(({ lane, state }) => ({ guard: name, lane, state })),
+      )
+      const well = open.length === 0 && (fleet.store === 'shared' || fleet.store === 'memory')
+      return { status: well ? 'healthy' : 'degraded', details: { store: fleet.store, open } }
+    }
+    this.register('fleet', run, { critical: false })
+  }
+
+  #look(): void {
+    const { overload } = this.#options
+    if (overload === undefined) return
+    const { pressure, at, forMs } = overload
+    this.#overloaded?.see(pressure() >= at, this.#clock.now())
+    const everyMs = Math.min(LOOK_MS, Math.max(10, forMs / 10))
+    this.#looking = this.#clock.schedule(everyMs, () => this.#look())
+    this.#looking.unref()
+  }
+}

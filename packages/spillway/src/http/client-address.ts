@@ -1,0 +1,131 @@
+/**
+ * Whose request it is, by address. Anybody can send `X-Forwarded-For`; only what our own proxies have added to
+ * it is true. So it is read from the right, past those we know, and the first address that is none of ours is
+ * the client's. Without a word on proxies it is the other end of the connection.
+ */
+import { BlockList, isIP } from 'node:net'
+import type { Check } from '../core/options.js'
+
+/** How many proxies of ours a request comes through, or in which networks they are. */
+export type TrustedProxies = number | readonly string[]
+
+/** The address a request came from: its connection's, or the one our proxies name. */
+export type ClientAddress = (remote: string | undefined, forwardedFor: unknown) => string
+
+const NETWORKS: Readonly<Record<string, readonly string[]>> = {
+  loopback: ['127.0.0.0/8', '::1/128'],
+  private: ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7'],
+  'link-local': ['169.254.0.0/16', 'fe80::/10'],
+}
+
+export const readTrustedProxies: Check<TrustedProxies> = (value, path, problems) => {
+  if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value
+  if (Array.isArray(value)) {
+    for (const [index, network] of value.entries()) {
+      if (addTo(new BlockList(), network)) continue
+      const names = Object.keys(NETWORKS).join(', ')
+      const message = `must be an address, a network such as 10.0.0.0/8, or one of ${names}`
+      problems.push({ path: `${path}[${index}]`, message })
+    }
+    return value
+  }
+  const hint = value === true ? '; to trust everybody is to let clients choose their address' : ''
+  const message = `must be a number of proxies, or an array of their networks${hint}`
+  problems.push({ path, message })
+  return 0
+}
+
+export function createClientAddress(trusted: TrustedProxies, ipv6Bits: number): ClientAddress {
+  const counted = (address: string) => countedAs(plain(address), ipv6Bits)
+  if (trusted === 0) return (remote) => counted(remote ?? '')
+  if (typeof trusted === 'number') {
+    return (remote, forwardedFor) => {
+      const chain = addressesIn(forwardedFor)
+      // Fewer than there should be: somebody came past a proxy, and nothing in there is ours.
+      const client = chain.length >= trusted ? chain[chain.length - trusted] : undefined
+      return counted(client !== undefined && isIP(plain(client)) ? client : (remote ?? ''))
+    }
+  }
+  const isOurs = createMembershipTest(trusted)
+  return (remote, forwardedFor) => {
+    let client = plain(remote ?? '')
+    const chain = isOurs(client) ? addressesIn(forwardedFor) : []
+    for (let index = chain.length - 1; index >= 0 && isOurs(client); index--) {
+      const before = plain(chain[index] as string)
+      // Our proxy would not have written this.
+      if (!isIP(before)) break
+      client = before
+    }
+    return counted(client)
+  }
+}
+
+/** Proxies are few, so what was looked up is remembered; those who are none are not worth it. */
+function createMembershipTest(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const network of networks) addTo(list, network)
+  const known = new Set<string>()
+  return (address) => {
+    if (known.has(address)) return true
+    const family = isIP(address)
+    if (family === 0 || !list.check(address, family === 6 ? 'ipv6' : 'ipv4')) return false
+    if (known.size < 1_024) known.add(address)
+    return true
+  }
+}
+
+function addTo(list: BlockList, network: unknown): boolean {
+  if (typeof network !== 'string') return false
+  const known = Object.hasOwn(NETWORKS, network) ? NETWORKS[network] : undefined
+  if (known !== undefined) return known.every((each) => addTo(list, each))
+  const [address = '', bits] = network.split('/')
+  const family = isIP(address)
+  const most = family === 6 ? 128 : 32
+  const prefix = bits === undefined ? most : Number(bits)
+  if (family === 0 || !/^\d{1,3}$/.test(bits ?? `${most}`) || prefix > most) return false
+  list.addSubnet(address, prefix, family === 6 ? 'ipv6' : 'ipv4')
+  return true
+}
+
+function addressesIn(header: unknown): string[] {
+  const text = Array.isArray(header) ? header.join() : header
+  if (typeof text !== 'string' || text === '') return []
+  return text.split(',').map((each) => each.trim())
+}
+
+/** Without brackets and port, and an IPv4 address as such also where it came over IPv6. */
+function plain(address: string): string {
+  // As nearly all connections have it.
+  if (!address.includes(':')) return address
+  const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? address.replace(/^([\d.]+):\d+$/, '$1')
+  return bare.startsWith('::ffff:') && bare.includes('.') ? bare.slice('::ffff:'.length) : bare
+}
+
+/** A household has a whole network of IPv6 addresses: those are counted as one. */
+function countedAs(address: string, ipv6Bits: number): string {
+  if (!address.includes(':') || ipv6Bits >= 128 || isIP(address) !== 6) return address
+  const groups = groupsOf(address)
+  const kept = groups.map((group, index) => {
+    const bits = Math.min(16, Math.max(0, ipv6Bits - index * 16))
+    return (group & (0xffff << (16 - bits)) & 0xffff).toString(16)
+  })
+  return `${kept.slice(0, Math.ceil(ipv6Bits / 16)).join(':')}::/${ipv6Bits}`
+}
+
+/** The eight numbers of an IPv6 address. */
+function groupsOf(address: string): number[] {
+  const [head = '', tail] = (address.split('%')[0] as string).split('::')
+  const before = numbersIn(head)
+  if (tail === undefined) return before
+  const after = numbersIn(tail)
+  return [...before, ...new Array<number>(8 - before.length - after.length).fill(0), ...after]
+}
+
+function numbersIn(text: string): number[] {
+  if (text === '') return []
+  return text.split(':').flatMap((group) => {
+    if (!group.includes('.')) return Number.parseInt(group, 16)
+    const [a = 0, b = 0, c = 0, d = 0] = group.split('.').map(Number)
+    return [a * 256 + b, c * 256 + d]
+  })
+}

@@ -1,0 +1,122 @@
+/** For Fastify 5: `await app.register(spillwayFastify, options)`, before the routes. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { SpillwayError } from '../core/errors.js'
+import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { isThenable } from '../core/thenable.js'
+import { pathOf } from './node-server.js'
+import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
+import type { ServerOptions } from './server-options.js'
+import { whenOver } from './when-over.js'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Whose request it is: hand it to a guard. Nothing before it was let in. */
+    spillway: ServerCall | null
+  }
+  interface FastifyInstance {
+    /** What the gate has let in and refused. */
+    spillway: { snapshot(): ServerSnapshot }
+  }
+}
+
+export type FastifyServerOptions = ServerOptions<FastifyRequest>
+
+type Done = () => void
+
+/** Runs something in the context that was current when it was made. */
+type Inside = ReturnType<typeof AsyncLocalStorage.snapshot>
+
+const CONTEXT = Symbol('spillway context')
+type WithContext = { [CONTEXT]?: Inside }
+
+function plugin(app: FastifyInstance, options: FastifyServerOptions, ready: Done): void {
+  const gate = new ServerGate<FastifyRequest>(options)
+  app.decorateRequest('spillway', null)
+  app.decorate('spillway', { snapshot: () => gate.snapshot() })
+
+  app.addHook('onRequest', (request, reply, done) => {
+    const { raw } = request
+    const level = gate.healthAt(raw.method, raw.url as string)
+    if (level !== undefined) {
+      gate
+        .health(level)
+        .then(
+          ({ status, body }) => sendJson(reply.header('cache-control', 'no-store'), status, body),
+          done,
+        )
+      return
+    }
+    const endpoint = request.routeOptions.url ?? pathOf(raw.url as string)
+    const call = gate.receive(raw, request, endpoint)
+    const verdict = gate.decide(call, raw.headers)
+    const follow = (each: Verdict) => {
+      if (!tell(reply, each)) return
+      request.spillway = call
+      goOn(gate, request, reply, done)
+    }
+    if (isThenable(verdict)) verdict.then(follow).catch(done)
+    else follow(verdict)
+  })
+
+  // A body is read by events of the connection, which know nothing of the request's context.
+  app.addHook('preValidation', (request, _, done) => {
+    const inside = (request as WithContext)[CONTEXT]
+    if (inside === undefined) done()
+    else inside(done)
+  })
+
+  app.addHook('onError', (_, reply, error, done) => {
+    if (error instanceof SpillwayError && error.retryAfterMs !== undefined) {
+      tellRetryAfter(reply, error.retryAfterMs)
+    }
+    done()
+  })
+  ready()
+}
+
+function goOn(
+  gate: ServerGate<FastifyRequest>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  done: Done,
+): void {
+  const { headers } = request.raw
+  if (!gate.needsContext(headers)) return done()
+  const next = () => {
+    ;(request as WithContext)[CONTEXT] = AsyncLocalStorage.snapshot()
+    done()
+  }
+  gate.run(headers, next, () => {
+    if (!reply.sent) reply.header(gate.retriedHeader, '1')
+  })
+}
+
+/** Puts on the answer what was decided; false: that was the answer. */
+function tell(reply: FastifyReply, { refusal, policy, standing, visit }: Verdict): boolean {
+  if (policy !== undefined) reply.header('ratelimit-policy', policy)
+  if (standing !== undefined) reply.header('ratelimit', standing)
+  if (refusal !== undefined) {
+    if (refusal.retryAfterMs !== undefined) tellRetryAfter(reply, refusal.retryAfterMs)
+    sendJson(reply, refusal.status, refusalBody(refusal))
+    return false
+  }
+  if (visit !== undefined) whenOver(reply.raw, () => visit.end())
+  return true
+}
+
+function tellRetryAfter(reply: FastifyReply, retryAfterMs: number): void {
+  reply.header('retry-after', retryAfterSeconds(retryAfterMs))
+  reply.header('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
+}
+
+function sendJson(reply: FastifyReply, status: number, body: string): void {
+  reply.code(status).type('application/json').send(body)
+}
+
+/** What Fastify asks a plugin for that is meant for the whole server, and not for its own routes alone. */
+export const spillwayFastify = Object.assign(plugin, {
+  [Symbol.for('skip-override')]: true,
+  [Symbol.for('fastify.display-name')]: 'spillway',
+  [Symbol.for('plugin-meta')]: { name: 'spillway', fastify: '5.x' },
+})

@@ -1,0 +1,88 @@
+/**
+ * For Hono 4: `app.use(spillwayHono(options))`, before the routes. On Node's server the client's address is that of
+ * its connection; where Hono does not say, it is unknown, and all clients are counted as one.
+ */
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import type { Context, MiddlewareHandler } from 'hono'
+import { SpillwayError } from '../core/errors.js'
+import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { type Incoming, type ServerCall, ServerGate, type ServerSnapshot } from './server-gate.js'
+import type { ServerOptions } from './server-options.js'
+import { whenOver } from './when-over.js'
+
+export type HonoServerOptions = ServerOptions<Context>
+
+/** What `context.get('spillway')` has: whose request it is. Hand it to a guard. */
+export interface HonoVariables {
+  spillway: ServerCall
+}
+
+export type HonoMiddleware = MiddlewareHandler<{ Variables: HonoVariables }> & {
+  snapshot(): ServerSnapshot
+}
+
+export function spillwayHono(options: HonoServerOptions = {}): HonoMiddleware {
+  const gate = new ServerGate<Context>(options)
+  const middleware: MiddlewareHandler<{ Variables: HonoVariables }> = async (context, next) => {
+    const { method, path } = context.req
+    const level = gate.healthAt(method, path)
+    if (level !== undefined) {
+      const { status, body } = await gate.health(level)
+      return json(status, body, { 'cache-control': 'no-store' })
+    }
+    const incoming = incomingOf(context)
+    const call = gate.receive(incoming, context, path)
+    const { refusal, policy, standing, visit } = await gate.decide(call, incoming.headers)
+    const told: Record<string, string> = {}
+    if (policy !== undefined) told['ratelimit-policy'] = policy
+    if (standing !== undefined) told.ratelimit = standing
+    if (refusal !== undefined) return refusalResponse(refusal, told)
+    context.set('spillway', call)
+    const outgoing = nodeOf(context).outgoing
+    if (visit !== undefined && outgoing !== undefined) whenOver(outgoing, () => visit.end())
+    try {
+      if (!gate.needsContext(incoming.headers)) await next()
+      else {
+        await gate.run(incoming.headers, next, () => {
+          told[gate.retriedHeader] = '1'
+        })
+      }
+    } finally {
+      // Nobody else would say when it is over.
+      if (outgoing === undefined) visit?.end()
+    }
+    // What a guard in a handler refused; Hono has made an error of it.
+    if (context.error instanceof SpillwayError) {
+      context.res = refusalResponse(context.error, told)
+      return undefined
+    }
+    for (const [name, value] of Object.entries(told)) context.header(name, value)
+    return undefined
+  }
+  return Object.assign(middleware, { snapshot: () => gate.snapshot() })
+}
+
+/** On Node's server there are its request and its response. */
+function nodeOf(context: Context): { incoming?: IncomingMessage; outgoing?: ServerResponse } {
+  return context.env ?? {}
+}
+
+function incomingOf(context: Context): Incoming {
+  const { incoming } = nodeOf(context)
+  if (incoming !== undefined) return incoming
+  const headers = Object.fromEntries(context.req.raw.headers) as IncomingHttpHeaders
+  return { headers, socket: {} }
+}
+
+function refusalResponse(error: SpillwayError, told: Readonly<Record<string, string>>): Response {
+  const { status, retryAfterMs } = error
+  const again = retryAfterMs !== undefined && {
+    'retry-after': retryAfterSeconds(retryAfterMs),
+    'retry-after-ms': retryAfterMilliseconds(retryAfterMs),
+  }
+  return json(status, refusalBody(error), { ...told, ...again })
+}
+
+function json(status: number, body: string, headers: Record<string, string>): Response {
+  return new Response(body, { status, headers: { ...headers, 'content-type': 'application/json' } })
+}

@@ -1,0 +1,127 @@
+/** The gate in front of a handler on node:http, and of everything that has its request and its response. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { SpillwayError } from '../core/errors.js'
+import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import { isThenable } from '../core/thenable.js'
+import type { HealthLevel } from '../health/health.js'
+import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
+import type { ServerOptions } from './server-options.js'
+import { whenOver } from './when-over.js'
+
+/** What comes after the gate. */
+export type Next = (call: ServerCall) => unknown
+
+export type HttpHandler = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  call: ServerCall,
+) => unknown
+
+export interface HttpListener {
+  (request: IncomingMessage, response: ServerResponse): void
+  snapshot(): ServerSnapshot
+}
+
+/** For `http.createServer`: the handler sees what may go on. Refusals of guards in it are answered, too. */
+export function spillwayHttp(
+  options: ServerOptions<IncomingMessage>,
+  handler: HttpHandler,
+): HttpListener {
+  const gate = new ServerGate<IncomingMessage>(options)
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
+    const fail = (error: unknown) => answerError(response, error)
+    try {
+      const next = (call: ServerCall) => {
+        const result = handler(request, response, call)
+        if (isThenable(result)) result.then(undefined, fail)
+      }
+      passGate(gate, request, response, pathOf(request.url ?? '/'), { next, fail })
+    } catch (error) {
+      fail(error)
+    }
+  }
+  return Object.assign(listener, { snapshot: () => gate.snapshot() })
+}
+
+/** Answers itself, or lets the request go on; `fail` hears of what came later. */
+export function passGate<R extends IncomingMessage>(
+  gate: ServerGate<R>,
+  request: R,
+  response: ServerResponse,
+  endpoint: string,
+  { next, fail }: { next: Next; fail: (error: unknown) => void },
+): void {
+  const level = gate.healthAt(request.method, request.url ?? '/')
+  if (level !== undefined) return void answerHealth(gate, level, response).catch(fail)
+  const call = gate.receive(request, request, endpoint)
+  const verdict = gate.decide(call, request.headers)
+  const follow = (each: Verdict) => {
+    if (tell(response, each)) goOn(gate, request, response, () => next(call))
+  }
+  if (isThenable(verdict)) verdict.then(follow).catch(fail)
+  else follow(verdict)
+}
+
+/** In the context of its caller's deadline, if there is one. */
+function goOn<R extends IncomingMessage>(
+  gate: ServerGate<R>,
+  { headers }: R,
+  response: ServerResponse,
+  next: () => unknown,
+): void {
+  if (!gate.needsContext(headers)) return void next()
+  gate.run(headers, next, () => {
+    if (!response.headersSent) response.setHeader(gate.retriedHeader, '1')
+  })
+}
+
+/** Puts on the answer what was decided; false: that was the answer. */
+function tell(response: ServerResponse, { refusal, policy, standing, visit }: Verdict): boolean {
+  if (policy !== undefined) response.setHeader('ratelimit-policy', policy)
+  if (standing !== undefined) response.setHeader('ratelimit', standing)
+  if (refusal !== undefined) {
+    answerRefusal(response, refusal)
+    return false
+  }
+  if (visit !== undefined) whenOver(response, () => visit.end())
+  return true
+}
+
+/** A refusal of ours, or of a guard in a handler. */
+export function answerRefusal(response: ServerResponse, error: SpillwayError): void {
+  const { retryAfterMs } = error
+  if (retryAfterMs !== undefined) {
+    response.setHeader('retry-after', retryAfterSeconds(retryAfterMs))
+    response.setHeader('retry-after-ms', retryAfterMilliseconds(retryAfterMs))
+  }
+  answerJson(response, error.status, refusalBody(error))
+}
+
+async function answerHealth<R>(
+  gate: ServerGate<R>,
+  level: HealthLevel,
+  response: ServerResponse,
+): Promise<void> {
+  const { status, body } = await gate.health(level)
+  response.setHeader('cache-control', 'no-store')
+  answerJson(response, status, body)
+}
+
+/** A plain server has nobody else who would answer. What went wrong is nobody's business out there. */
+function answerError(response: ServerResponse, error: unknown): void {
+  if (response.headersSent) return void response.destroy()
+  if (error instanceof SpillwayError) return answerRefusal(response, error)
+  answerJson(response, 500, '{"error":{"type":"internal"}}')
+}
+
+function answerJson(response: ServerResponse, status: number, body: string): void {
+  response.statusCode = status
+  response.setHeader('content-type', 'application/json')
+  response.setHeader('content-length', Buffer.byteLength(body))
+  response.end(body)
+}
+
+export function pathOf(url: string): string {
+  const end = url.indexOf('?')
+  return end === -1 ? url : url.slice(0, end)
+}

@@ -1,0 +1,49 @@
+/**
+ * `RateLimit-Policy` and `RateLimit`, as the IETF's draft has them (draft-ietf-httpapi-ratelimit-headers, from
+ * its eighth version on): structured fields, with what is left and the seconds until there is more.
+ */
+
+/** A level of limits, as clients are told of it. */
+export interface Policy {
+  readonly name: string
+  readonly limit: number
+  readonly windowUs: number
+}
+
+/** What a store says of the level that has least left. */
+export interface Left {
+  readonly remaining: number
+  /** Until it has everything again. */
+  readonly resetUs: number
+}
+
+const SECOND_US = 1_000_000
+
+export function policyItem({ name, limit, windowUs }: Policy): string {
+  return `"${name}";q=${limit};w=${Math.max(1, Math.ceil(windowUs / SECOND_US))}`
+}
+
+export function standingItem(policy: Policy, left: Left): string {
+  return item(policy.name, left.remaining, moreInUs(policy, left))
+}
+
+/** The same for somebody who was refused: there is enough again after this wait. */
+export function exhaustedItem(
+  { name }: Pick<Policy, 'name'>,
+  { remaining, waitUs }: { readonly remaining: number; readonly waitUs: number },
+): string {
+  return item(name, remaining, waitUs)
+}
+
+function item(name: string, remaining: number, moreUs: number): string {
+  return `"${name}";r=${Math.max(0, Math.floor(remaining))};t=${Math.ceil(moreUs / SECOND_US)}`
+}
+
+/** A bucket gets its units back one by one, until it is full. */
+function moreInUs({ limit, windowUs }: Policy, { resetUs }: Left): number {
+  if (resetUs <= 0) return 0
+  const everyUs = windowUs / limit
+  // More often than every second is one second, whenever exactly.
+  if (everyUs <= SECOND_US) return Math.min(resetUs, SECOND_US)
+  return resetUs % everyUs || everyUs
+}

@@ -1,0 +1,252 @@
+/**
+ * What a server does with a request before its handler sees it, whatever the framework: health, time left,
+ * shedding, limits. With a store in memory all of it happens at once, without a promise.
+ */
+import type { IncomingHttpHeaders } from 'node:http'
+import { createDeadline, deadlineError, runWithDeadline } from '../core/deadline.js'
+import { type ErrorCode, SpillwayError } from '../core/errors.js'
+import { type HopNames, hopNames, runHop } from '../core/hops.js'
+import { validate } from '../core/options.js'
+import type { Priority } from '../core/priority.js'
+import { isThenable } from '../core/thenable.js'
+import { shedByHookError, storeError } from '../guard/refusals.js'
+import { userLimitedError } from '../guard/user-standing.js'
+import type { HealthLevel } from '../health/health.js'
+import { createLevels, type OwnCharge, type UserRequest } from '../shared/user-limits/levels.js'
+import { UserCharges } from '../shared/user-limits/user-charges.js'
+import { memoryStore } from '../store/memory/memory-store.js'
+import type { LevelReply, MaybePromise } from '../store/port.js'
+import { type ClientAddress, createClientAddress } from './client-address.js'
+import { exhaustedItem, policyItem, standingItem } from './rate-limit-fields.js'
+import {
+  type CheckedServer,
+  type Identity,
+  readingServer,
+  type ServerOptions,
+} from './server-options.js'
+
+/** What there is of a request in every framework on node:http. */
+export interface Incoming {
+  readonly headers: IncomingHttpHeaders
+  readonly socket: { readonly remoteAddress?: string | undefined }
+}
+
+/** A request that came in, as far as it matters here. May be handed to a guard's `run` as it is. */
+export class ServerCall implements Identity {
+  readonly user: string | undefined
+  readonly tier: string | undefined
+  readonly priority: Priority | undefined
+  readonly endpoint: string | undefined
+  readonly #incoming: Incoming
+  readonly #address: ClientAddress
+  #ip: string | undefined
+
+  constructor(
+    incoming: Incoming,
+    address: ClientAddress,
+    identity: Identity | undefined,
+    endpoint: string,
+  ) {
+    this.#incoming = incoming
+    this.#address = address
+    this.user = identity?.user
+    this.tier = identity?.tier
+    this.priority = identity?.priority
+    this.endpoint = identity?.endpoint ?? endpoint
+  }
+
+  /** The client's address; of IPv6 the network that is counted as one. */
+  get ip(): string {
+    const { headers, socket } = this.#incoming
+    this.#ip ??= this.#address(socket.remoteAddress, headers['x-forwarded-for'])
+    return this.#ip
+  }
+}
+
+/** What was decided. */
+export interface Verdict {
+  readonly refusal: SpillwayError | undefined
+  /** What the client is told of its limits; nothing, if there are none for it. */
+  readonly policy: string | undefined
+  readonly standing: string | undefined
+  /** To be told when the request is over, if anybody has to be. */
+  readonly visit: { end(): void } | undefined
+}
+
+export interface ServerSnapshot {
+  name: string
+  admitted: number
+  /** Of these: let through although the store did not answer. */
+  unchecked: number
+  refused: { code: ErrorCode; count: number }[]
+}
+
+const FREE: Verdict = {
+  refusal: undefined,
+  policy: undefined,
+  standing: undefined,
+  visit: undefined,
+}
+
+export class ServerGate<Request> {
+  readonly name: string
+  readonly identify: ((request: Request) => Identity | undefined) | undefined
+  readonly #options: CheckedServer<Request>
+  readonly #names: HopNames
+  readonly #address: ClientAddress
+  readonly #charges: UserCharges | undefined
+  #lastLevels: readonly OwnCharge[] = []
+  #lastPolicy = ''
+  readonly #refused = new Map<ErrorCode, number>()
+  #admitted = 0
+  #unchecked = 0
+
+  constructor(options: ServerOptions<Request>) {
+    this.#options = validate('server', options, readingServer<Request>())
+    const { name, limits, trustedProxies, ipv6Bits, deadline, clock, identify } = this.#options
+    this.name = name
+    this.identify = identify
+    this.#names = hopNames(deadline?.headers)
+    this.#address = createClientAddress(trustedProxies, ipv6Bits)
+    if (limits !== undefined) {
+      const store = this.#options.store ?? memoryStore({ clock })
+      this.#charges = new UserCharges(store, createLevels(limits, name))
+    }
+  }
+
+  /** Whose request this is. What `identify` throws comes out. */
+  receive(incoming: Incoming, request: Request, endpoint: string): ServerCall {
+    return new ServerCall(incoming, this.#address, this.identify?.(request), endpoint)
+  }
+
+  /** Whether it may go on: at once, if nobody else has to be asked. */
+  decide(call: ServerCall, headers: IncomingHttpHeaders): MaybePromise<Verdict> {
+    const left = headers[this.#names.deadline]
+    if (left !== undefined && Number(left) <= 0) {
+      return this.#refuse(deadlineError('shed', this.name))
+    }
+    const { shed } = this.#options
+    let visit: Verdict['visit']
+    if (shed !== undefined) {
+      visit = shed.enter(call)
+      if (visit === undefined) return this.#refuse(shedByHookError(this.name, 0))
+    }
+    const request = this.#charges?.requestFor(call, 1)
+    if (request === undefined) return this.#admit(visit)
+    let reply: MaybePromise<LevelReply>
+    try {
+      reply = (this.#charges as UserCharges).charge(request)
+    } catch (error) {
+      return this.#noAnswer(error, visit)
+    }
+    if (!isThenable(reply)) return this.#judge(request, reply, visit)
+    return reply.then(
+      (each) => this.#judge(request, each, visit),
+      (error) => this.#noAnswer(error, visit),
+    )
+  }
+
+  /** Runs what comes next with the time its caller has left, and our own limit on it. */
+  run<T>(headers: IncomingHttpHeaders, next: () => T, onRetried: () => void): T {
+    const { deadline, clock } = this.#options
+    const { timeoutMs } = deadline ?? {}
+    if (timeoutMs === undefined) return this.#runHop(headers, next, onRetried)
+    return runWithDeadline(createDeadline(timeoutMs, clock), () =>
+      this.#runHop(headers, next, onRetried),
+    )
+  }
+
+  /** Its caller says something of time or attempts, or we do: what comes next needs a context. */
+  needsContext(headers: IncomingHttpHeaders): boolean {
+    return (
+      headers[this.#names.deadline] !== undefined ||
+      headers[this.#names.attempt] !== undefined ||
+      this.#options.deadline?.timeoutMs !== undefined
+    )
+  }
+
+  /** The header in which a caller is told that something was tried again here. */
+  get retriedHeader(): string {
+    return this.#names.retried
+  }
+
+  /** Which health report is asked for at this address, if one is. */
+  healthAt(method: string | undefined, url: string): HealthLevel | undefined {
+    const { health, healthPath, healthLevels } = this.#options
+    if (health === undefined || !url.startsWith(healthPath)) return undefined
+    if (method !== 'GET' && method !== 'HEAD') return undefined
+    const end = url.indexOf('?')
+    const level = url.slice(healthPath.length + 1, end === -1 ? undefined : end) as HealthLevel
+    return healthLevels.includes(level) && url[healthPath.length] === '/' ? level : undefined
+  }
+
+  async health(level: HealthLevel): Promise<{ status: number; body: string }> {
+    const report = await this.#options.health?.[level]()
+    const status = report?.status === 'unhealthy' ? 503 : 200
+    return { status, body: JSON.stringify(report) }
+  }
+
+  snapshot(): ServerSnapshot {
+    const refused = Array.from(this.#refused, ([code, count]) => ({ code, count }))
+    return { name: this.name, admitted: this.#admitted, unchecked: this.#unchecked, refused }
+  }
+
+  #runHop<T>(headers: IncomingHttpHeaders, next: () => T, onRetried: () => void): T {
+    const { clock } = this.#options
+    return runHop(headers, this.#names, next, { clock, onRetried })
+  }
+
+  #judge(request: UserRequest, reply: LevelReply, visit: Verdict['visit']): Verdict {
+    const policy = this.#policyOf(request.levels)
+    const charge = request.levels[reply.tightest - 1] as OwnCharge
+    if (reply.refusedBy === 0) {
+      this.#admitted++
+      return { refusal: undefined, policy, standing: standingItem(charge, reply), visit }
+    }
+    visit?.end()
+    const refusal = userLimitedError(this.name, request, reply, false)
+    const standing = exhaustedItem(charge, reply)
+    return { ...this.#refuse(refusal), policy, standing }
+  }
+
+  /** Nearly always the same as the last time. */
+  #policyOf(levels: readonly OwnCharge[]): string {
+    if (!isAlike(levels, this.#lastLevels)) {
+      this.#lastLevels = levels
+      this.#lastPolicy = levels.map(policyItem).join(', ')
+    }
+    return this.#lastPolicy
+  }
+
+  #noAnswer(error: unknown, visit: Verdict['visit']): Verdict {
+    if (this.#options.outage === 'open') {
+      this.#unchecked++
+      return this.#admit(visit)
+    }
+    visit?.end()
+    return this.#refuse(
+      error instanceof SpillwayError ? error : storeError(this.name, error, 'user-limit'),
+    )
+  }
+
+  #admit(visit: Verdict['visit']): Verdict {
+    this.#admitted++
+    return visit === undefined ? FREE : { ...FREE, visit }
+  }
+
+  #refuse(refusal: SpillwayError): Verdict {
+    this.#refused.set(refusal.code, (this.#refused.get(refusal.code) ?? 0) + 1)
+    return { ...FREE, refusal }
+  }
+}
+
+/** For all that a client is told of them. */
+function isAlike(levels: readonly OwnCharge[], others: readonly OwnCharge[]): boolean {
+  if (levels.length !== others.length) return false
+  for (let index = 0; index < levels.length; index++) {
+    const one = levels[index] as OwnCharge
+    const other = others[index] as OwnCharge
+    if (one !== other && (one.name !== other.name || one.limit !== other.limit)) return false
+  }
+  return true
+}

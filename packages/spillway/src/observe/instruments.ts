@@ -1,0 +1,231 @@
+/** What is told of a spillway, once for all who want to know; each by the conventions of where it goes. */
+import { MOST_LANES } from '../guard/fleet.js'
+import type { GuardSnapshot } from '../guard/guard.js'
+import type { View } from './source.js'
+
+export type Labels = Readonly<Record<string, string>>
+export type Row = readonly [labels: Labels, value: number]
+
+export interface Instrument {
+  /** Its name with Prometheus: base units and `_total`. */
+  readonly name: string
+  /** Its name with OpenTelemetry, and its unit there. */
+  readonly dotted: string
+  readonly unit: string
+  readonly help: string
+  readonly kind: 'counter' | 'gauge'
+  read(view: View): Iterable<Row>
+}
+
+const BREAKER_STATES = ['closed', 'open', 'half-open', 'isolated'] as const
+const STORE_STATES = ['memory', 'starting', 'shared', 'apart', 'away', 'off'] as const
+
+export const INSTRUMENTS: readonly Instrument[] = [
+  {
+    name: 'spillway_calls_total',
+    dotted: 'spillway.calls',
+    unit: '{call}',
+    help: 'Calls that came to a guard.',
+    kind: 'counter',
+    read: (view) => ofGuards(view, ({ calls }) => [[{}, calls]]),
+  },
+  {
+    name: 'spillway_refused_total',
+    dotted: 'spillway.calls.refused',
+    unit: '{call}',
+    help: 'Calls that guards refused, by stage and code.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ refused }) =>
+        refused.map(({ stage, code, count }) => [{ stage, code }, count]),
+      ),
+  },
+  {
+    name: 'spillway_outcomes_total',
+    dotted: 'spillway.attempts',
+    unit: '{attempt}',
+    help: 'Attempts, retries included, by how they ended.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ outcomes }) =>
+        Object.entries(outcomes).map(([outcome, count]) => [{ outcome }, count]),
+      ),
+  },
+  {
+    name: 'spillway_streams_total',
+    dotted: 'spillway.streams',
+    unit: '{stream}',
+    help: 'Streamed answers by how they ended.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ bodies }) =>
+        Object.entries(bodies).map(([end, count]) => [{ end }, count]),
+      ),
+  },
+  {
+    name: 'spillway_degraded_total',
+    dotted: 'spillway.calls.degraded',
+    unit: '{call}',
+    help: 'Calls that a fallback answered, by fallback and reason.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ fallbacks }) =>
+        fallbacks.map(({ step, reason, count }) => [{ step, reason }, count]),
+      ),
+  },
+  {
+    name: 'spillway_calls_active',
+    dotted: 'spillway.calls.active',
+    unit: '{call}',
+    help: 'Calls that hold a slot.',
+    kind: 'gauge',
+    read: (view) => ofGuards(view, ({ active }) => [[{}, active]]),
+  },
+  {
+    name: 'spillway_calls_limit',
+    dotted: 'spillway.calls.limit',
+    unit: '{call}',
+    help: 'Calls that may hold a slot at once.',
+    kind: 'gauge',
+    read: (view) => ofGuards(view, ({ limit }) => (Number.isFinite(limit) ? [[{}, limit]] : [])),
+  },
+  {
+    name: 'spillway_calls_waiting',
+    dotted: 'spillway.calls.waiting',
+    unit: '{call}',
+    help: 'Calls in the waiting room.',
+    kind: 'gauge',
+    read: (view) =>
+      ofGuards(view, ({ room }) =>
+        Object.entries(room.byPriority).map(([priority, count]) => [{ priority }, count]),
+      ),
+  },
+  {
+    name: 'spillway_queue_oldest_seconds',
+    dotted: 'spillway.queue.oldest',
+    unit: 's',
+    help: 'How long the oldest call in the waiting room has waited.',
+    kind: 'gauge',
+    read: (view) => ofGuards(view, ({ room }) => [[{}, room.oldestMs / 1_000]]),
+  },
+  {
+    name: 'spillway_breaker_state',
+    dotted: 'spillway.breaker.state',
+    unit: '1',
+    help: 'One for the state a breaker is in, zero for the others.',
+    kind: 'gauge',
+    read: (view) =>
+      ofGuards(view, ({ breakers }) =>
+        breakers
+          .slice(0, MOST_LANES)
+          .flatMap(({ lane, state }) =>
+            BREAKER_STATES.map((each): Row => [{ lane, state: each }, each === state ? 1 : 0]),
+          ),
+      ),
+  },
+  {
+    name: 'spillway_retry_ratio',
+    dotted: 'spillway.retry.ratio',
+    unit: '1',
+    help: 'Retries of the last seconds, as a fraction of the calls.',
+    kind: 'gauge',
+    read: (view) =>
+      ofGuards(view, ({ retries }) =>
+        retries === undefined ? [] : [[{}, retries.retries / Math.max(1, retries.requests)]],
+      ),
+  },
+  {
+    name: 'spillway_limit_headroom_ratio',
+    dotted: 'spillway.limit.headroom',
+    unit: '1',
+    help: 'What is left of a shared limit, as a fraction of it, for the whole fleet.',
+    kind: 'gauge',
+    *read({ fleet, guardLabel }) {
+      for (const { name, limits } of fleet.guards) {
+        for (const { lane, id, limit, available } of limits) {
+          yield [{ [guardLabel]: name, lane, limit: id }, Math.max(0, available) / limit]
+        }
+      }
+    },
+  },
+  {
+    name: 'spillway_fleet_requests_per_minute',
+    dotted: 'spillway.fleet.requests',
+    unit: '{call}/min',
+    help: 'Calls of all pods in the last minute that took from shared limits.',
+    kind: 'gauge',
+    *read({ fleet, guardLabel }) {
+      for (const { name, requestsLastMinute } of fleet.guards) {
+        if (requestsLastMinute !== undefined) yield [{ [guardLabel]: name }, requestsLastMinute]
+      }
+    },
+  },
+  {
+    name: 'spillway_store_status',
+    dotted: 'spillway.store.status',
+    unit: '1',
+    help: 'One for how the store stands for a guard, zero for the others.',
+    kind: 'gauge',
+    read: (view) =>
+      ofGuards(view, (guard) => {
+        // What a guard knows of its store is newer than what the fleet's report says.
+        const known = guard.store?.status ?? view.fleet.store
+        return STORE_STATES.map((status): Row => [{ status }, status === known ? 1 : 0])
+      }),
+  },
+  {
+    name: 'spillway_pods',
+    dotted: 'spillway.pods',
+    unit: '{pod}',
+    help: 'Pods alive, this one included.',
+    kind: 'gauge',
+    read: ({ fleet }) => [[{}, fleet.livePods]],
+  },
+  {
+    name: 'spillway_server_requests_total',
+    dotted: 'spillway.server.requests',
+    unit: '{request}',
+    help: 'Requests to a server, by what was decided: admitted, unchecked, or the code of a refusal.',
+    kind: 'counter',
+    *read({ servers }) {
+      for (const { name: server, admitted, unchecked, refused } of servers) {
+        yield [{ server, decision: 'admitted' }, admitted - unchecked]
+        yield [{ server, decision: 'unchecked' }, unchecked]
+        for (const { code, count } of refused) yield [{ server, decision: code }, count]
+      }
+    },
+  },
+]
+
+function* ofGuards(
+  { snapshot, guardLabel }: View,
+  rows: (guard: GuardSnapshot) => readonly Row[],
+): Iterable<Row> {
+  for (const guard of snapshot.guards) {
+    for (const [labels, value] of rows(guard))
+      yield [{ [guardLabel]: guard.name, ...labels }, value]
+  }
+}
+
+/** Whatever the names of guards and lanes are made of, it does not become more than this. */
+const MOST_SERIES = 1_000
+const OTHER = 'other'
+
+/** The first ones; of counters the rest is summed up, so that nothing is lost. */
+export function bounded(rows: Iterable<Row>, kind: Instrument['kind']): Row[] {
+  const kept: Row[] = []
+  let rest: { labels: Labels; sum: number } | undefined
+  for (const row of rows) {
+    if (kept.length < MOST_SERIES) kept.push(row)
+    else if (kind === 'counter') {
+      const [labels, value] = row
+      rest ??= {
+        labels: Object.fromEntries(Object.keys(labels).map((name) => [name, OTHER])),
+        sum: 0,
+      }
+      rest.sum += value
+    }
+  }
+  if (rest !== undefined) kept.push([rest.labels, rest.sum])
+  return kept
+}

@@ -1,0 +1,87 @@
+/**
+ * For OpenTelemetry, as observable instruments of a meter; all of it is read when somebody collects. There is no
+ * observable histogram: of durations the sum and the number are told, whose quotient is the mean of any time.
+ */
+import { TIMED } from './durations-of.js'
+import { bounded, INSTRUMENTS } from './instruments.js'
+import { createSource, type MetricsOptions, type View } from './source.js'
+
+/** As much of the `Meter` of `@opentelemetry/api` as it takes. */
+export interface OpenTelemetryMeter {
+  createObservableCounter(name: string, options: { description: string; unit: string }): unknown
+  createObservableGauge(name: string, options: { description: string; unit: string }): unknown
+  addBatchObservableCallback(callback: never, observables: never): void
+  removeBatchObservableCallback(callback: never, observables: never): void
+}
+
+export interface OpenTelemetryOptions extends MetricsOptions {
+  meter: OpenTelemetryMeter
+}
+
+interface Observer {
+  observe(instrument: unknown, value: number, attributes: Readonly<Record<string, string>>): void
+}
+
+/** Tells one instrument what is so. */
+interface Observed {
+  readonly instrument: unknown
+  tell(view: View, observer: Observer): void
+}
+
+/** Returns what stops it. */
+export function exposeToOpenTelemetry({ meter, ...options }: OpenTelemetryOptions): () => void {
+  const view = createSource(options)
+  const all = [...plainOnes(meter), ...durations(meter)]
+  const instruments = all.map(({ instrument }) => instrument) as never
+  const callback = async (observer: Observer) => {
+    const now = await view()
+    for (const each of all) each.tell(now, observer)
+  }
+  meter.addBatchObservableCallback(callback as never, instruments)
+  return () => meter.removeBatchObservableCallback(callback as never, instruments)
+}
+
+function plainOnes(meter: OpenTelemetryMeter): Observed[] {
+  return INSTRUMENTS.map(({ dotted, unit, help, kind, read }) => {
+    const described = { description: help, unit }
+    const instrument =
+      kind === 'counter'
+        ? meter.createObservableCounter(dotted, described)
+        : meter.createObservableGauge(dotted, described)
+    return {
+      instrument,
+      tell(view, observer) {
+        for (const [labels, value] of bounded(read(view), kind)) {
+          observer.observe(instrument, value, labels)
+        }
+      },
+    }
+  })
+}
+
+function durations(meter: OpenTelemetryMeter): Observed[] {
+  return TIMED.flatMap(({ dotted, help, read }): Observed[] => {
+    const sum = meter.createObservableCounter(`${dotted}.sum`, { description: help, unit: 's' })
+    const count = meter.createObservableCounter(`${dotted}.count`, {
+      description: `How many of them: ${help}`,
+      unit: '1',
+    })
+    return [
+      {
+        instrument: sum,
+        tell(view, observer) {
+          for (const each of read(view)) observer.observe(sum, each.durations.sum, each.labels)
+        },
+      },
+      {
+        instrument: count,
+        tell(view, observer) {
+          for (const { durations, labels } of read(view)) {
+            const total = durations.counts.reduce((all, each) => all + each, 0)
+            observer.observe(count, total, labels)
+          }
+        },
+      },
+    ]
+  })
+}

@@ -1,0 +1,63 @@
+/** What exporters read: how everything stands, at the moment somebody asks. Nothing is counted for them. */
+import { callSafely } from '../core/events.js'
+import { having, object, optional, validate } from '../core/options.js'
+import type { FleetReport } from '../guard/fleet.js'
+import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
+import type { GuardTimings } from '../guard/timings.js'
+
+export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
+
+/** What a gate in front of a server says of itself. */
+export interface MeteredServer {
+  snapshot(): {
+    name: string
+    admitted: number
+    unchecked: number
+    refused: readonly { code: string; count: number }[]
+  }
+}
+
+export interface MetricsOptions {
+  spillway: MeteredSpillway
+  /** Gates of servers: what `spillwayHttp` and its like give. */
+  servers?: readonly MeteredServer[]
+  /** What the label with a guard's name is called. Default: `guard`. */
+  guardLabel?: string
+}
+
+/** What is true at one moment. */
+export interface View {
+  readonly guardLabel: string
+  readonly snapshot: SpillwaySnapshot
+  readonly fleet: FleetReport
+  readonly timings: readonly GuardTimings[]
+  readonly servers: readonly ReturnType<MeteredServer['snapshot']>[]
+}
+
+const readSpillway = having<MeteredSpillway>('a spillway', 'snapshot', 'fleet', 'timings')
+const readServer = having<MeteredServer>('a gate of a server', 'snapshot')
+
+/** All who ask at once are told the same, and the store is asked once. */
+export function createSource(options: MetricsOptions): () => Promise<View> {
+  const { spillway, servers = [], guardLabel = 'guard' } = options
+  validate('metrics', { spillway }, object({ spillway: readSpillway }))
+  for (const server of servers) validate('metrics.servers', server, optional(readServer))
+  // From now on they are measured.
+  spillway.timings()
+  let underWay: Promise<View> | undefined
+  const read = async (): Promise<View> => ({
+    guardLabel,
+    fleet: await spillway.fleet(),
+    snapshot: spillway.snapshot(),
+    timings: spillway.timings(),
+    servers: servers.flatMap((each) =>
+      callSafely('metrics', 'server.snapshot', () => [each.snapshot()], []),
+    ),
+  })
+  return () => {
+    underWay ??= read().finally(() => {
+      underWay = undefined
+    })
+    return underWay
+  }
+}

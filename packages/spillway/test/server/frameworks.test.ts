@@ -1,0 +1,307 @@
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterEach, describe, expect, it } from 'vitest'
+import { currentDeadline } from '../../src/core/deadline.js'
+import { noteRetried } from '../../src/core/hops.js'
+import { createSpillway } from '../../src/index.js'
+import { redisStore } from '../../src/store/redis/redis-store.js'
+import { startRedis } from '../redis-server.js'
+import { FRAMEWORKS, type Handler, type Options, type Running } from './server-kit.js'
+
+const identify: NonNullable<Options['identify']> = ({ headers }) => ({
+  user: headers['x-user'] as string | undefined,
+  tier: headers['x-tier'] as string | undefined,
+  ...(headers['x-urgent'] !== undefined && { priority: 'critical' as const }),
+})
+
+const codeOf = async (response: Response) =>
+  ((await response.json()) as { error: { code: string } }).error.code
+
+const healthy = async () => ({ status: 'healthy' as const })
+
+describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
+  const running: Running[] = []
+  afterEach(async () => {
+    for (const each of running.splice(0)) await each.close()
+  })
+
+  async function start(options: Options, handler: Handler = () => ({ ok: true })) {
+    const server = await FRAMEWORKS[framework]!(options, handler)
+    running.push(server)
+    const ask = (path = '/', headers: Record<string, string> = {}, init: RequestInit = {}) =>
+      fetch(`${server.url}${path}`, { headers, ...init })
+    return { ...server, ask }
+  }
+
+  it('lets through what is within its limits, and says what is left of them', async () => {
+    const { ask } = await start({
+      limits: [
+        { per: 'global', limit: 1_000, windowMs: '1h' },
+        { per: 'user', limit: 5, windowMs: '50s' },
+      ],
+      identify,
+    })
+    const response = await ask('/', { 'x-user': 'ann' })
+    expect(response.status).toBe(200)
+    expect(await response.json()).toEqual({ ok: true })
+    expect(response.headers.get('ratelimit-policy')).toBe('"global";q=1000;w=3600, "user";q=5;w=50')
+    // A bucket of 5 in 50 s gets one back every 10 s.
+    expect(response.headers.get('ratelimit')).toBe('"user";r=4;t=10')
+  })
+
+  it('answers 429 beyond them, with when to come back, and says why', async () => {
+    const { ask, snapshot } = await start({
+      limits: [{ per: 'user', limit: 1, windowMs: '20s' }],
+      identify,
+    })
+    await ask('/', { 'x-user': 'ann' })
+    const refused = await ask('/', { 'x-user': 'ann' })
+    expect(refused.status).toBe(429)
+    expect(refused.headers.get('retry-after')).toBe('20')
+    expect(refused.headers.get('ratelimit')).toBe('"user";r=0;t=20')
+    expect(await refused.json()).toMatchObject({
+      error: { type: 'spillway', code: 'USER_LIMITED', stage: 'user-limit' },
+    })
+    expect((await ask('/', { 'x-user': 'bob' })).status).toBe(200)
+    expect(snapshot()).toEqual({
+      name: 'server',
+      admitted: 2,
+      unchecked: 0,
+      refused: [{ code: 'USER_LIMITED', count: 1 }],
+    })
+  })
+
+  it('counts a client by its connection, whatever it says of its address', async () => {
+    const { ask } = await start({ limits: [{ per: 'ip', limit: 1, windowMs: '1h' }] })
+    await ask('/', { 'x-forwarded-for': '203.0.113.1' })
+    expect((await ask('/', { 'x-forwarded-for': '203.0.113.2' })).status).toBe(429)
+  })
+
+  it('believes its own proxies, and only what they have added', async () => {
+    const { ask } = await start({
+      limits: [{ per: 'ip', limit: 1, windowMs: '1h' }],
+      trustedProxies: ['loopback'],
+    })
+    await ask('/', { 'x-forwarded-for': '198.51.100.7, 203.0.113.1' })
+    const other = await ask('/', { 'x-forwarded-for': '198.51.100.7, 203.0.113.2' })
+    expect(other.status).toBe(200)
+    const forged = await ask('/', { 'x-forwarded-for': '1.2.3.4, 203.0.113.1' })
+    expect(forged.status).toBe(429)
+  })
+
+  it('gives the handler whose request it is, ready for a guard', async () => {
+    const seen: unknown[] = []
+    const handler: Handler = ({ call }) => {
+      seen.push([call.user, call.tier, call.priority, call.ip])
+      return {}
+    }
+    const { ask } = await start({ identify }, handler)
+    await ask('/', { 'x-user': 'ann', 'x-tier': 'pro', 'x-urgent': '1' })
+    expect(seen).toEqual([['ann', 'pro', 'critical', '127.0.0.1']])
+  })
+
+  it('counts endpoints apart', async () => {
+    const { ask } = await start({
+      limits: [{ per: 'endpoint', limit: 1, windowMs: '1h' }],
+      identify: () => undefined,
+    })
+    const endpointOf = framework === 'fastify' ? 1 : 2
+    await ask('/a?x=1')
+    // Fastify knows the route that both belong to.
+    const statuses = [(await ask('/b')).status, (await ask('/a?x=2')).status]
+    expect(statuses).toEqual(endpointOf === 1 ? [429, 429] : [200, 429])
+  })
+
+  it('sheds before anything is done, and tells the shedder when a request is over', async () => {
+    let inside = 0
+    const shed = {
+      enter({ priority }: { priority?: string | undefined }) {
+        if (inside >= 1 && priority !== 'critical') return undefined
+        inside++
+        return { end: () => void inside-- }
+      },
+    }
+    let release = () => {}
+    const gate = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const limits = [{ per: 'global' as const, limit: 100, windowMs: '1h' as const }]
+    const { ask } = await start({ shed, limits, identify }, async () => {
+      await gate
+      return {}
+    })
+    const first = ask('/')
+    while (inside === 0) await sleep(1)
+    const refused = await ask('/')
+    expect(refused.status).toBe(503)
+    expect(await codeOf(refused)).toBe('SHED')
+    // It cost nothing: nobody was charged.
+    expect(refused.headers.get('ratelimit')).toBeNull()
+    const urgent = ask('/', { 'x-urgent': '1' })
+    while (inside === 1) await sleep(1)
+    release()
+    expect([(await first).status, (await urgent).status]).toEqual([200, 200])
+    while (inside > 0) await sleep(1)
+  })
+
+  it('a client that hangs up is over, too', async () => {
+    let inside = 0
+    const shed = {
+      enter() {
+        inside++
+        return { end: () => void inside-- }
+      },
+    }
+    const { ask } = await start({ shed }, () => new Promise(() => {}))
+    const leaving = new AbortController()
+    const asked = ask('/', {}, { signal: leaving.signal }).catch(() => {})
+    while (inside === 0) await sleep(1)
+    leaving.abort()
+    await asked
+    while (inside > 0) await sleep(1)
+  })
+
+  it('so are requests that wait behind another one on a connection that breaks', async () => {
+    let inside = 0
+    const shed = {
+      enter() {
+        inside++
+        return { end: () => void inside-- }
+      },
+    }
+    const { url } = await start({ shed }, () => new Promise(() => {}))
+    const { port } = new URL(url)
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(3))
+    await expect.poll(() => inside).toBe(3)
+    socket.destroy()
+    await expect.poll(() => inside).toBe(0)
+  })
+
+  it('whoever cannot be identified is an error, and not let in', async () => {
+    const { ask } = await start({
+      identify: () => {
+        throw new Error('no such token')
+      },
+    })
+    expect((await ask('/')).status).toBe(500)
+  })
+
+  it.each(['GET', 'POST'])('gives a %s handler the time its caller has left', async (method) => {
+    const { ask } = await start({}, async ({ body }) => {
+      await sleep(1)
+      return { leftMs: currentDeadline()?.remainingMs(), body }
+    })
+    const body = method === 'POST' ? 'x'.repeat(100_000) : undefined
+    const init = { method, ...(body && { body }) }
+    const answer = await ask('/', { 'spillway-deadline-ms': '5000' }, init)
+    const { leftMs, body: got } = (await answer.json()) as { leftMs: number; body: string }
+    expect(leftMs).toBeGreaterThan(1_000)
+    expect(leftMs).toBeLessThan(5_000)
+    expect(got).toBe(body ?? '')
+    expect(await (await ask('/', {}, init)).json()).not.toHaveProperty('leftMs')
+  })
+
+  it('has a time limit of its own, of which the earlier counts', async () => {
+    const handler = () => ({ leftMs: currentDeadline()?.remainingMs() })
+    const { ask } = await start({ deadline: { timeoutMs: '2s' } }, handler)
+    const answer = await ask('/', { 'spillway-deadline-ms': '50000' })
+    const { leftMs } = (await answer.json()) as { leftMs: number }
+    expect(leftMs).toBeLessThanOrEqual(2_000)
+  })
+
+  it('does nothing for a caller whose time is over', async () => {
+    let handled = 0
+    const { ask } = await start({}, () => ({ handled: ++handled }))
+    const late = await ask('/', { 'spillway-deadline-ms': '0' })
+    expect([late.status, handled]).toEqual([504, 0])
+  })
+
+  it('tells a caller that knows of it when something was tried again in here', async () => {
+    const { ask } = await start({}, () => {
+      noteRetried()
+      return {}
+    })
+    const told = await ask('/', { 'spillway-attempt': '1' })
+    expect(told.headers.get('spillway-retried')).toBe('1')
+    expect((await ask('/')).headers.get('spillway-retried')).toBeNull()
+  })
+
+  it('answers for health before limits and shedding', async () => {
+    const health = {
+      live: healthy,
+      ready: async () => ({ status: 'unhealthy' as const, checks: [] }),
+      deep: async () => ({ status: 'degraded' as const }),
+    }
+    const { ask } = await start({
+      limits: [{ per: 'global', limit: 1, windowMs: '1h' }],
+      shed: { enter: () => undefined },
+      health,
+    })
+    for (let i = 0; i < 3; i++) expect((await ask('/health/live')).status).toBe(200)
+    const ready = await ask('/health/ready?verbose')
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'unhealthy', checks: [] }])
+    expect((await ask('/health/deep')).status).toBe(200)
+    expect((await ask('/health/deeper')).status).toBe(503)
+    expect((await ask('/healthy')).status).toBe(503)
+  })
+
+  it('answers for a guard in its handler that refuses', async () => {
+    const spillway = createSpillway()
+    const guard = spillway.guard('vendor', {
+      limits: [{ unit: 'requests', limit: 1, windowMs: '60s' }],
+    })
+    const { ask } = await start({ identify }, ({ call }) => guard.run(() => ({ ok: 1 }), call))
+    expect((await ask('/', { 'x-user': 'ann' })).status).toBe(200)
+    const refused = await ask('/', { 'x-user': 'ann' })
+    expect(refused.status).toBe(429)
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+    await spillway.close()
+  })
+
+  it('an error in the handler is no refusal', async () => {
+    const { ask } = await start({}, () => {
+      throw new Error('a bug')
+    })
+    expect((await ask('/')).status).toBe(500)
+  })
+
+  it('shares its limits with other servers through Redis, and does without it when it is gone', async () => {
+    const redis = await startRedis()
+    const options = { limits: [{ per: 'ip' as const, limit: 1, windowMs: '1h' as const }] }
+    const stores = [0, 1].map(() => redisStore({ url: redis.url }))
+    try {
+      while (!stores.every((store) => store.ready)) await sleep(5)
+      const one = await start({ ...options, store: stores[0]! })
+      const two = await start({ ...options, store: stores[1]!, outage: 'closed' })
+      expect((await one.ask('/')).status).toBe(200)
+      expect((await two.ask('/')).status).toBe(429)
+      // It takes connections and says nothing: nobody waits for it, and nobody is told a wrong 429.
+      redis.pause()
+      const askedMs = performance.now()
+      expect((await one.ask('/')).status).toBe(200)
+      expect(performance.now() - askedMs).toBeLessThan(2_000)
+      await redis.kill()
+      expect((await one.ask('/')).status).toBe(200)
+      expect(one.snapshot().unchecked).toBe(2)
+      const refused = await two.ask('/')
+      expect([refused.status, await codeOf(refused)]).toEqual([503, 'STORE_UNAVAILABLE'])
+    } finally {
+      for (const store of stores) await store.close()
+      await redis.kill()
+    }
+  })
+})
+
+describe('options of a server', () => {
+  const start = FRAMEWORKS['node:http']!
+  it.each([
+    [{ limit: [] }, "server.limit: unknown option; did you mean 'limits'?"],
+    [{ trustedProxies: true }, 'server.trustedProxies: must be a number of proxies'],
+    [{ trustedProxies: ['10.0.0.0/33'] }, 'server.trustedProxies[0]: must be an address'],
+    [{ shed: {} }, 'server.shed: must be a load shedder'],
+    [{ healthLevels: ['alive'] }, "server.healthLevels[0]: must be one of 'live', 'ready', 'deep'"],
+  ])('%j is told with its path', async (options, message) => {
+    await expect(start(options as never, () => 1)).rejects.toThrow(message)
+  })
+})
