@@ -962,7 +962,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: '442dfbb85415f5d8bc6bc66a85bf540d21042754',
+    sha: '4b73f5f468cc70a4a927f930c66540dd8ca3ea95',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -997,6 +997,7 @@ try('ZCOUNT', key, 0, 1)
 try('ZRANGE', key, 0, 0)
 try('ZRANGEBYSCORE', key, 0, 1)
 try('ZREM', key, 'member')
+try('ZREMRANGEBYSCORE', key, 0, 1)
 try('PUBLISH', ARGV[1], '')
 return failed`,
   },

@@ -40,5 +40,6 @@ try('ZCOUNT', key, 0, 1)
 try('ZRANGE', key, 0, 0)
 try('ZRANGEBYSCORE', key, 0, 1)
 try('ZREM', key, 'member')
+try('ZREMRANGEBYSCORE', key, 0, 1)
 try('PUBLISH', ARGV[1], '')
 return failed
