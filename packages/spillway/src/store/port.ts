@@ -5,6 +5,7 @@
  */
 import type { BreakerSpec } from './breaker-spec.js'
 import type { LimitSpec } from './limit-spec.js'
+import type { QueueStore } from './queue-port.js'
 
 /** The memory store answers at once, a remote one later. */
 export type MaybePromise<T> = T | Promise<T>
@@ -325,6 +326,7 @@ export interface Store {
   readonly breakers: BreakerStore
   readonly pods: PodStore
   readonly pulses: PulseStore
+  readonly queues: QueueStore
   /** Leaves no connection and no timer behind. */
   close(): Promise<void>
 }

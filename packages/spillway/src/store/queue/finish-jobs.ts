@@ -1,0 +1,97 @@
+/** How jobs end, and how they go on. Twins: `redis/lua/{finish,extend}-jobs.lua`. */
+import { type BreakerState, CLOSED } from '../breaker/breaker-state.js'
+import type { Extended, ExtendRequest, Finished, FinishRequest, JobEnd } from '../queue-port.js'
+import type { Woken } from './add-jobs.js'
+import {
+  ACTIVE,
+  CANCELLED,
+  DEAD,
+  DELAYED,
+  DONE,
+  end,
+  forgetEnded,
+  type JobRecord,
+  line,
+  present,
+  type QueueState,
+  wakeOne,
+} from './queue-state.js'
+
+/** Told again, what has ended under this number ends as it did. */
+const TOLD: Readonly<Record<number, Finished>> = {
+  [DONE]: 'done',
+  [DEAD]: 'dead',
+  [CANCELLED]: 'cancelled',
+}
+
+/** `breaker` is only looked at. */
+export function finishJobs(
+  state: QueueState,
+  breaker: BreakerState | undefined,
+  request: FinishRequest,
+  serverUs: number,
+): Woken<Finished[]> {
+  const now = present(state, serverUs)
+  forgetEnded(state, now, 2 * request.ends.length)
+  const wakes: string[] = []
+  const reply = request.ends.map((each): Finished => {
+    const job = state.jobs.get(each.id)
+    if (job === undefined || job.turn !== each.turn) return 'stale'
+    if (job.state !== ACTIVE) return TOLD[job.state] ?? 'stale'
+    state.leases.delete(each.id)
+    const ended = finish(state, each, job, request, breaker, now)
+    if (ended === 'again' && state.blockedUs <= now) wakes.push(...wakeOne(state, now))
+    return ended
+  })
+  return { reply, wakes }
+}
+
+function finish(
+  state: QueueState,
+  { id, kind, text, delayUs, generation, probe }: JobEnd,
+  job: JobRecord,
+  { resultUs, deadUs }: FinishRequest,
+  breaker: BreakerState | undefined,
+  now: number,
+): Finished {
+  if (kind === 'done') {
+    end(state, id, job, DONE, text, resultUs, now)
+    return 'done'
+  }
+  if (job.cancel) {
+    end(state, id, job, CANCELLED, text, resultUs, now)
+    return 'cancelled'
+  }
+  const known =
+    kind === 'failed' &&
+    generation >= 0 &&
+    !probe &&
+    breaker !== undefined &&
+    (breaker.kind !== CLOSED || breaker.g !== generation)
+  if (kind === 'released' || known) job.attempt--
+  else if (kind === 'dead' || job.attempt >= job.attempts) {
+    end(state, id, job, DEAD, text, deadUs, now)
+    return 'dead'
+  }
+  if (text !== '') state.texts.set(id, text)
+  if (delayUs > 0) {
+    job.state = DELAYED
+    state.delayed.set(id, now + delayUs)
+  } else line(state, id, job, now)
+  return 'again'
+}
+
+export function extendJobs(
+  state: QueueState,
+  { leases, leaseUs }: ExtendRequest,
+  serverUs: number,
+): Extended[] {
+  const now = present(state, serverUs)
+  return leases.map(({ id, turn, progress }) => {
+    const job = state.jobs.get(id)
+    if (job === undefined || job.turn !== turn || job.state !== ACTIVE) return 'lost'
+    state.leases.set(id, now + leaseUs)
+    if (progress !== undefined) job.progress = progress
+    return job.cancel ? 'cancelled' : 'kept'
+  })
+}
