@@ -39,6 +39,16 @@ export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './cor
 export type { CallFunction } from './guard/attempt.js'
 export type { CallContext } from './guard/context.js'
 export type { Guard, GuardSnapshot } from './guard/guard.js'
+export type {
+  Job,
+  JobHandler,
+  JobQueueOptions,
+  JobWorker,
+  WorkableQueue,
+  WorkerSnapshot,
+  WorkOptions,
+} from './guard/jobs/api.js'
+export { JobStopped } from './guard/jobs/running-job.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
@@ -55,3 +65,11 @@ export {
   RELAYED,
   type Relayed,
 } from './guard/stream/relayed.js'
+export type {
+  AddedJob,
+  JobCounts,
+  JobInfo,
+  JobOptions,
+  JobQueue,
+} from './shared/job-queue/api.js'
+export type { JobQueueSettings } from './shared/job-queue/options.js'

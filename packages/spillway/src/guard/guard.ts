@@ -39,6 +39,7 @@ import { ClosingSign } from './closing.js'
 import { Dispatcher } from './dispatcher.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
 import { type HedgeCounts, Hedger } from './hedger.js'
+import { JobGate } from './jobs/job-gate.js'
 import { type LaneLimitSnapshot, LaneLimits } from './lane-limits.js'
 import { LaneThrottles } from './lane-throttles.js'
 import type { Machinery } from './machinery.js'
@@ -313,6 +314,11 @@ export class SharedGuard implements Guard {
       },
       shares: limits?.shares ?? {},
     }
+  }
+
+  /** For job queues that go by this guard. */
+  jobGate(lane: string | undefined): JobGate {
+    return new JobGate(this.#machinery, lane)
   }
 
   get closed(): boolean {

@@ -117,7 +117,8 @@ export interface JobEnd {
   delayUs: number
   /**
    * Generation of the breaker it ran in, or -1. A failure that comes after the breaker has opened says
-   * nothing that is not known: then it does not count as an attempt. That of a probe does.
+   * nothing that is not known: then it does not count as an attempt. That of a probe does, but it is
+   * never the last: as long as the downstream is broken, no job dies of it.
    */
   generation: number
   probe: boolean

@@ -338,7 +338,9 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const dead = queue.dead.sorted()
         const known = [...queue.jobs.keys()]
         const pool = op.command === 'cancel' || dead.length === 0 ? known : dead
-        const id = pool[op.which % Math.max(1, pool.length)] ?? 'nobody'
+        const any = pool[op.which % Math.max(1, pool.length)] ?? 'nobody'
+        const handedOut = op.command === 'cancel' && op.which % 2 === 0
+        const id = (handedOut ? leased.at(-1)?.id : undefined) ?? any
         const command = { kind: op.command, id, keepUs: op.keepUs } as QueueCommand
         const reply = woken(commandQueue(queue, command, nowUs))
         expect(await queues.command({ ...QUEUE, command })).toBe(reply)

@@ -68,7 +68,11 @@ function finish(
     !probe &&
     breaker !== undefined &&
     (breaker.kind !== CLOSED || breaker.g !== generation)
-  if (kind === 'released' || known) job.attempt--
+  // One that tried whether the downstream is back has done its part: it does not die of it, and the next
+  // to try is another.
+  const probed = kind === 'failed' && probe
+  if (probed) job.tag = 0
+  if (kind === 'released' || known || (probed && job.attempt >= job.attempts)) job.attempt--
   else if (kind === 'dead' || job.attempt >= job.attempts) {
     end(state, id, job, DEAD, text, deadUs, now)
     return 'dead'

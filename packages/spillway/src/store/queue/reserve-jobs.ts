@@ -46,6 +46,8 @@ const PROBING_US = 250_000
 /** The breaker is isolated by hand: nobody knows until when. */
 const ISOLATED_US = 1_000_000
 
+const SECOND_LOOK_US = 1_000_000
+
 export interface Surroundings {
   lane: LaneState
   guard: GuardState
@@ -159,14 +161,20 @@ function lease(state: QueueState, id: string, job: JobRecord, untilUs: number): 
   state.leases.set(id, untilUs)
 }
 
-/** Of all who would look then, one does. */
+/**
+ * Of all who would look then, one does. But that may be the very one whose leases end because it has
+ * died: the others look a little later.
+ */
 function claimAlarm(state: QueueState, waitUs: number, now: number): number {
   let dueUs = waitUs > 0 ? now + waitUs : Number.POSITIVE_INFINITY
-  for (const first of [state.delayed.first(), state.leases.first()]) {
+  const lease = state.leases.first()
+  for (const first of [state.delayed.first(), lease]) {
     if (first !== undefined) dueUs = Math.min(dueUs, Math.max(first.score, now + 1))
   }
   if (dueUs === Number.POSITIVE_INFINITY) return 0
-  if (state.alarmUs > now && state.alarmUs <= dueUs) return 0
+  if (state.alarmUs > now && state.alarmUs <= dueUs) {
+    return lease === undefined ? 0 : Math.max(0, lease.score - now) + SECOND_LOOK_US
+  }
   state.alarmUs = dueUs
   return dueUs - now
 }
@@ -216,7 +224,7 @@ class JobLimits {
     const { limits, version } = this.#request.take
     const reply: TakeReply = {
       granted,
-      waitUs,
+      waitUs: this.pausedUs > 0 ? this.pausedUs : waitUs,
       paused: this.pausedUs > 0,
       nowUs: now,
       stamps: entries.map(({ spec, count }: Entry) => stampOf(spec, count)),

@@ -1915,7 +1915,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: 'c573310a25dbfcc879bc7b7eab24c15fa0386fa1',
+    sha: '5aaffa835c3bd8464ac759b3c827ea97e40d1c72',
     text: `local BEFORE_QUEUE = 1
 local BEFORE_TEXTS = 2
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
@@ -2085,7 +2085,9 @@ end_job(id, job, CANCELLED, text, queue_input.result)
 return CANCELLED_REPLY
 end
 local known = kind == END_FAILED and generation >= 0 and probe == 0 and breaker_moved(generation)
-if kind == END_RELEASED or known then
+local probed = kind == END_FAILED and probe == 1
+if probed then job[TAG] = 0 end
+if kind == END_RELEASED or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
 job[ATTEMPT] = job[ATTEMPT] - 1
 elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
 end_job(id, job, DEAD, text, queue_input.dead)
@@ -3022,13 +3024,14 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '7099930ee3d2360bf9394771c6ba1f90e8c3b290',
+    sha: '085421f10a53853f429670fa71b749ff922dd537',
     text: `local BEFORE_QUEUE = 3
 local NO, EMPTY, LIMITED, VENDOR, BREAKER, PAUSED = 0, 1, 2, 3, 4, 5
 local FORGOTTEN = 16
 local MOST_TOO_LATE = 100
 local PROBING_US = 250000
 local ISOLATED_US = 1000000
+local SECOND_LOOK_US = 1000000
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
 local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
@@ -3454,9 +3457,10 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
-local function even_wait_us(spec, count, now, cost)
+local function even_wait_us(spec, count, now, cost, share)
 if spec[ALGORITHM] == SLIDING then
-local even = ceil(spec[LIMIT] / spec[SLICES])
+local each = (spec[LIMIT] - ceil(spec[LIMIT] * share)) / (spec[SLICES] + 1)
+local even = floor((count[N] + 1) * each) - floor(count[N] * each)
 return count[C] > 0 and count[C] + cost > even and (count[N] + 1) * count[W] - now or 0
 end
 if spec[ALGORITHM] == FIXED then
@@ -3472,7 +3476,7 @@ local most = capacity(spec)
 local wanted = cost + min(most - cost, ceil(most * share))
 local longest = 0
 if not fits(spec, count, now, wanted) then longest = max(1, wait_us(spec, count, now, wanted)) end
-return share == 0 and longest or max(longest, even_wait_us(spec, count, now, cost))
+return share == 0 and longest or max(longest, even_wait_us(spec, count, now, cost, share))
 end
 local book = { paused_us = max(0, lane.p - now) }
 function book.costs_of(cost)
@@ -3498,7 +3502,7 @@ end
 function book.close(granted, wait)
 local reply = { granted, now }
 for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
-reply[#reply + 1] = wait
+reply[#reply + 1] = book.paused_us > 0 and book.paused_us or wait
 reply[#reply + 1] = book.paused_us > 0 and 1 or 0
 reply[#reply + 1] = guard.v
 for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
@@ -3835,11 +3839,14 @@ return reply
 end
 local function claim_alarm(wait)
 local due_us = wait > 0 and queue_now + wait or math.huge
-for _, part in ipairs({ DELAYED_SET, LEASES }) do
-local first = read('ZRANGE', part, 0, 0, 'WITHSCORES')
-if first[1] then due_us = math.min(due_us, math.max(tonumber(first[2]), queue_now + 1)) end
+local delayed_us = tonumber(read('ZRANGE', DELAYED_SET, 0, 0, 'WITHSCORES')[2])
+local lease_us = tonumber(read('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2])
+if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
+if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
+if due_us == math.huge then return 0 end
+if meta.alarm > queue_now and meta.alarm <= due_us then
+return lease_us and math.max(0, lease_us - queue_now) + SECOND_LOOK_US or 0
 end
-if due_us == math.huge or (meta.alarm > queue_now and meta.alarm <= due_us) then return 0 end
 meta.alarm = due_us
 return due_us - queue_now
 end

@@ -33,7 +33,9 @@ local function finish(id, job, ended, text)
     return CANCELLED_REPLY
   end
   local known = kind == END_FAILED and generation >= 0 and probe == 0 and breaker_moved(generation)
-  if kind == END_RELEASED or known then
+  local probed = kind == END_FAILED and probe == 1
+  if probed then job[TAG] = 0 end
+  if kind == END_RELEASED or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
     job[ATTEMPT] = job[ATTEMPT] - 1
   elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
     end_job(id, job, DEAD, text, queue_input.dead)

@@ -14,6 +14,7 @@ local FORGOTTEN = 16
 local MOST_TOO_LATE = 100
 local PROBING_US = 250000
 local ISOLATED_US = 1000000
+local SECOND_LOOK_US = 1000000
 --- @include queue-state
 local wanted = queue_input.wanted
 
@@ -49,7 +50,7 @@ local function open_limits()
   function book.close(granted, wait)
     local reply = { granted, now }
     for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
-    reply[#reply + 1] = wait
+    reply[#reply + 1] = book.paused_us > 0 and book.paused_us or wait
     reply[#reply + 1] = book.paused_us > 0 and 1 or 0
     reply[#reply + 1] = guard.v
     for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
@@ -132,11 +133,14 @@ end
 
 local function claim_alarm(wait)
   local due_us = wait > 0 and queue_now + wait or math.huge
-  for _, part in ipairs({ DELAYED_SET, LEASES }) do
-    local first = read('ZRANGE', part, 0, 0, 'WITHSCORES')
-    if first[1] then due_us = math.min(due_us, math.max(tonumber(first[2]), queue_now + 1)) end
+  local delayed_us = tonumber(read('ZRANGE', DELAYED_SET, 0, 0, 'WITHSCORES')[2])
+  local lease_us = tonumber(read('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2])
+  if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
+  if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
+  if due_us == math.huge then return 0 end
+  if meta.alarm > queue_now and meta.alarm <= due_us then
+    return lease_us and math.max(0, lease_us - queue_now) + SECOND_LOOK_US or 0
   end
-  if due_us == math.huge or (meta.alarm > queue_now and meta.alarm <= due_us) then return 0 end
   meta.alarm = due_us
   return due_us - queue_now
 end
