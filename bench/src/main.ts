@@ -10,11 +10,12 @@ import { gateway } from './suites/gateway.js'
 import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
 import { overload } from './suites/overload.js'
+import { queue } from './suites/queue.js'
 import { shared } from './suites/shared.js'
 import { streams } from './suites/streams.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local, shared, breaker, guard, overload, streams, gateway]
+const SUITES: readonly Suite[] = [local, shared, breaker, guard, overload, streams, queue, gateway]
 
 const ECHO_MS = 500
 
