@@ -66,6 +66,11 @@ export interface ReserveRequest extends QueueRef {
   breaker: BreakerRef | undefined
   /** Names for probes, should the breaker be half-open. */
   probes: readonly string[]
+  /**
+   * How jobs ended, told on the same trip and before anything is handed out, as `finish` would. If the
+   * answer is lost they are told again, by themselves.
+   */
+  finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'>
 }
 
 /**
@@ -102,6 +107,8 @@ export interface ReserveReply {
   /** How the breaker stands, and whether the jobs are its probes. */
   view: BreakerView | undefined
   probing: boolean
+  /** Of the ends that came along. */
+  finished: readonly Finished[]
 }
 
 /** `failed`: may be tried again; `dead`: never; `released`: it was not tried. */

@@ -27,7 +27,7 @@ import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
 import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
 import { emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
-import type { NewJob, QueueCommand, ReserveRequest } from '../../src/store/queue-port.js'
+import type { JobEnd, NewJob, QueueCommand, ReserveRequest } from '../../src/store/queue-port.js'
 import { createRedisBreakers } from '../../src/store/redis/redis-breakers.js'
 import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
 import { createRedisQueues } from '../../src/store/redis/redis-queues.js'
@@ -87,6 +87,18 @@ const pauseUs = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
 )
 const which = fc.nat(30)
+const ends = fc.array(
+  fc.record({
+    which,
+    stale: fc.nat(9).map((chance) => chance === 0),
+    kind: fc.constantFrom('done', 'done', 'done', 'failed', 'failed', 'dead', 'released'),
+    text: fc.constantFrom('', '"fine"', 'ünlucky'),
+    delayUs: fc.constantFrom(0, 0, 1_000_000),
+    probe: fc.nat(3).map((chance) => chance === 0),
+  }),
+  { maxLength: 3 },
+)
+type Ends = typeof ends extends fc.Arbitrary<infer T> ? T : never
 const operation = fc.oneof(
   {
     weight: 8,
@@ -104,23 +116,15 @@ const operation = fc.oneof(
       wanted: fc.nat(4),
       leaseUs: fc.constantFrom(400_000, 3_000_000),
       parkUs: fc.constantFrom(0, 2_000_000),
+      ends: fc.option(ends, { nil: undefined }),
+      resultUs: fc.constantFrom(0, 3_000_000),
     }),
   },
   {
     weight: 8,
     arbitrary: fc.record({
       kind: fc.constant('finish' as const),
-      ends: fc.array(
-        fc.record({
-          which,
-          stale: fc.nat(9).map((chance) => chance === 0),
-          kind: fc.constantFrom('done', 'done', 'done', 'failed', 'failed', 'dead', 'released'),
-          text: fc.constantFrom('', '"fine"', 'ünlucky'),
-          delayUs: fc.constantFrom(0, 0, 1_000_000),
-          probe: fc.nat(3).map((chance) => chance === 0),
-        }),
-        { maxLength: 3 },
-      ),
+      ends,
       resultUs: fc.constantFrom(0, 3_000_000),
       again: fc.nat(4).map((chance) => chance === 0),
     }),
@@ -208,7 +212,7 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
 
 /** A history that never got there says nothing. */
 const EVERYTHING = [
-  ...['full', 'known', 'handed out', 'probing', 'woken', 'newer', 'too late'],
+  ...['full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
   ...['no', 'empty', 'limited', 'vendor', 'breaker', 'paused'].map((each) => `blocked: ${each}`),
   ...['stale', 'done', 'again', 'dead', 'cancelled'].map((each) => `finished: ${each}`),
   ...['lost', 'kept', 'cancelled'].map((each) => `extended: ${each}`),
@@ -257,6 +261,13 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
     count('woken', called.length)
     return reply
   }
+  const endsOf = (all: Ends): JobEnd[] =>
+    all.flatMap(({ which: index, stale, ...end }) => {
+      const job = one(index)
+      if (job === undefined) return []
+      const kind = end.kind as JobEnd['kind']
+      return [{ ...end, kind, ...job, turn: job.turn - (stale ? 1 : 0), generation }]
+    })
   const one = (index: number) => leased[index % Math.max(1, leased.length)]
 
   for (const { pauseUs: passed, operation: op } of given.steps) {
@@ -272,7 +283,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         break
       }
       case 'reserve': {
-        const { kind: _, ...own } = op
+        const { kind: _, ends: brought, resultUs, ...own } = op
         const names = Array.from({ length: own.wanted }, () => `p${++probe}`)
         const request: ReserveRequest = {
           ...QUEUE,
@@ -283,6 +294,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
           keep: given.keep,
           breaker: ref,
           probes: names,
+          ...(brought && { finish: { ends: endsOf(brought), resultUs, deadUs: 3_000_000 } }),
         }
         const mine = copies()
         const breakerCopy = structuredClone(breakerState)
@@ -295,6 +307,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         for (const { id, turn } of reply.jobs) leased.push({ id, turn })
         count('handed out', reply.jobs.length)
         count(`blocked: ${reply.blocked}`)
+        count('brought along', reply.finished.length)
         if (reply.probing && reply.jobs.length > 0) {
           count('probing')
           probes.push(...names.slice(0, reply.jobs.length))
@@ -308,14 +321,14 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         break
       }
       case 'finish': {
-        const ends = op.ends.flatMap(({ which: index, stale, ...end }) => {
-          const job = one(index)
-          if (job === undefined) return []
-          const kind = end.kind as 'done'
-          return [{ ...end, kind, ...job, turn: job.turn - (stale ? 1 : 0), generation }]
-        })
         const { resultUs } = op
-        const request = { ...QUEUE, ends, resultUs, deadUs: 4_000_000, breaker: ref }
+        const request = {
+          ...QUEUE,
+          ends: endsOf(op.ends),
+          resultUs,
+          deadUs: 4_000_000,
+          breaker: ref,
+        }
         for (const _ of op.again ? [1, 2] : [1]) {
           const reply = woken(finishJobs(queue, ref && breakerState, request, nowUs))
           expect(await queues.finish(request)).toEqual(reply)

@@ -1,10 +1,9 @@
 /**
- * Tells the store how jobs ended: all that has gathered in one trip, one trip at a time. A job has a
- * number for each turn, so one whose answer was lost is simply told again, until its lease is over and
- * it does not matter any more.
+ * Tells the store how jobs ended. Ends wait for a trip for more jobs, which takes them along, or go by
+ * themselves where there is none. A job has a number for each turn, so one whose answer was lost is
+ * simply told again, until its lease is over and it does not matter any more.
  */
 import type { Clock } from '../../core/clock.js'
-import { gathering } from '../../core/gathering.js'
 import { sleep } from '../../core/sleep.js'
 import type { Finished, JobEnd } from '../../store/queue-port.js'
 
@@ -14,8 +13,13 @@ export interface FinisherOptions {
   send(ends: readonly JobEnd[]): Promise<Finished[]>
   /** `undefined`: nobody knows. */
   told(end: JobEnd, finished: Finished | undefined): void
-  /** A trip leaves: whoever wants more jobs can go along. */
-  leaving(): void
+}
+
+/** Ends that go along with something else. Whoever takes them says what became of them. */
+export interface EndsRide {
+  ends: readonly JobEnd[]
+  arrived(answers: readonly Finished[]): void
+  lost(): void
 }
 
 interface Waiting {
@@ -30,9 +34,10 @@ const LONGEST_PAUSE_MS = 1_000
 export class Finisher {
   readonly #options: FinisherOptions
   #waiting: Waiting[] = []
-  #busy = false
+  /** By themselves, one trip at a time. */
+  #sending = false
+  #rides = 0
   #onIdle: (() => void)[] = []
-  readonly #soon = gathering(() => void this.#go())
 
   constructor(options: FinisherOptions) {
     this.#options = options
@@ -41,37 +46,65 @@ export class Finisher {
   add(end: JobEnd): void {
     const { clock, leaseMs } = this.#options
     this.#waiting.push({ end, untilMs: clock.now() + leaseMs })
-    if (!this.#busy) this.#soon()
   }
 
-  /** Resolves when everything is told, or given up. */
-  drain(): Promise<void> {
-    return new Promise((resolve) => {
-      if (!this.#busy && this.#waiting.length === 0) resolve()
-      else this.#onIdle.push(resolve)
-    })
+  /** What waits, for somebody who leaves for the store now. */
+  ride(): EndsRide | undefined {
+    if (this.#waiting.length === 0) return undefined
+    const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
+    this.#rides++
+    return {
+      ends: trip.map(({ end }) => end),
+      arrived: (answers) => {
+        this.#rides--
+        this.#tell(trip, answers)
+        this.#rest()
+      },
+      lost: () => {
+        this.#rides--
+        this.#again(trip)
+        void this.send()
+      },
+    }
   }
 
-  async #go(): Promise<void> {
-    if (this.#busy) return
-    this.#busy = true
+  /** Nobody leaves for the store: what waits goes now. */
+  async send(): Promise<void> {
+    if (this.#sending) return
+    this.#sending = true
     let pauseMs = FIRST_PAUSE_MS
     while (this.#waiting.length > 0) {
       const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
       try {
-        const sent = this.#options.send(trip.map(({ end }) => end))
-        this.#options.leaving()
-        const answers = await sent
-        for (const [index, { end }] of trip.entries()) this.#options.told(end, answers[index])
+        this.#tell(trip, await this.#options.send(trip.map(({ end }) => end)))
         pauseMs = FIRST_PAUSE_MS
       } catch {
+        this.#again(trip)
         await sleep(this.#options.clock, pauseMs)
         pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
-        this.#again(trip)
       }
     }
-    this.#busy = false
-    for (const resolve of this.#onIdle.splice(0)) resolve()
+    this.#sending = false
+    this.#rest()
+  }
+
+  /** Resolves when everything is told, or given up. */
+  async drain(): Promise<void> {
+    void this.send()
+    if (this.#isIdle) return
+    await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+  }
+
+  get #isIdle(): boolean {
+    return !this.#sending && this.#rides === 0 && this.#waiting.length === 0
+  }
+
+  #rest(): void {
+    if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  #tell(trip: readonly Waiting[], answers: readonly Finished[]): void {
+    for (const [index, { end }] of trip.entries()) this.#options.told(end, answers[index])
   }
 
   #again(trip: readonly Waiting[]): void {

@@ -87,7 +87,6 @@ export class QueueWorker<Data, Result> implements JobWorker {
         return await store.finish({ ...ref, ...lives, ends, breaker })
       },
       told: (end, finished) => this.#told(end, finished),
-      leaving: () => void this.#look(),
     })
     this.#leases = new Leases({
       clock,
@@ -137,18 +136,21 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.#options.onClosed()
   }
 
-  /** One trip at a time; who comes meanwhile goes with the next. */
+  /** One trip at a time; who comes meanwhile goes with the next. Jobs that have ended go along. */
   async #look(): Promise<void> {
-    if (this.#closing) return
+    if (this.#closing) return void this.#finisher.send()
     if (this.#asking) {
       this.#called = true
       return
     }
     const wanted = this.#wanted()
     const alarmed = this.#alarmMs <= this.#options.clock.now()
-    if (wanted === 0 && !alarmed) return
+    if (wanted === 0 && !alarmed) return void this.#finisher.send()
     const trip = this.#options.gate.ask(wanted)
-    if (trip === undefined) return this.#lookAfter(this.#pause())
+    if (trip === undefined) {
+      this.#lookAfter(this.#pause())
+      return void this.#finisher.send()
+    }
     this.#asking = true
     this.#looks++
     if (alarmed) this.#alarmMs = Number.POSITIVE_INFINITY
@@ -158,6 +160,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     const called = this.#called
     this.#called = false
     if (again || called) void this.#look()
+    else void this.#finisher.send()
   }
 
   #wanted(): number {
@@ -178,8 +181,10 @@ export class QueueWorker<Data, Result> implements JobWorker {
   /** Answers whether to ask again at once. */
   async #ask(trip: JobTrip, wanted: number): Promise<boolean> {
     const { store, ref, settings, clock, gate } = this.#options
-    const { leaseMs, agingMs, deadMs, keep } = settings
+    const { leaseMs, agingMs, deadMs, resultMs, keep } = settings
     const sentMs = clock.now()
+    const ride = this.#finisher.ride()
+    const lives = { resultUs: toUs(resultMs), deadUs: toUs(deadMs) }
     let reply: ReserveReply
     try {
       reply = await store.reserve({
@@ -190,15 +195,18 @@ export class QueueWorker<Data, Result> implements JobWorker {
         leaseUs: toUs(leaseMs),
         parkUs: toUs(PARK_MS),
         agingUs: toUs(agingMs),
-        deadUs: toUs(deadMs),
+        deadUs: lives.deadUs,
         keep,
+        ...(ride && { finish: { ends: ride.ends, ...lives } }),
       })
     } catch (error) {
+      ride?.lost()
       trip.lost(error)
       this.#lookAfter(this.#pause())
       return false
     }
     this.#pauseMs = FIRST_PAUSE_MS
+    ride?.arrived(reply.finished)
     const admissions = trip.arrived(reply)
     const late = clock.now() - sentMs > gate.useWithinMs
     for (const [index, job] of reply.jobs.entries()) {
@@ -232,6 +240,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.#options.gate.giveBack(admission)
     const nothing = { text: '', delayUs: 0, generation: -1, probe: false }
     this.#finisher.add({ id, turn, kind: 'released', ...nothing })
+    this.#soon()
   }
 
   #ended(job: RunningJob<Data, Result>, { kind, text, afterMs }: Ending): void {
@@ -254,6 +263,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     const tell = () => {
       this.#telling--
       this.#finisher.add(end)
+      this.#soon()
       this.#onIdle?.()
     }
     void this.#options.gate.told().then(tell, tell)

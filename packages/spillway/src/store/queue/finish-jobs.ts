@@ -31,7 +31,18 @@ export function finishJobs(
   request: FinishRequest,
   serverUs: number,
 ): Woken<Finished[]> {
-  const now = present(state, serverUs)
+  return finishNow(state, breaker, request, present(state, serverUs))
+}
+
+type Ends = Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'>
+
+/** The same, for whoever has brought the queue to the present. */
+export function finishNow(
+  state: QueueState,
+  breaker: BreakerState | undefined,
+  request: Ends,
+  now: number,
+): Woken<Finished[]> {
   forgetEnded(state, now, 2 * request.ends.length)
   const wakes: string[] = []
   const reply = request.ends.map((each): Finished => {
@@ -50,7 +61,7 @@ function finish(
   state: QueueState,
   { id, kind, text, delayUs, generation, probe }: JobEnd,
   job: JobRecord,
-  { resultUs, deadUs }: FinishRequest,
+  { resultUs, deadUs }: Ends,
   breaker: BreakerState | undefined,
   now: number,
 ): Finished {

@@ -21,6 +21,7 @@ import { type Kept, keep, newest } from '../limits/transitions.js'
 import type { BreakerView, TakeReply } from '../port.js'
 import type { Blocked, ReservedJob, ReserveReply, ReserveRequest } from '../queue-port.js'
 import type { Woken } from './add-jobs.js'
+import { finishNow } from './finish-jobs.js'
 import { jobWaitUs } from './kept-share.js'
 import {
   ACTIVE,
@@ -67,6 +68,7 @@ export function reserveJobs(
   serverUs: number,
 ): ReserveKept {
   const now = present(state, serverUs)
+  const finished = request.finish && finishNow(state, breakerState, request.finish, now)
   forgetEnded(state, now, FORGOTTEN + 2 * request.wanted)
   bringBack(state, now, request.deadUs)
   state.parked.delete(request.worker)
@@ -112,7 +114,8 @@ export function reserveJobs(
   const view = gate.close(jobs.length)
   state.blockedUs = isShut(blocked) ? now + waitUs : 0
   // Whoever has got all it wanted and leaves something behind calls the next.
-  const wakes = hasAll && waitingIn(state) > 0 ? wakeOne(state, now) : []
+  const wakes = [...(finished?.wakes ?? [])]
+  if (hasAll && waitingIn(state) > 0) wakes.push(...wakeOne(state, now))
   if (!hasAll && request.parkUs > 0) state.parked.set(request.worker, now + request.parkUs)
   return {
     reply: {
@@ -122,6 +125,7 @@ export function reserveJobs(
       take: taken.reply,
       view: view?.reply,
       probing: gate.probing,
+      finished: finished?.reply ?? [],
     },
     wakes,
     limits: taken,
@@ -192,8 +196,12 @@ class JobLimits {
     this.#guard = guard
     this.#request = request
     const { limits, version } = request.take
-    this.#at = presentLane(lane, guard, limits, version, serverUs)
-    this.pausedUs = Math.max(0, lane.p - this.#at.now)
+    // Nothing is known of a lane that has no limits, and nothing is kept of it.
+    this.#at =
+      limits.length === 0
+        ? { now: serverUs, entries: [], changed: false }
+        : presentLane(lane, guard, limits, version, serverUs)
+    this.pausedUs = limits.length === 0 ? 0 : Math.max(0, lane.p - this.#at.now)
   }
 
   costsOf(cost: Readonly<Record<string, number>>): number[] {
@@ -231,10 +239,11 @@ class JobLimits {
       capacities: entries.map(({ spec }: Entry) => capacity(spec)),
     }
     const guard = this.#guard
+    if (entries.length === 0) return { reply }
     if (guard.v > version) {
       reply.newer = { version: guard.v, limits: newest(limits as LimitSpec[], guard) }
     }
-    if (entries.length === 0 || (granted === 0 && !changed)) return { reply }
+    if (granted === 0 && !changed) return { reply }
     return keep(this.#lane, guard, this.#at, reply)
   }
 }

@@ -33,6 +33,8 @@ export interface RedisQueuesOptions {
   time?: () => string
 }
 
+type Ends = NonNullable<ReserveRequest['finish']>
+
 const BLOCKED: readonly Blocked[] = ['no', 'empty', 'limited', 'vendor', 'breaker', 'paused']
 const END: readonly EndKind[] = ['done', 'failed', 'dead', 'released']
 const FINISHED: readonly Finished[] = ['stale', 'done', 'again', 'dead', 'cancelled']
@@ -102,20 +104,12 @@ export function createRedisQueues({
       return readReserved(reply as ReserveWire, request)
     },
     async finish(request) {
-      const { resultUs, deadUs, breaker } = request
-      const ends = request.ends.map(({ id, turn, kind, delayUs, generation, probe }) => [
-        id,
-        turn,
-        END.indexOf(kind),
-        delayUs,
-        generation,
-        probe ? 1 : 0,
-      ])
-      const own = { has_breaker: breaker !== undefined, result: resultUs, dead: deadUs, ends }
+      const { breaker } = request
+      const own = { finish: writeEnds(request, breaker !== undefined) }
       const args = [time(), input(request, own), ...request.ends.map(({ text }) => text)]
       const scriptKeys = [breakerKey(keys, request.guard, breaker?.lane), ...keysOf(request)]
       const reply = await runner.run(SCRIPTS.finishJobs, scriptKeys, args)
-      return (reply as number[]).map((each) => FINISHED[each] as Finished)
+      return readFinished(reply as number[])
     },
     async extend(request) {
       const leases = request.leases.map(({ id, turn, progress }) => [
@@ -155,6 +149,22 @@ function breakerKey(keys: Keys, guard: string, lane = ''): string {
   return keys.breaker(guard, lane)
 }
 
+function writeEnds({ ends, resultUs, deadUs }: Ends, hasBreaker: boolean): object {
+  const written = ends.map(({ id, turn, kind, delayUs, generation, probe }) => [
+    id,
+    turn,
+    END.indexOf(kind),
+    delayUs,
+    generation,
+    probe ? 1 : 0,
+  ])
+  return { has_breaker: hasBreaker, result: resultUs, dead: deadUs, ends: written }
+}
+
+function readFinished(reply: readonly number[]): Finished[] {
+  return reply.map((each) => FINISHED[each] as Finished)
+}
+
 function reserveKeys(keys: Keys, { guard, queue, take, breaker }: ReserveRequest): string[] {
   return [
     keys.lane(guard, take.lane),
@@ -165,7 +175,7 @@ function reserveKeys(keys: Keys, { guard, queue, take, breaker }: ReserveRequest
 }
 
 function reserveArgs(request: ReserveRequest, keys: Keys, time: string): string[] {
-  const { take, breaker, probes } = request
+  const { take, breaker, probes, finish } = request
   const { json, tag } = writeSpecs(take.limits)
   const own = JSON.stringify({
     v: take.version,
@@ -180,8 +190,10 @@ function reserveArgs(request: ReserveRequest, keys: Keys, time: string): string[
     units: take.units,
     keep: request.keep,
     breaker: breaker === undefined ? '' : writeInput(keys, breaker, { probes }),
+    finish: finish && writeEnds(finish, breaker !== undefined),
   })
-  return [time, `{"l":${json},${own.slice(1)}`, tag]
+  const texts = finish?.ends.map(({ text }) => text) ?? []
+  return [time, `{"l":${json},${own.slice(1)}`, tag, ...texts]
 }
 
 type JobReserved = [
@@ -203,11 +215,12 @@ type ReserveWire = [
   probing: number,
   take: number[],
   view: number[],
+  finished: number[],
   ...jobs: JobReserved[],
 ]
 
 function readReserved(reply: ReserveWire, { take: ref }: ReserveRequest): ReserveReply {
-  const [blocked, waitUs, probing, take, view, ...jobs] = reply
+  const [blocked, waitUs, probing, take, view, finished, ...jobs] = reply
   return {
     jobs: jobs.map((each): ReservedJob => {
       const [id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, ...costs] =
@@ -219,6 +232,7 @@ function readReserved(reply: ReserveWire, { take: ref }: ReserveRequest): Reserv
     take: readTakeReply(take, ref),
     view: view.length === 0 ? undefined : readView(view),
     probing: probing === 1,
+    finished: readFinished(finished),
   }
 }
 

@@ -1915,8 +1915,9 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '5aaffa835c3bd8464ac759b3c827ea97e40d1c72',
+    sha: '885349a0ff7294577c8b7b6afc7d96322b019212',
     text: `local BEFORE_QUEUE = 1
+local BREAKER_AT = 1
 local BEFORE_TEXTS = 2
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -2066,31 +2067,31 @@ local STALE_REPLY, DONE_REPLY, AGAIN_REPLY, DEAD_REPLY, CANCELLED_REPLY = 0, 1, 
 local TOLD = { [DONE] = DONE_REPLY, [DEAD] = DEAD_REPLY, [CANCELLED] = CANCELLED_REPLY }
 local BREAKER_CLOSED = 0
 local breaker
-local function breaker_moved(generation)
-if not queue_input.has_breaker then return false end
+local function breaker_moved(ends, generation)
+if not ends.has_breaker then return false end
 if not breaker then
-local packed = redis.call('GET', KEYS[1])
+local packed = redis.call('GET', KEYS[BREAKER_AT])
 breaker = packed and cmsgpack.unpack(packed) or { kind = BREAKER_CLOSED, g = 0 }
 end
 return breaker.kind ~= BREAKER_CLOSED or breaker.g ~= generation
 end
-local function finish(id, job, ended, text)
+local function finish(ends, id, job, ended, text)
 local _, _, kind, delay, generation, probe = unpack(ended)
 if kind == END_DONE then
-end_job(id, job, DONE, text, queue_input.result)
+end_job(id, job, DONE, text, ends.result)
 return DONE_REPLY
 end
 if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, text, queue_input.result)
+end_job(id, job, CANCELLED, text, ends.result)
 return CANCELLED_REPLY
 end
-local known = kind == END_FAILED and generation >= 0 and probe == 0 and breaker_moved(generation)
+local known = kind == END_FAILED and generation >= 0 and probe == 0 and breaker_moved(ends, generation)
 local probed = kind == END_FAILED and probe == 1
 if probed then job[TAG] = 0 end
 if kind == END_RELEASED or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
 job[ATTEMPT] = job[ATTEMPT] - 1
 elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
-end_job(id, job, DEAD, text, queue_input.dead)
+end_job(id, job, DEAD, text, ends.dead)
 return DEAD_REPLY
 end
 if text ~= '' then write('HSET', TEXTS, id, text) end
@@ -2103,10 +2104,10 @@ end
 save_job(id, job)
 return AGAIN_REPLY
 end
-present_queue()
-forget_ended(2 * #queue_input.ends)
+local function finish_all(ends, before)
+forget_ended(2 * #ends.ends)
 local reply = {}
-for index, ended in ipairs(queue_input.ends) do
+for index, ended in ipairs(ends.ends) do
 local id, turn = ended[1], ended[2]
 local job = read_job(id)
 if not job or job[TURN] ~= turn then
@@ -2115,10 +2116,14 @@ elseif job[STATE] ~= ACTIVE then
 reply[index] = TOLD[job[STATE]] or STALE_REPLY
 else
 write('ZREM', LEASES, id)
-reply[index] = finish(id, job, ended, ARGV[BEFORE_TEXTS + index])
+reply[index] = finish(ends, id, job, ended, ARGV[before + index])
 if reply[index] == AGAIN_REPLY and meta.blocked <= queue_now then wake_one() end
 end
 end
+return reply
+end
+present_queue()
+local reply = finish_all(queue_input.finish, BEFORE_TEXTS)
 close_queue()
 return reply`,
   },
@@ -3024,8 +3029,10 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '085421f10a53853f429670fa71b749ff922dd537',
+    sha: '6e17a7e2904b657b00d4e2eb7d173db7b238f493',
     text: `local BEFORE_QUEUE = 3
+local BREAKER_AT = 3
+local BEFORE_TEXTS = 3
 local NO, EMPTY, LIMITED, VENDOR, BREAKER, PAUSED = 0, 1, 2, 3, 4, 5
 local FORGOTTEN = 16
 local MOST_TOO_LATE = 100
@@ -3174,6 +3181,66 @@ return {
 id, job[STATE], read('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
 job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], read('HGET', TEXTS, id) or '',
 }
+end
+local END_DONE, END_FAILED, END_DEAD, END_RELEASED = 0, 1, 2, 3
+local STALE_REPLY, DONE_REPLY, AGAIN_REPLY, DEAD_REPLY, CANCELLED_REPLY = 0, 1, 2, 3, 4
+local TOLD = { [DONE] = DONE_REPLY, [DEAD] = DEAD_REPLY, [CANCELLED] = CANCELLED_REPLY }
+local BREAKER_CLOSED = 0
+local breaker
+local function breaker_moved(ends, generation)
+if not ends.has_breaker then return false end
+if not breaker then
+local packed = redis.call('GET', KEYS[BREAKER_AT])
+breaker = packed and cmsgpack.unpack(packed) or { kind = BREAKER_CLOSED, g = 0 }
+end
+return breaker.kind ~= BREAKER_CLOSED or breaker.g ~= generation
+end
+local function finish(ends, id, job, ended, text)
+local _, _, kind, delay, generation, probe = unpack(ended)
+if kind == END_DONE then
+end_job(id, job, DONE, text, ends.result)
+return DONE_REPLY
+end
+if job[CANCEL] == 1 then
+end_job(id, job, CANCELLED, text, ends.result)
+return CANCELLED_REPLY
+end
+local known = kind == END_FAILED and generation >= 0 and probe == 0 and breaker_moved(ends, generation)
+local probed = kind == END_FAILED and probe == 1
+if probed then job[TAG] = 0 end
+if kind == END_RELEASED or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
+job[ATTEMPT] = job[ATTEMPT] - 1
+elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
+end_job(id, job, DEAD, text, ends.dead)
+return DEAD_REPLY
+end
+if text ~= '' then write('HSET', TEXTS, id, text) end
+if delay > 0 then
+job[STATE] = DELAYED
+write('ZADD', DELAYED_SET, queue_now + delay, id)
+else
+line(id, job)
+end
+save_job(id, job)
+return AGAIN_REPLY
+end
+local function finish_all(ends, before)
+forget_ended(2 * #ends.ends)
+local reply = {}
+for index, ended in ipairs(ends.ends) do
+local id, turn = ended[1], ended[2]
+local job = read_job(id)
+if not job or job[TURN] ~= turn then
+reply[index] = STALE_REPLY
+elseif job[STATE] ~= ACTIVE then
+reply[index] = TOLD[job[STATE]] or STALE_REPLY
+else
+write('ZREM', LEASES, id)
+reply[index] = finish(ends, id, job, ended, ARGV[before + index])
+if reply[index] == AGAIN_REPLY and meta.blocked <= queue_now then wake_one() end
+end
+end
+return reply
 end
 local wanted = queue_input.wanted
 local function open_limits()
@@ -3512,7 +3579,7 @@ local spec = spec_stored(own_specs[index], guard)
 for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
 end
 end
-if limit_count > 0 and (granted > 0 or changed) then keep() end
+if granted > 0 or changed then keep() end
 return reply
 end
 return book
@@ -3850,11 +3917,19 @@ end
 meta.alarm = due_us
 return due_us - queue_now
 end
+local NO_LIMITS = {
+paused_us = 0,
+costs_of = function() return {} end,
+wait_us = function() return 0 end,
+charge = function() end,
+close = function(granted, wait) return { granted, queue_server, wait, 0, 0 } end,
+}
 present_queue()
+local finished = queue_input.finish and finish_all(queue_input.finish, BEFORE_TEXTS) or {}
 forget_ended(FORGOTTEN + 2 * wanted)
 bring_back(queue_input.dead)
 write('ZREM', PARKED, queue_input.worker)
-local limits = open_limits()
+local limits = #queue_input.l > 0 and open_limits() or NO_LIMITS
 local gate = { blocked = NO, wait = 0, most = wanted, probing = false, close = function() return {} end }
 if queue_input.breaker ~= '' then gate = open_gate({ KEYS[3] }, { ARGV[1], queue_input.breaker }) end
 local blocked = meta.paused == 1 and PAUSED or gate.blocked
@@ -3898,7 +3973,7 @@ write('ZADD', PARKED, queue_now + queue_input.park, queue_input.worker)
 end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
-return { blocked, look_again, gate.probing and 1 or 0, take, view, unpack(jobs) }`,
+return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unpack(jobs) }`,
   },
   settlePermits: {
     name: 'settlePermits',

@@ -3,12 +3,15 @@
 -- KEYS: lane, guard, breaker, then the queue's (see include/queue-state)
 -- ARGV: see include/lane-state and include/queue-state, which read the same JSON; in it: worker, wanted,
 --       lease us, park us, aging us, dead us, units (of each limit), keep (share), breaker (what
---       include/breaker-state reads, as JSON, with probes: names for them; empty: there is none)
+--       include/breaker-state reads, as JSON, with probes: names for them; empty: there is none);
+--       finish, if jobs have ended: as in finish-jobs, and then the text of each
 -- reply: blocked (0 no, 1 empty, 2 limited, 3 vendor, 4 breaker, 5 paused), wait us, probing 0|1,
---        { take-permits' long reply }, { view }, then each job: { id, turn, attempt, attempts, data,
+--        { take-permits' long reply }, { view }, { finish-jobs' reply }, then each job: { id, turn, attempt, attempts, data,
 --        priority, tenant, key, age us, left us, costs … }
 -- expiry: as in take-permits, take-probes and include/queue-state
 local BEFORE_QUEUE = 3
+local BREAKER_AT = 3
+local BEFORE_TEXTS = 3
 local NO, EMPTY, LIMITED, VENDOR, BREAKER, PAUSED = 0, 1, 2, 3, 4, 5
 local FORGOTTEN = 16
 local MOST_TOO_LATE = 100
@@ -16,6 +19,7 @@ local PROBING_US = 250000
 local ISOLATED_US = 1000000
 local SECOND_LOOK_US = 1000000
 --- @include queue-state
+--- @include finish-jobs
 local wanted = queue_input.wanted
 
 local function open_limits()
@@ -60,7 +64,7 @@ local function open_limits()
         for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
       end
     end
-    if limit_count > 0 and (granted > 0 or changed) then keep() end
+    if granted > 0 or changed then keep() end
     return reply
   end
   return book
@@ -145,11 +149,21 @@ local function claim_alarm(wait)
   return due_us - queue_now
 end
 
+-- Of a lane that has no limits nothing is known, and nothing is kept.
+local NO_LIMITS = {
+  paused_us = 0,
+  costs_of = function() return {} end,
+  wait_us = function() return 0 end,
+  charge = function() end,
+  close = function(granted, wait) return { granted, queue_server, wait, 0, 0 } end,
+}
+
 present_queue()
+local finished = queue_input.finish and finish_all(queue_input.finish, BEFORE_TEXTS) or {}
 forget_ended(FORGOTTEN + 2 * wanted)
 bring_back(queue_input.dead)
 write('ZREM', PARKED, queue_input.worker)
-local limits = open_limits()
+local limits = #queue_input.l > 0 and open_limits() or NO_LIMITS
 local gate = { blocked = NO, wait = 0, most = wanted, probing = false, close = function() return {} end }
 if queue_input.breaker ~= '' then gate = open_gate({ KEYS[3] }, { ARGV[1], queue_input.breaker }) end
 
@@ -194,4 +208,4 @@ if not has_all and queue_input.park > 0 then
 end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
-return { blocked, look_again, gate.probing and 1 or 0, take, view, unpack(jobs) }
+return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unpack(jobs) }
