@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: 'd19dc8c0a9783bc61da74183ed1ccbd6bd934ce5',
+    sha: '24899826e8cf2422becd0946722db5582d052ab2',
     text: `local BEFORE_QUEUE = 0
 local BEFORE_DATA = 2
 local FORGOTTEN = 16
@@ -15,6 +15,7 @@ local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local PRIORITIES = 4
 local SPAN = 281474976710656
 local MOST_AT_ONCE = 256
+local NEVER = 9000000000000000
 local LAPSED = 'the worker did not say how it ended'
 local TOO_LATE = 'its deadline has passed'
 local SET_BACK_US = 5000000
@@ -26,17 +27,18 @@ end
 local queue_input = cjson.decode(ARGV[2])
 local touched = {}
 local wakes = {}
-local function read(command, part, ...)
+local function call(command, part, ...)
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local function write(command, part, ...)
+local function add_to(command, part, ...)
 touched[part] = true
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local packed_meta = read('GET', META)
+local packed_meta = call('GET', META)
 local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
 t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 },
+reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
+first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
 }
 local queue_server = server_us()
 local queue_now = math.max(meta.t, queue_server + meta.ahead)
@@ -46,75 +48,88 @@ meta.t = queue_now
 end
 local function close_queue()
 local life_ms = math.ceil(queue_input.life / 1000)
-redis.call('SET', KEYS[BEFORE_QUEUE + META], cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do redis.call('PEXPIRE', KEYS[BEFORE_QUEUE + part], life_ms) end
+if (queue_now - meta.renewed) * 10 > queue_input.life then
+for part = WAITING_SET, TAGS do touched[part] = true end
+meta.renewed = queue_now
+end
+call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
+for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
 end
 local function next_id()
 meta.last = math.max(meta.last + 1, queue_now)
 return string.format('%016.0f', meta.last)
 end
+local function schedule(part, score, id)
+add_to('ZADD', part, score, id)
+if score < meta.first[part] then meta.first[part] = score end
+end
 local function waiting_in()
 local counts = meta.counts
 return counts[1] + counts[2] + counts[3] + counts[4]
 end
 local function read_job(id)
-local packed = read('HGET', JOBS, id)
+local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-write('HSET', JOBS, id, cmsgpack.pack(job))
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
 job[STATE], job[READY] = WAITING, queue_now
 if job[TAG] == 0 then
 local field = priority .. ':' .. job[TENANT]
-local last = tonumber(read('HGET', TAGS, field) or 0)
+local last = tonumber(call('HGET', TAGS, field) or 0)
 job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-write('HSET', TAGS, field, job[TAG])
+add_to('HSET', TAGS, field, job[TAG])
 end
-write('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
+add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
 meta.counts[priority + 1] = meta.counts[priority + 1] + 1
 end
 local function unline(id, job)
-write('ZREM', WAITING_SET, id)
+call('ZREM', WAITING_SET, id)
 meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
 end
 local function forget(id, job)
-write('HDEL', JOBS, id)
-write('HDEL', DATA, id)
+call('HDEL', JOBS, id)
+call('HDEL', DATA, id)
 local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
 if job[STATE] > ACTIVE or not first_turn then
-write('HDEL', TEXTS, id)
-write('ZREM', ENDS, id)
-write('ZREM', DEAD_SET, id)
+call('HDEL', TEXTS, id)
+call('ZREM', ENDS, id)
+call('ZREM', DEAD_SET, id)
 end
-if job[KEY] ~= '' then write('HDEL', IDS_BY_KEY, job[KEY]) end
+if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
 job[STATE] = as
 save_job(id, job)
-write('ZADD', ENDS, queue_now + keep_us, id)
-if as == DEAD then write('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then write('HDEL', TEXTS, id) else write('HSET', TEXTS, id, text) end
+schedule(ENDS, queue_now + keep_us, id)
+if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
+if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
 end
-local function due(part, most)
-return read('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+local function first_score(part)
+return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+end
+local function take_due(part, most)
+if meta.first[part] > queue_now then return {} end
+local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+for _, id in ipairs(ids) do call('ZREM', part, id) end
+meta.first[part] = first_score(part) or NEVER
+return ids
 end
 local function forget_ended(most)
-for _, id in ipairs(due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(due(DELAYED_SET, MOST_AT_ONCE)) do
-write('ZREM', DELAYED_SET, id)
+for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
 local job = read_job(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(due(LEASES, MOST_AT_ONCE)) do
-write('ZREM', LEASES, id)
+for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
 meta.lapsed = meta.lapsed + 1
 local job = read_job(id)
 if job[CANCEL] == 1 then
@@ -127,11 +142,20 @@ end_job(id, job, DEAD, LAPSED, dead_us)
 end
 end
 end
+local function unpark(worker)
+if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
+end
+local function park(worker, until_us)
+meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+end
 local function wake_one()
-while true do
-local first = read('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then return end
-write('ZREM', PARKED, first[1])
+while meta.parked > 0 do
+local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
+if not first[1] then
+meta.parked = 0
+return
+end
+unpark(first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
@@ -140,19 +164,19 @@ end
 end
 local function first_of(priority)
 local from = priority * SPAN
-return read('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
+return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
 end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[STATE], read('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], read('HGET', TEXTS, id) or '',
+id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
+job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
 }
 end
 present_queue()
 forget_ended(FORGOTTEN + 2 * #queue_input.jobs)
-local others = read('ZCARD', DELAYED_SET) + read('ZCARD', LEASES)
+local others = call('ZCARD', DELAYED_SET) + call('ZCARD', LEASES)
 local reply = { 0 }
 local function add(id, wish, data)
 local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
@@ -161,21 +185,21 @@ DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + dead
 key, cost, '', 0,
 }
 if delay > 0 then
-write('ZADD', DELAYED_SET, queue_now + delay, id)
+schedule(DELAYED_SET, queue_now + delay, id)
 others = others + 1
 else
 line(id, job)
 end
 save_job(id, job)
-write('HSET', DATA, id, data)
-if key ~= '' then write('HSET', IDS_BY_KEY, key, id) end
+add_to('HSET', DATA, id, data)
+if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
 if delay == 0 and meta.blocked <= queue_now then wake_one() end
 local alarm_is_earlier = meta.alarm > queue_now and meta.alarm <= queue_now + delay
 if delay > 0 and not alarm_is_earlier then wake_one() end
 end
 for index, wish in ipairs(queue_input.jobs) do
 local key = wish[4]
-local known = key ~= '' and read('HGET', IDS_BY_KEY, key)
+local known = key ~= '' and call('HGET', IDS_BY_KEY, key)
 if not known and waiting_in() + others >= queue_input.most then break end
 local id = known or next_id()
 if not known then add(id, wish, ARGV[BEFORE_DATA + index]) end
@@ -1553,7 +1577,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: 'a35115ca75b352f501ef5b9c5b9589d36a08eba4',
+    sha: '83f63a0e038a4066b00a8eb1240ff1348acf4b71',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -1563,6 +1587,7 @@ local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local PRIORITIES = 4
 local SPAN = 281474976710656
 local MOST_AT_ONCE = 256
+local NEVER = 9000000000000000
 local LAPSED = 'the worker did not say how it ended'
 local TOO_LATE = 'its deadline has passed'
 local SET_BACK_US = 5000000
@@ -1574,17 +1599,18 @@ end
 local queue_input = cjson.decode(ARGV[2])
 local touched = {}
 local wakes = {}
-local function read(command, part, ...)
+local function call(command, part, ...)
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local function write(command, part, ...)
+local function add_to(command, part, ...)
 touched[part] = true
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local packed_meta = read('GET', META)
+local packed_meta = call('GET', META)
 local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
 t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 },
+reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
+first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
 }
 local queue_server = server_us()
 local queue_now = math.max(meta.t, queue_server + meta.ahead)
@@ -1594,75 +1620,88 @@ meta.t = queue_now
 end
 local function close_queue()
 local life_ms = math.ceil(queue_input.life / 1000)
-redis.call('SET', KEYS[BEFORE_QUEUE + META], cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do redis.call('PEXPIRE', KEYS[BEFORE_QUEUE + part], life_ms) end
+if (queue_now - meta.renewed) * 10 > queue_input.life then
+for part = WAITING_SET, TAGS do touched[part] = true end
+meta.renewed = queue_now
+end
+call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
+for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
 end
 local function next_id()
 meta.last = math.max(meta.last + 1, queue_now)
 return string.format('%016.0f', meta.last)
 end
+local function schedule(part, score, id)
+add_to('ZADD', part, score, id)
+if score < meta.first[part] then meta.first[part] = score end
+end
 local function waiting_in()
 local counts = meta.counts
 return counts[1] + counts[2] + counts[3] + counts[4]
 end
 local function read_job(id)
-local packed = read('HGET', JOBS, id)
+local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-write('HSET', JOBS, id, cmsgpack.pack(job))
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
 job[STATE], job[READY] = WAITING, queue_now
 if job[TAG] == 0 then
 local field = priority .. ':' .. job[TENANT]
-local last = tonumber(read('HGET', TAGS, field) or 0)
+local last = tonumber(call('HGET', TAGS, field) or 0)
 job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-write('HSET', TAGS, field, job[TAG])
+add_to('HSET', TAGS, field, job[TAG])
 end
-write('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
+add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
 meta.counts[priority + 1] = meta.counts[priority + 1] + 1
 end
 local function unline(id, job)
-write('ZREM', WAITING_SET, id)
+call('ZREM', WAITING_SET, id)
 meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
 end
 local function forget(id, job)
-write('HDEL', JOBS, id)
-write('HDEL', DATA, id)
+call('HDEL', JOBS, id)
+call('HDEL', DATA, id)
 local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
 if job[STATE] > ACTIVE or not first_turn then
-write('HDEL', TEXTS, id)
-write('ZREM', ENDS, id)
-write('ZREM', DEAD_SET, id)
+call('HDEL', TEXTS, id)
+call('ZREM', ENDS, id)
+call('ZREM', DEAD_SET, id)
 end
-if job[KEY] ~= '' then write('HDEL', IDS_BY_KEY, job[KEY]) end
+if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
 job[STATE] = as
 save_job(id, job)
-write('ZADD', ENDS, queue_now + keep_us, id)
-if as == DEAD then write('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then write('HDEL', TEXTS, id) else write('HSET', TEXTS, id, text) end
+schedule(ENDS, queue_now + keep_us, id)
+if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
+if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
 end
-local function due(part, most)
-return read('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+local function first_score(part)
+return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+end
+local function take_due(part, most)
+if meta.first[part] > queue_now then return {} end
+local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+for _, id in ipairs(ids) do call('ZREM', part, id) end
+meta.first[part] = first_score(part) or NEVER
+return ids
 end
 local function forget_ended(most)
-for _, id in ipairs(due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(due(DELAYED_SET, MOST_AT_ONCE)) do
-write('ZREM', DELAYED_SET, id)
+for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
 local job = read_job(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(due(LEASES, MOST_AT_ONCE)) do
-write('ZREM', LEASES, id)
+for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
 meta.lapsed = meta.lapsed + 1
 local job = read_job(id)
 if job[CANCEL] == 1 then
@@ -1675,11 +1714,20 @@ end_job(id, job, DEAD, LAPSED, dead_us)
 end
 end
 end
+local function unpark(worker)
+if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
+end
+local function park(worker, until_us)
+meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+end
 local function wake_one()
-while true do
-local first = read('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then return end
-write('ZREM', PARKED, first[1])
+while meta.parked > 0 do
+local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
+if not first[1] then
+meta.parked = 0
+return
+end
+unpark(first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
@@ -1688,14 +1736,14 @@ end
 end
 local function first_of(priority)
 local from = priority * SPAN
-return read('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
+return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
 end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[STATE], read('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], read('HGET', TEXTS, id) or '',
+id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
+job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
 }
 end
 local command, id = queue_input.command, queue_input.id
@@ -1714,15 +1762,15 @@ save_job(id, job)
 return 1
 end
 if job[STATE] == WAITING then unline(id, job)
-elseif job[STATE] == DELAYED then write('ZREM', DELAYED_SET, id)
+elseif job[STATE] == DELAYED then call('ZREM', DELAYED_SET, id)
 else return 0 end
 end_job(id, job, CANCELLED, '', queue_input.keep)
 return 1
 end
 local function replay(job)
-write('ZREM', DEAD_SET, id)
-write('ZREM', ENDS, id)
-write('HDEL', TEXTS, id)
+call('ZREM', DEAD_SET, id)
+call('ZREM', ENDS, id)
+call('HDEL', TEXTS, id)
 job[ATTEMPT], job[DEADLINE], job[TAG] = 0, 0, 0
 line(id, job)
 save_job(id, job)
@@ -1747,7 +1795,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: 'a6734e9a030b42fc746344c4c5728f439636ed62',
+    sha: '43aace9d153512287d2944c1b57e3e9bf1833505',
     text: `local BEFORE_QUEUE = 0
 local BEFORE_PROGRESS = 2
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
@@ -1758,6 +1806,7 @@ local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local PRIORITIES = 4
 local SPAN = 281474976710656
 local MOST_AT_ONCE = 256
+local NEVER = 9000000000000000
 local LAPSED = 'the worker did not say how it ended'
 local TOO_LATE = 'its deadline has passed'
 local SET_BACK_US = 5000000
@@ -1769,17 +1818,18 @@ end
 local queue_input = cjson.decode(ARGV[2])
 local touched = {}
 local wakes = {}
-local function read(command, part, ...)
+local function call(command, part, ...)
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local function write(command, part, ...)
+local function add_to(command, part, ...)
 touched[part] = true
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local packed_meta = read('GET', META)
+local packed_meta = call('GET', META)
 local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
 t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 },
+reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
+first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
 }
 local queue_server = server_us()
 local queue_now = math.max(meta.t, queue_server + meta.ahead)
@@ -1789,75 +1839,88 @@ meta.t = queue_now
 end
 local function close_queue()
 local life_ms = math.ceil(queue_input.life / 1000)
-redis.call('SET', KEYS[BEFORE_QUEUE + META], cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do redis.call('PEXPIRE', KEYS[BEFORE_QUEUE + part], life_ms) end
+if (queue_now - meta.renewed) * 10 > queue_input.life then
+for part = WAITING_SET, TAGS do touched[part] = true end
+meta.renewed = queue_now
+end
+call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
+for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
 end
 local function next_id()
 meta.last = math.max(meta.last + 1, queue_now)
 return string.format('%016.0f', meta.last)
 end
+local function schedule(part, score, id)
+add_to('ZADD', part, score, id)
+if score < meta.first[part] then meta.first[part] = score end
+end
 local function waiting_in()
 local counts = meta.counts
 return counts[1] + counts[2] + counts[3] + counts[4]
 end
 local function read_job(id)
-local packed = read('HGET', JOBS, id)
+local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-write('HSET', JOBS, id, cmsgpack.pack(job))
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
 job[STATE], job[READY] = WAITING, queue_now
 if job[TAG] == 0 then
 local field = priority .. ':' .. job[TENANT]
-local last = tonumber(read('HGET', TAGS, field) or 0)
+local last = tonumber(call('HGET', TAGS, field) or 0)
 job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-write('HSET', TAGS, field, job[TAG])
+add_to('HSET', TAGS, field, job[TAG])
 end
-write('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
+add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
 meta.counts[priority + 1] = meta.counts[priority + 1] + 1
 end
 local function unline(id, job)
-write('ZREM', WAITING_SET, id)
+call('ZREM', WAITING_SET, id)
 meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
 end
 local function forget(id, job)
-write('HDEL', JOBS, id)
-write('HDEL', DATA, id)
+call('HDEL', JOBS, id)
+call('HDEL', DATA, id)
 local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
 if job[STATE] > ACTIVE or not first_turn then
-write('HDEL', TEXTS, id)
-write('ZREM', ENDS, id)
-write('ZREM', DEAD_SET, id)
+call('HDEL', TEXTS, id)
+call('ZREM', ENDS, id)
+call('ZREM', DEAD_SET, id)
 end
-if job[KEY] ~= '' then write('HDEL', IDS_BY_KEY, job[KEY]) end
+if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
 job[STATE] = as
 save_job(id, job)
-write('ZADD', ENDS, queue_now + keep_us, id)
-if as == DEAD then write('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then write('HDEL', TEXTS, id) else write('HSET', TEXTS, id, text) end
+schedule(ENDS, queue_now + keep_us, id)
+if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
+if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
 end
-local function due(part, most)
-return read('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+local function first_score(part)
+return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+end
+local function take_due(part, most)
+if meta.first[part] > queue_now then return {} end
+local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+for _, id in ipairs(ids) do call('ZREM', part, id) end
+meta.first[part] = first_score(part) or NEVER
+return ids
 end
 local function forget_ended(most)
-for _, id in ipairs(due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(due(DELAYED_SET, MOST_AT_ONCE)) do
-write('ZREM', DELAYED_SET, id)
+for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
 local job = read_job(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(due(LEASES, MOST_AT_ONCE)) do
-write('ZREM', LEASES, id)
+for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
 meta.lapsed = meta.lapsed + 1
 local job = read_job(id)
 if job[CANCEL] == 1 then
@@ -1870,11 +1933,20 @@ end_job(id, job, DEAD, LAPSED, dead_us)
 end
 end
 end
+local function unpark(worker)
+if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
+end
+local function park(worker, until_us)
+meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+end
 local function wake_one()
-while true do
-local first = read('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then return end
-write('ZREM', PARKED, first[1])
+while meta.parked > 0 do
+local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
+if not first[1] then
+meta.parked = 0
+return
+end
+unpark(first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
@@ -1883,14 +1955,14 @@ end
 end
 local function first_of(priority)
 local from = priority * SPAN
-return read('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
+return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
 end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[STATE], read('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], read('HGET', TEXTS, id) or '',
+id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
+job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
 }
 end
 local LOST, KEPT, STOP = 0, 1, 2
@@ -1902,7 +1974,7 @@ local job = read_job(id)
 if not job or job[TURN] ~= turn or job[STATE] ~= ACTIVE then
 reply[index] = LOST
 else
-write('ZADD', LEASES, queue_now + queue_input.lease, id)
+schedule(LEASES, queue_now + queue_input.lease, id)
 if says == 1 then
 job[PROGRESS] = ARGV[BEFORE_PROGRESS + index]
 save_job(id, job)
@@ -1915,7 +1987,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '885349a0ff7294577c8b7b6afc7d96322b019212',
+    sha: '925720ec54f6bf6dcfd679b28cbb39689ee95e79',
     text: `local BEFORE_QUEUE = 1
 local BREAKER_AT = 1
 local BEFORE_TEXTS = 2
@@ -1927,6 +1999,7 @@ local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local PRIORITIES = 4
 local SPAN = 281474976710656
 local MOST_AT_ONCE = 256
+local NEVER = 9000000000000000
 local LAPSED = 'the worker did not say how it ended'
 local TOO_LATE = 'its deadline has passed'
 local SET_BACK_US = 5000000
@@ -1938,17 +2011,18 @@ end
 local queue_input = cjson.decode(ARGV[2])
 local touched = {}
 local wakes = {}
-local function read(command, part, ...)
+local function call(command, part, ...)
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local function write(command, part, ...)
+local function add_to(command, part, ...)
 touched[part] = true
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local packed_meta = read('GET', META)
+local packed_meta = call('GET', META)
 local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
 t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 },
+reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
+first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
 }
 local queue_server = server_us()
 local queue_now = math.max(meta.t, queue_server + meta.ahead)
@@ -1958,75 +2032,88 @@ meta.t = queue_now
 end
 local function close_queue()
 local life_ms = math.ceil(queue_input.life / 1000)
-redis.call('SET', KEYS[BEFORE_QUEUE + META], cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do redis.call('PEXPIRE', KEYS[BEFORE_QUEUE + part], life_ms) end
+if (queue_now - meta.renewed) * 10 > queue_input.life then
+for part = WAITING_SET, TAGS do touched[part] = true end
+meta.renewed = queue_now
+end
+call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
+for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
 end
 local function next_id()
 meta.last = math.max(meta.last + 1, queue_now)
 return string.format('%016.0f', meta.last)
 end
+local function schedule(part, score, id)
+add_to('ZADD', part, score, id)
+if score < meta.first[part] then meta.first[part] = score end
+end
 local function waiting_in()
 local counts = meta.counts
 return counts[1] + counts[2] + counts[3] + counts[4]
 end
 local function read_job(id)
-local packed = read('HGET', JOBS, id)
+local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-write('HSET', JOBS, id, cmsgpack.pack(job))
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
 job[STATE], job[READY] = WAITING, queue_now
 if job[TAG] == 0 then
 local field = priority .. ':' .. job[TENANT]
-local last = tonumber(read('HGET', TAGS, field) or 0)
+local last = tonumber(call('HGET', TAGS, field) or 0)
 job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-write('HSET', TAGS, field, job[TAG])
+add_to('HSET', TAGS, field, job[TAG])
 end
-write('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
+add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
 meta.counts[priority + 1] = meta.counts[priority + 1] + 1
 end
 local function unline(id, job)
-write('ZREM', WAITING_SET, id)
+call('ZREM', WAITING_SET, id)
 meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
 end
 local function forget(id, job)
-write('HDEL', JOBS, id)
-write('HDEL', DATA, id)
+call('HDEL', JOBS, id)
+call('HDEL', DATA, id)
 local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
 if job[STATE] > ACTIVE or not first_turn then
-write('HDEL', TEXTS, id)
-write('ZREM', ENDS, id)
-write('ZREM', DEAD_SET, id)
+call('HDEL', TEXTS, id)
+call('ZREM', ENDS, id)
+call('ZREM', DEAD_SET, id)
 end
-if job[KEY] ~= '' then write('HDEL', IDS_BY_KEY, job[KEY]) end
+if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
 job[STATE] = as
 save_job(id, job)
-write('ZADD', ENDS, queue_now + keep_us, id)
-if as == DEAD then write('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then write('HDEL', TEXTS, id) else write('HSET', TEXTS, id, text) end
+schedule(ENDS, queue_now + keep_us, id)
+if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
+if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
 end
-local function due(part, most)
-return read('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+local function first_score(part)
+return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+end
+local function take_due(part, most)
+if meta.first[part] > queue_now then return {} end
+local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+for _, id in ipairs(ids) do call('ZREM', part, id) end
+meta.first[part] = first_score(part) or NEVER
+return ids
 end
 local function forget_ended(most)
-for _, id in ipairs(due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(due(DELAYED_SET, MOST_AT_ONCE)) do
-write('ZREM', DELAYED_SET, id)
+for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
 local job = read_job(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(due(LEASES, MOST_AT_ONCE)) do
-write('ZREM', LEASES, id)
+for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
 meta.lapsed = meta.lapsed + 1
 local job = read_job(id)
 if job[CANCEL] == 1 then
@@ -2039,11 +2126,20 @@ end_job(id, job, DEAD, LAPSED, dead_us)
 end
 end
 end
+local function unpark(worker)
+if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
+end
+local function park(worker, until_us)
+meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+end
 local function wake_one()
-while true do
-local first = read('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then return end
-write('ZREM', PARKED, first[1])
+while meta.parked > 0 do
+local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
+if not first[1] then
+meta.parked = 0
+return
+end
+unpark(first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
@@ -2052,14 +2148,14 @@ end
 end
 local function first_of(priority)
 local from = priority * SPAN
-return read('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
+return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
 end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[STATE], read('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], read('HGET', TEXTS, id) or '',
+id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
+job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
 }
 end
 local END_DONE, END_FAILED, END_DEAD, END_RELEASED = 0, 1, 2, 3
@@ -2094,10 +2190,10 @@ elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
 end_job(id, job, DEAD, text, ends.dead)
 return DEAD_REPLY
 end
-if text ~= '' then write('HSET', TEXTS, id, text) end
+if text ~= '' then add_to('HSET', TEXTS, id, text) end
 if delay > 0 then
 job[STATE] = DELAYED
-write('ZADD', DELAYED_SET, queue_now + delay, id)
+schedule(DELAYED_SET, queue_now + delay, id)
 else
 line(id, job)
 end
@@ -2115,7 +2211,7 @@ reply[index] = STALE_REPLY
 elseif job[STATE] ~= ACTIVE then
 reply[index] = TOLD[job[STATE]] or STALE_REPLY
 else
-write('ZREM', LEASES, id)
+call('ZREM', LEASES, id)
 reply[index] = finish(ends, id, job, ended, ARGV[before + index])
 if reply[index] == AGAIN_REPLY and meta.blocked <= queue_now then wake_one() end
 end
@@ -2512,7 +2608,7 @@ return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requ
   },
   readQueue: {
     name: 'readQueue',
-    sha: '02a2756fb55bfd986100bfe4c44355b69a24d8ae',
+    sha: 'ae29417742f38b014948a261c5a1c414a981e46b',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -2522,6 +2618,7 @@ local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local PRIORITIES = 4
 local SPAN = 281474976710656
 local MOST_AT_ONCE = 256
+local NEVER = 9000000000000000
 local LAPSED = 'the worker did not say how it ended'
 local TOO_LATE = 'its deadline has passed'
 local SET_BACK_US = 5000000
@@ -2533,17 +2630,18 @@ end
 local queue_input = cjson.decode(ARGV[2])
 local touched = {}
 local wakes = {}
-local function read(command, part, ...)
+local function call(command, part, ...)
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local function write(command, part, ...)
+local function add_to(command, part, ...)
 touched[part] = true
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local packed_meta = read('GET', META)
+local packed_meta = call('GET', META)
 local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
 t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 },
+reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
+first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
 }
 local queue_server = server_us()
 local queue_now = math.max(meta.t, queue_server + meta.ahead)
@@ -2553,75 +2651,88 @@ meta.t = queue_now
 end
 local function close_queue()
 local life_ms = math.ceil(queue_input.life / 1000)
-redis.call('SET', KEYS[BEFORE_QUEUE + META], cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do redis.call('PEXPIRE', KEYS[BEFORE_QUEUE + part], life_ms) end
+if (queue_now - meta.renewed) * 10 > queue_input.life then
+for part = WAITING_SET, TAGS do touched[part] = true end
+meta.renewed = queue_now
+end
+call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
+for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
 end
 local function next_id()
 meta.last = math.max(meta.last + 1, queue_now)
 return string.format('%016.0f', meta.last)
 end
+local function schedule(part, score, id)
+add_to('ZADD', part, score, id)
+if score < meta.first[part] then meta.first[part] = score end
+end
 local function waiting_in()
 local counts = meta.counts
 return counts[1] + counts[2] + counts[3] + counts[4]
 end
 local function read_job(id)
-local packed = read('HGET', JOBS, id)
+local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-write('HSET', JOBS, id, cmsgpack.pack(job))
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
 job[STATE], job[READY] = WAITING, queue_now
 if job[TAG] == 0 then
 local field = priority .. ':' .. job[TENANT]
-local last = tonumber(read('HGET', TAGS, field) or 0)
+local last = tonumber(call('HGET', TAGS, field) or 0)
 job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-write('HSET', TAGS, field, job[TAG])
+add_to('HSET', TAGS, field, job[TAG])
 end
-write('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
+add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
 meta.counts[priority + 1] = meta.counts[priority + 1] + 1
 end
 local function unline(id, job)
-write('ZREM', WAITING_SET, id)
+call('ZREM', WAITING_SET, id)
 meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
 end
 local function forget(id, job)
-write('HDEL', JOBS, id)
-write('HDEL', DATA, id)
+call('HDEL', JOBS, id)
+call('HDEL', DATA, id)
 local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
 if job[STATE] > ACTIVE or not first_turn then
-write('HDEL', TEXTS, id)
-write('ZREM', ENDS, id)
-write('ZREM', DEAD_SET, id)
+call('HDEL', TEXTS, id)
+call('ZREM', ENDS, id)
+call('ZREM', DEAD_SET, id)
 end
-if job[KEY] ~= '' then write('HDEL', IDS_BY_KEY, job[KEY]) end
+if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
 job[STATE] = as
 save_job(id, job)
-write('ZADD', ENDS, queue_now + keep_us, id)
-if as == DEAD then write('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then write('HDEL', TEXTS, id) else write('HSET', TEXTS, id, text) end
+schedule(ENDS, queue_now + keep_us, id)
+if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
+if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
 end
-local function due(part, most)
-return read('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+local function first_score(part)
+return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+end
+local function take_due(part, most)
+if meta.first[part] > queue_now then return {} end
+local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+for _, id in ipairs(ids) do call('ZREM', part, id) end
+meta.first[part] = first_score(part) or NEVER
+return ids
 end
 local function forget_ended(most)
-for _, id in ipairs(due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(due(DELAYED_SET, MOST_AT_ONCE)) do
-write('ZREM', DELAYED_SET, id)
+for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
 local job = read_job(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(due(LEASES, MOST_AT_ONCE)) do
-write('ZREM', LEASES, id)
+for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
 meta.lapsed = meta.lapsed + 1
 local job = read_job(id)
 if job[CANCEL] == 1 then
@@ -2634,11 +2745,20 @@ end_job(id, job, DEAD, LAPSED, dead_us)
 end
 end
 end
+local function unpark(worker)
+if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
+end
+local function park(worker, until_us)
+meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+end
 local function wake_one()
-while true do
-local first = read('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then return end
-write('ZREM', PARKED, first[1])
+while meta.parked > 0 do
+local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
+if not first[1] then
+meta.parked = 0
+return
+end
+unpark(first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
@@ -2647,14 +2767,14 @@ end
 end
 local function first_of(priority)
 local from = priority * SPAN
-return read('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
+return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
 end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[STATE], read('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], read('HGET', TEXTS, id) or '',
+id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
+job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
 }
 end
 local oldest_us = 0
@@ -2662,15 +2782,15 @@ for priority = 0, PRIORITIES - 1 do
 local id = first_of(priority)
 if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
 end
-local dead = read('ZCARD', DEAD_SET)
+local dead = call('ZCARD', DEAD_SET)
 local reply = {
-waiting_in(), read('ZCARD', DELAYED_SET), read('ZCARD', LEASES), read('ZCARD', ENDS) - dead, dead,
+waiting_in(), call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
 meta.paused, oldest_us, meta.lapsed,
 }
 if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end
 if queue_input.count > 0 then
 local to = queue_input.from + queue_input.count - 1
-for _, id in ipairs(read('ZRANGE', DEAD_SET, queue_input.from, to)) do
+for _, id in ipairs(call('ZRANGE', DEAD_SET, queue_input.from, to)) do
 reply[#reply + 1] = view_of(id)
 end
 end
@@ -3029,7 +3149,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '6e17a7e2904b657b00d4e2eb7d173db7b238f493',
+    sha: '6ae421897be5711c332c0057b1a94c722f4e0404',
     text: `local BEFORE_QUEUE = 3
 local BREAKER_AT = 3
 local BEFORE_TEXTS = 3
@@ -3047,6 +3167,7 @@ local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local PRIORITIES = 4
 local SPAN = 281474976710656
 local MOST_AT_ONCE = 256
+local NEVER = 9000000000000000
 local LAPSED = 'the worker did not say how it ended'
 local TOO_LATE = 'its deadline has passed'
 local SET_BACK_US = 5000000
@@ -3058,17 +3179,18 @@ end
 local queue_input = cjson.decode(ARGV[2])
 local touched = {}
 local wakes = {}
-local function read(command, part, ...)
+local function call(command, part, ...)
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local function write(command, part, ...)
+local function add_to(command, part, ...)
 touched[part] = true
 return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
 end
-local packed_meta = read('GET', META)
+local packed_meta = call('GET', META)
 local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
 t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 },
+reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
+first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
 }
 local queue_server = server_us()
 local queue_now = math.max(meta.t, queue_server + meta.ahead)
@@ -3078,75 +3200,88 @@ meta.t = queue_now
 end
 local function close_queue()
 local life_ms = math.ceil(queue_input.life / 1000)
-redis.call('SET', KEYS[BEFORE_QUEUE + META], cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do redis.call('PEXPIRE', KEYS[BEFORE_QUEUE + part], life_ms) end
+if (queue_now - meta.renewed) * 10 > queue_input.life then
+for part = WAITING_SET, TAGS do touched[part] = true end
+meta.renewed = queue_now
+end
+call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
+for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
 end
 local function next_id()
 meta.last = math.max(meta.last + 1, queue_now)
 return string.format('%016.0f', meta.last)
 end
+local function schedule(part, score, id)
+add_to('ZADD', part, score, id)
+if score < meta.first[part] then meta.first[part] = score end
+end
 local function waiting_in()
 local counts = meta.counts
 return counts[1] + counts[2] + counts[3] + counts[4]
 end
 local function read_job(id)
-local packed = read('HGET', JOBS, id)
+local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-write('HSET', JOBS, id, cmsgpack.pack(job))
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
 job[STATE], job[READY] = WAITING, queue_now
 if job[TAG] == 0 then
 local field = priority .. ':' .. job[TENANT]
-local last = tonumber(read('HGET', TAGS, field) or 0)
+local last = tonumber(call('HGET', TAGS, field) or 0)
 job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-write('HSET', TAGS, field, job[TAG])
+add_to('HSET', TAGS, field, job[TAG])
 end
-write('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
+add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
 meta.counts[priority + 1] = meta.counts[priority + 1] + 1
 end
 local function unline(id, job)
-write('ZREM', WAITING_SET, id)
+call('ZREM', WAITING_SET, id)
 meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
 end
 local function forget(id, job)
-write('HDEL', JOBS, id)
-write('HDEL', DATA, id)
+call('HDEL', JOBS, id)
+call('HDEL', DATA, id)
 local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
 if job[STATE] > ACTIVE or not first_turn then
-write('HDEL', TEXTS, id)
-write('ZREM', ENDS, id)
-write('ZREM', DEAD_SET, id)
+call('HDEL', TEXTS, id)
+call('ZREM', ENDS, id)
+call('ZREM', DEAD_SET, id)
 end
-if job[KEY] ~= '' then write('HDEL', IDS_BY_KEY, job[KEY]) end
+if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
 job[STATE] = as
 save_job(id, job)
-write('ZADD', ENDS, queue_now + keep_us, id)
-if as == DEAD then write('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then write('HDEL', TEXTS, id) else write('HSET', TEXTS, id, text) end
+schedule(ENDS, queue_now + keep_us, id)
+if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
+if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
 end
-local function due(part, most)
-return read('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+local function first_score(part)
+return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+end
+local function take_due(part, most)
+if meta.first[part] > queue_now then return {} end
+local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
+for _, id in ipairs(ids) do call('ZREM', part, id) end
+meta.first[part] = first_score(part) or NEVER
+return ids
 end
 local function forget_ended(most)
-for _, id in ipairs(due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(due(DELAYED_SET, MOST_AT_ONCE)) do
-write('ZREM', DELAYED_SET, id)
+for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
 local job = read_job(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(due(LEASES, MOST_AT_ONCE)) do
-write('ZREM', LEASES, id)
+for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
 meta.lapsed = meta.lapsed + 1
 local job = read_job(id)
 if job[CANCEL] == 1 then
@@ -3159,11 +3294,20 @@ end_job(id, job, DEAD, LAPSED, dead_us)
 end
 end
 end
+local function unpark(worker)
+if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
+end
+local function park(worker, until_us)
+meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+end
 local function wake_one()
-while true do
-local first = read('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then return end
-write('ZREM', PARKED, first[1])
+while meta.parked > 0 do
+local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
+if not first[1] then
+meta.parked = 0
+return
+end
+unpark(first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
@@ -3172,14 +3316,14 @@ end
 end
 local function first_of(priority)
 local from = priority * SPAN
-return read('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
+return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
 end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[STATE], read('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], read('HGET', TEXTS, id) or '',
+id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
+job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
 }
 end
 local END_DONE, END_FAILED, END_DEAD, END_RELEASED = 0, 1, 2, 3
@@ -3214,10 +3358,10 @@ elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
 end_job(id, job, DEAD, text, ends.dead)
 return DEAD_REPLY
 end
-if text ~= '' then write('HSET', TEXTS, id, text) end
+if text ~= '' then add_to('HSET', TEXTS, id, text) end
 if delay > 0 then
 job[STATE] = DELAYED
-write('ZADD', DELAYED_SET, queue_now + delay, id)
+schedule(DELAYED_SET, queue_now + delay, id)
 else
 line(id, job)
 end
@@ -3235,7 +3379,7 @@ reply[index] = STALE_REPLY
 elseif job[STATE] ~= ACTIVE then
 reply[index] = TOLD[job[STATE]] or STALE_REPLY
 else
-write('ZREM', LEASES, id)
+call('ZREM', LEASES, id)
 reply[index] = finish(ends, id, job, ended, ARGV[before + index])
 if reply[index] == AGAIN_REPLY and meta.blocked <= queue_now then wake_one() end
 end
@@ -3890,15 +4034,15 @@ local priority, tag, tenant = job[PRIORITY], job[TAG], job[TENANT]
 if tag > meta.reached[priority + 1] then meta.reached[priority + 1] = tag end
 if tenant ~= '' then
 local field = priority .. ':' .. tenant
-if tonumber(read('HGET', TAGS, field) or 0) <= tag then write('HDEL', TAGS, field) end
+if tonumber(call('HGET', TAGS, field) or 0) <= tag then call('HDEL', TAGS, field) end
 end
 job[STATE], job[TURN], job[ATTEMPT] = ACTIVE, job[TURN] + 1, job[ATTEMPT] + 1
 save_job(id, job)
-write('ZADD', LEASES, queue_now + queue_input.lease, id)
+schedule(LEASES, queue_now + queue_input.lease, id)
 end
 local function reserved(id, job, costs)
 local reply = {
-id, job[TURN], job[ATTEMPT], job[ATTEMPTS], read('HGET', DATA, id), job[PRIORITY], job[TENANT],
+id, job[TURN], job[ATTEMPT], job[ATTEMPTS], call('HGET', DATA, id), job[PRIORITY], job[TENANT],
 job[KEY], queue_now - tonumber(id), job[DEADLINE] == 0 and 0 or job[DEADLINE] - queue_now,
 }
 for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
@@ -3906,8 +4050,8 @@ return reply
 end
 local function claim_alarm(wait)
 local due_us = wait > 0 and queue_now + wait or math.huge
-local delayed_us = tonumber(read('ZRANGE', DELAYED_SET, 0, 0, 'WITHSCORES')[2])
-local lease_us = tonumber(read('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2])
+local delayed_us = first_score(DELAYED_SET)
+local lease_us = first_score(LEASES)
 if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
 if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
 if due_us == math.huge then return 0 end
@@ -3928,7 +4072,7 @@ present_queue()
 local finished = queue_input.finish and finish_all(queue_input.finish, BEFORE_TEXTS) or {}
 forget_ended(FORGOTTEN + 2 * wanted)
 bring_back(queue_input.dead)
-write('ZREM', PARKED, queue_input.worker)
+unpark(queue_input.worker)
 local limits = #queue_input.l > 0 and open_limits() or NO_LIMITS
 local gate = { blocked = NO, wait = 0, most = wanted, probing = false, close = function() return {} end }
 if queue_input.breaker ~= '' then gate = open_gate({ KEYS[3] }, { ARGV[1], queue_input.breaker }) end
@@ -3969,7 +4113,7 @@ local shut = blocked > EMPTY
 meta.blocked = shut and queue_now + wait or 0
 if has_all and waiting_in() > 0 then wake_one() end
 if not has_all and queue_input.park > 0 then
-write('ZADD', PARKED, queue_now + queue_input.park, queue_input.worker)
+park(queue_input.worker, queue_now + queue_input.park)
 end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()

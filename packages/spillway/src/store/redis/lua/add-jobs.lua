@@ -12,7 +12,7 @@ local FORGOTTEN = 16
 --- @include queue-state
 present_queue()
 forget_ended(FORGOTTEN + 2 * #queue_input.jobs)
-local others = read('ZCARD', DELAYED_SET) + read('ZCARD', LEASES)
+local others = call('ZCARD', DELAYED_SET) + call('ZCARD', LEASES)
 local reply = { 0 }
 
 local function add(id, wish, data)
@@ -22,14 +22,14 @@ local function add(id, wish, data)
     key, cost, '', 0,
   }
   if delay > 0 then
-    write('ZADD', DELAYED_SET, queue_now + delay, id)
+    schedule(DELAYED_SET, queue_now + delay, id)
     others = others + 1
   else
     line(id, job)
   end
   save_job(id, job)
-  write('HSET', DATA, id, data)
-  if key ~= '' then write('HSET', IDS_BY_KEY, key, id) end
+  add_to('HSET', DATA, id, data)
+  if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
   if delay == 0 and meta.blocked <= queue_now then wake_one() end
   local alarm_is_earlier = meta.alarm > queue_now and meta.alarm <= queue_now + delay
   if delay > 0 and not alarm_is_earlier then wake_one() end
@@ -37,7 +37,7 @@ end
 
 for index, wish in ipairs(queue_input.jobs) do
   local key = wish[4]
-  local known = key ~= '' and read('HGET', IDS_BY_KEY, key)
+  local known = key ~= '' and call('HGET', IDS_BY_KEY, key)
   if not known and waiting_in() + others >= queue_input.most then break end
   local id = known or next_id()
   if not known then add(id, wish, ARGV[BEFORE_DATA + index]) end

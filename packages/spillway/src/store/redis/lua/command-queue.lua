@@ -23,16 +23,16 @@ local function cancel(job)
     return 1
   end
   if job[STATE] == WAITING then unline(id, job)
-  elseif job[STATE] == DELAYED then write('ZREM', DELAYED_SET, id)
+  elseif job[STATE] == DELAYED then call('ZREM', DELAYED_SET, id)
   else return 0 end
   end_job(id, job, CANCELLED, '', queue_input.keep)
   return 1
 end
 
 local function replay(job)
-  write('ZREM', DEAD_SET, id)
-  write('ZREM', ENDS, id)
-  write('HDEL', TEXTS, id)
+  call('ZREM', DEAD_SET, id)
+  call('ZREM', ENDS, id)
+  call('HDEL', TEXTS, id)
   job[ATTEMPT], job[DEADLINE], job[TAG] = 0, 0, 0
   line(id, job)
   save_job(id, job)

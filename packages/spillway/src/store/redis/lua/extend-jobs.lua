@@ -16,7 +16,7 @@ for index, leased in ipairs(queue_input.leases) do
   if not job or job[TURN] ~= turn or job[STATE] ~= ACTIVE then
     reply[index] = LOST
   else
-    write('ZADD', LEASES, queue_now + queue_input.lease, id)
+    schedule(LEASES, queue_now + queue_input.lease, id)
     if says == 1 then
       job[PROGRESS] = ARGV[BEFORE_PROGRESS + index]
       save_job(id, job)

@@ -12,15 +12,15 @@ for priority = 0, PRIORITIES - 1 do
   local id = first_of(priority)
   if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
 end
-local dead = read('ZCARD', DEAD_SET)
+local dead = call('ZCARD', DEAD_SET)
 local reply = {
-  waiting_in(), read('ZCARD', DELAYED_SET), read('ZCARD', LEASES), read('ZCARD', ENDS) - dead, dead,
+  waiting_in(), call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
   meta.paused, oldest_us, meta.lapsed,
 }
 if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end
 if queue_input.count > 0 then
   local to = queue_input.from + queue_input.count - 1
-  for _, id in ipairs(read('ZRANGE', DEAD_SET, queue_input.from, to)) do
+  for _, id in ipairs(call('ZRANGE', DEAD_SET, queue_input.from, to)) do
     reply[#reply + 1] = view_of(id)
   end
 end

@@ -119,16 +119,16 @@ local function lease(id, job)
   if tag > meta.reached[priority + 1] then meta.reached[priority + 1] = tag end
   if tenant ~= '' then
     local field = priority .. ':' .. tenant
-    if tonumber(read('HGET', TAGS, field) or 0) <= tag then write('HDEL', TAGS, field) end
+    if tonumber(call('HGET', TAGS, field) or 0) <= tag then call('HDEL', TAGS, field) end
   end
   job[STATE], job[TURN], job[ATTEMPT] = ACTIVE, job[TURN] + 1, job[ATTEMPT] + 1
   save_job(id, job)
-  write('ZADD', LEASES, queue_now + queue_input.lease, id)
+  schedule(LEASES, queue_now + queue_input.lease, id)
 end
 
 local function reserved(id, job, costs)
   local reply = {
-    id, job[TURN], job[ATTEMPT], job[ATTEMPTS], read('HGET', DATA, id), job[PRIORITY], job[TENANT],
+    id, job[TURN], job[ATTEMPT], job[ATTEMPTS], call('HGET', DATA, id), job[PRIORITY], job[TENANT],
     job[KEY], queue_now - tonumber(id), job[DEADLINE] == 0 and 0 or job[DEADLINE] - queue_now,
   }
   for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
@@ -137,8 +137,8 @@ end
 
 local function claim_alarm(wait)
   local due_us = wait > 0 and queue_now + wait or math.huge
-  local delayed_us = tonumber(read('ZRANGE', DELAYED_SET, 0, 0, 'WITHSCORES')[2])
-  local lease_us = tonumber(read('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2])
+  local delayed_us = first_score(DELAYED_SET)
+  local lease_us = first_score(LEASES)
   if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
   if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
   if due_us == math.huge then return 0 end
@@ -162,7 +162,7 @@ present_queue()
 local finished = queue_input.finish and finish_all(queue_input.finish, BEFORE_TEXTS) or {}
 forget_ended(FORGOTTEN + 2 * wanted)
 bring_back(queue_input.dead)
-write('ZREM', PARKED, queue_input.worker)
+unpark(queue_input.worker)
 local limits = #queue_input.l > 0 and open_limits() or NO_LIMITS
 local gate = { blocked = NO, wait = 0, most = wanted, probing = false, close = function() return {} end }
 if queue_input.breaker ~= '' then gate = open_gate({ KEYS[3] }, { ARGV[1], queue_input.breaker }) end
@@ -204,7 +204,7 @@ local shut = blocked > EMPTY
 meta.blocked = shut and queue_now + wait or 0
 if has_all and waiting_in() > 0 then wake_one() end
 if not has_all and queue_input.park > 0 then
-  write('ZADD', PARKED, queue_now + queue_input.park, queue_input.worker)
+  park(queue_input.worker, queue_now + queue_input.park)
 end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()

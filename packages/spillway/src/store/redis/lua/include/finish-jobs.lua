@@ -35,10 +35,10 @@ local function finish(ends, id, job, ended, text)
     end_job(id, job, DEAD, text, ends.dead)
     return DEAD_REPLY
   end
-  if text ~= '' then write('HSET', TEXTS, id, text) end
+  if text ~= '' then add_to('HSET', TEXTS, id, text) end
   if delay > 0 then
     job[STATE] = DELAYED
-    write('ZADD', DELAYED_SET, queue_now + delay, id)
+    schedule(DELAYED_SET, queue_now + delay, id)
   else
     line(id, job)
   end
@@ -58,7 +58,7 @@ local function finish_all(ends, before)
     elseif job[STATE] ~= ACTIVE then
       reply[index] = TOLD[job[STATE]] or STALE_REPLY
     else
-      write('ZREM', LEASES, id)
+      call('ZREM', LEASES, id)
       reply[index] = finish(ends, id, job, ended, ARGV[before + index])
       if reply[index] == AGAIN_REPLY and meta.blocked <= queue_now then wake_one() end
     end
