@@ -11,8 +11,8 @@ import type { Comparison, Preparation, Round, Suite } from '../measure.js'
 import { peerName } from '../peer-name.js'
 import { startRedis } from '../redis-server.js'
 
-const ROUNDS = { warmUp: 2, counted: 9 }
-const JOBS = 2_000
+const ROUNDS = { warmUp: 2, counted: 7 }
+const JOBS = 4_000
 const PATIENCE_MS = 5_000
 
 async function startServer({ atEnd }: Preparation): Promise<string> {
