@@ -2,7 +2,7 @@
  * What a job queue needs from a store. As everywhere: each operation is one atomic step at the store's
  * own time, times are whole microseconds of it, and a refusal is an answer.
  */
-import type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './port.js'
+import type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './lane-port.js'
 
 /** Which queue. It shares the hash tag of its guard, and so the slot of its limits and its breaker. */
 export interface QueueRef {

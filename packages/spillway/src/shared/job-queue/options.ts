@@ -72,7 +72,7 @@ const readCost: Check<Readonly<Record<string, number>>> = (value, path, problems
   return value as Readonly<Record<string, number>>
 }
 
-export const jobFields = {
+export const readJob = object({
   priority: optional(readPriority, 'normal'),
   delayMs: optional(duration({ min: 0 }), 0),
   timeoutMs: optional(duration({ min: 1 })),
@@ -80,9 +80,7 @@ export const jobFields = {
   tenant: optional(text(), ''),
   cost: optional(readCost, {}),
   attempts: optional(integer({ min: 1 })),
-}
-
-export const readJob = object(jobFields)
+})
 
 export function toUs(ms: number): number {
   return Math.ceil(ms * 1_000)

@@ -17,7 +17,7 @@ export const DONE = 3
 export const DEAD = 4
 export const CANCELLED = 5
 
-export const PRIORITIES = 4
+const PRIORITIES = 4
 
 export interface JobRecord {
   state: number
@@ -181,7 +181,7 @@ export function forgetEnded(state: QueueState, now: number, most: number): void 
 }
 
 /** In one step at most so many come back; the others with the next. */
-export const MOST_AT_ONCE = 256
+const MOST_AT_ONCE = 256
 
 /** What was delayed and is due waits; what was leased and is over waits again, or is dead. */
 export function bringBack(state: QueueState, now: number, deadUs: number): void {
@@ -203,7 +203,7 @@ export function bringBack(state: QueueState, now: number, deadUs: number): void 
   }
 }
 
-export const LAPSED = 'the worker did not say how it ended'
+const LAPSED = 'the worker did not say how it ended'
 export const TOO_LATE = 'its deadline has passed'
 
 /** The worker that has waited longest, if any; it is not called twice. */
