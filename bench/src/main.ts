@@ -11,6 +11,7 @@ import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
 import { middleware } from './suites/middleware.js'
 import { overload } from './suites/overload.js'
+import { queue } from './suites/queue.js'
 import { shared } from './suites/shared.js'
 import { streams } from './suites/streams.js'
 
@@ -22,6 +23,7 @@ const SUITES: readonly Suite[] = [
   guard,
   overload,
   streams,
+  queue,
   gateway,
   middleware,
 ]

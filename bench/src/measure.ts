@@ -39,7 +39,7 @@ export interface Comparison extends Described {
   target: number
   peerName: string
   /** A cost, of which less is better, or a rate, of which more is. */
-  unit: Cost | 'decisions/s' | 'calls/s' | 'requests/s' | 'kB/s'
+  unit: Cost | 'decisions/s' | 'jobs/s' | 'calls/s' | 'requests/s' | 'kB/s'
   /** Makes both contenders; the time this takes does not count. Of several pairs the worst is told. */
   prepare(preparation: Preparation): MaybePromise<Pair | readonly Pair[]>
 }

@@ -70,6 +70,16 @@ export type {
   FleetStoreStatus,
 } from './guard/fleet.js'
 export type { Guard, GuardSnapshot, GuardStoreSnapshot } from './guard/guard.js'
+export type {
+  Job,
+  JobHandler,
+  JobQueueOptions,
+  JobWorker,
+  WorkableQueue,
+  WorkerSnapshot,
+  WorkOptions,
+} from './guard/jobs/api.js'
+export { JobStopped } from './guard/jobs/running-job.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
@@ -98,3 +108,11 @@ export {
   type HealthReport,
 } from './health/health.js'
 export type { PressureSource } from './local/pressure.js'
+export type {
+  AddedJob,
+  JobCounts,
+  JobInfo,
+  JobOptions,
+  JobQueue,
+} from './shared/job-queue/api.js'
+export type { JobQueueSettings } from './shared/job-queue/options.js'

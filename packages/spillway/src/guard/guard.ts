@@ -41,6 +41,7 @@ import { asAsked, type Degradable, FallbackChain, type FallbackCount } from './f
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
 import { type FleetGuardReport, MOST_LANES, readGuard } from './fleet.js'
 import { type HedgeCounts, Hedger } from './hedger.js'
+import { JobGate } from './jobs/job-gate.js'
 import { type LaneLimitSnapshot, LaneLimits } from './lane-limits.js'
 import { LaneThrottles } from './lane-throttles.js'
 import type { Machinery } from './machinery.js'
@@ -354,6 +355,11 @@ export class SharedGuard implements Guard {
   timings(): GuardTimings {
     this.#machinery.timings ??= new Timings(this.name)
     return this.#machinery.timings
+  }
+
+  /** For job queues that go by this guard. */
+  jobGate(lane: string | undefined): JobGate {
+    return new JobGate(this.#machinery, lane)
   }
 
   get closed(): boolean {

@@ -7,7 +7,7 @@ import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { isThenable, swallow } from '../core/thenable.js'
 import type { BreakerRide } from '../shared/circuit-breaker/lane-breaker.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
-import type { LimitBook, Trip } from '../shared/rate-limiter/limit-book.js'
+import type { LimitBook, LimitPassage, Trip } from '../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
@@ -83,6 +83,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     if (trip.view === undefined) ride.lost()
     else ride.arrived(trip.view)
     return trip
+  }
+
+  /** For permits that are taken in a step of somebody else's. */
+  passage(lane: string): LimitPassage | undefined {
+    return this.#book.passage(lane)
   }
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {

@@ -12,6 +12,7 @@ import {
   validate,
 } from '../core/options.js'
 import type { Random } from '../core/random.js'
+import { suggest } from '../core/suggest.js'
 import { createMembership, type Member, type Membership } from '../shared/membership.js'
 import { isSharingOff } from '../shared/outage/rules.js'
 import type { StoreStatus } from '../shared/outage/store-watch.js'
@@ -20,6 +21,8 @@ import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
 import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet.js'
 import { type Guard, type GuardSnapshot, SharedGuard } from './guard.js'
+import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
+import { checkQueue, createWorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './timings.js'
 
@@ -62,6 +65,14 @@ export interface Spillway {
   readonly pod: string
   /** The guard of this name: made with these options, or, without, the one made before. */
   guard(name: string, options?: GuardOptions): Guard
+  /**
+   * A queue for work that may wait, shared by all pods: made with these options, or, without, the one
+   * made before. Jobs go by the limits and the breaker of a guard.
+   */
+  queue<Data = unknown, Result = unknown>(
+    name: string,
+    options?: JobQueueOptions,
+  ): WorkableQueue<Data, Result>
   snapshot(): SpillwaySnapshot
   /** Whether everything that should be shared is. */
   health(): SpillwayHealth
@@ -71,9 +82,11 @@ export interface Spillway {
   pods(): Promise<Member[]>
   /** How the whole fleet stands, by the store's own word. Never fails: it says that the store is away. */
   fleet(): Promise<FleetReport>
-  /** Drains every guard, and leaves the fleet. The store stays open: it is not ours. */
+  /** Drains every queue's workers and every guard, and leaves the fleet. The store stays open: it is not ours. */
   close(options?: { graceMs?: Duration }): Promise<void>
 }
+
+const EXISTS = 'exists already; leave out the options to get it'
 
 const readOptions = object({
   store: optional(readStore),
@@ -94,6 +107,7 @@ class PodSpillway implements Spillway {
   readonly #ownsStore: boolean
   readonly #options: ReturnType<typeof readOptions>
   readonly #guards = new Map<string, SharedGuard>()
+  readonly #queues = new Map<string, WorkableQueue<unknown, unknown>>()
   readonly #membership: Membership
   #timing = false
   #closed = false
@@ -123,8 +137,7 @@ class PodSpillway implements Spillway {
       throw new OptionsError([{ path: `guard(${name})`, message: 'needs options the first time' }])
     }
     if (known !== undefined) {
-      const message = 'exists already; leave out the options to get it'
-      throw new OptionsError([{ path: `guard(${name})`, message }])
+      throw new OptionsError([{ path: `guard(${name})`, message: EXISTS }])
     }
     const { clock, random } = this.#options
     const around = {
@@ -139,6 +152,42 @@ class PodSpillway implements Spillway {
     if (this.#timing) guard.timings()
     this.#guards.set(name, guard)
     return guard
+  }
+
+  queue<Data = unknown, Result = unknown>(
+    name: string,
+    options?: JobQueueOptions,
+  ): WorkableQueue<Data, Result> {
+    validate('queue name', name, text())
+    if (this.#closed) throw closedError('room', name)
+    const known = this.#queues.get(name)
+    if (options === undefined && known !== undefined) return known as WorkableQueue<Data, Result>
+    if (options === undefined || known !== undefined) {
+      const why = known === undefined ? 'needs options the first time' : EXISTS
+      throw new OptionsError([{ path: `queue(${name})`, message: why }])
+    }
+    const settings = checkQueue(name, options)
+    const queue = createWorkedQueue<Data, Result>({
+      name,
+      store: this.#store.queues,
+      settings,
+      gate: this.#guardOf(name, options.guard).jobGate(settings.lane),
+      pod: this.pod,
+      random: this.#options.random,
+    })
+    this.#queues.set(name, queue as WorkableQueue<unknown, unknown>)
+    return queue
+  }
+
+  #guardOf(queue: string, guard: JobQueueOptions['guard']): SharedGuard {
+    const known = this.#open(typeof guard === 'string' ? guard : (guard?.name ?? ''))
+    if (known !== undefined && (typeof guard === 'string' || guard === known)) return known
+    const names = [...this.#guards.keys()]
+    const close = typeof guard === 'string' ? suggest(guard, names) : undefined
+    const hint =
+      close === undefined ? `known: ${names.join(', ') || 'none yet'}` : `did you mean '${close}'?`
+    const message = `must be a guard of this Spillway, or its name; ${hint}`
+    throw new OptionsError([{ path: `queue(${queue}).guard`, message }])
   }
 
   /** A guard that was closed by itself makes room for another of its name. */
@@ -196,6 +245,7 @@ class PodSpillway implements Spillway {
 
   async close(options: { graceMs?: Duration } = {}): Promise<void> {
     this.#closed = true
+    await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close(options)))
     await Promise.all(Array.from(this.#guards.values(), (guard) => guard.close(options)))
     await this.#membership.close()
     if (this.#ownsStore) await this.#store.close()

@@ -44,6 +44,10 @@ export interface Keys {
   /** Which epoch of a guard's state this is, and who has a share in it. */
   epoch(guard: string): string
   shares(guard: string): string
+  /** All that is kept of a job queue, in the order in which scripts want it. */
+  queue(guard: string, queue: string): string[]
+  /** No key but what channels begin with: a worker is woken on one of its own. */
+  readonly wakes: string
   /** No key but a channel: changes of all breakers are published there. */
   readonly breakers: string
 }
@@ -55,6 +59,10 @@ export interface Keys {
 export function levelKey(subject: string, rest: string): string {
   return `{${escaped(subject)}}:${rest}`
 }
+
+/** What it says of itself, those that wait, are delayed, leased, ended, dead; who is parked; jobs, their
+ * data, their texts, their keys; the tags of tenants. */
+const QUEUE_PARTS = ['m', 'w', 'z', 'l', 'e', 'x', 'p', 'j', 'd', 'r', 'k', 't'] as const
 
 /** Short, because there may be a million of them. */
 export function createKeys(prefix: string): Keys {
@@ -73,6 +81,9 @@ export function createKeys(prefix: string): Keys {
     check: (tag) => tagged(tag, 'c'),
     epoch: (guard) => tagged(guard, 'e'),
     shares: (guard) => tagged(guard, 'm'),
+    queue: (guard, queue) =>
+      QUEUE_PARTS.map((part) => tagged(guard, `j:${escaped(queue)}:${part}`)),
+    wakes: `${prefix}${SCHEMA}:wake:`,
     breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

@@ -3,20 +3,11 @@
  * transition of shared state at the store's own time. Times on the wire are whole microseconds of
  * that time; costs are whole units. A refusal is an answer; only a failure of the store throws.
  */
-import type { BreakerSpec } from './breaker-spec.js'
-import type { LimitSpec } from './limit-spec.js'
 
-/** The memory store answers at once, a remote one later. */
-export type MaybePromise<T> = T | Promise<T>
+import type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './lane-port.js'
+import type { QueueStore } from './queue-port.js'
 
-/** Which limits: those of one lane of one guard, with what this pod believes they are. */
-export interface LaneRef {
-  guard: string
-  lane: string
-  limits: readonly LimitSpec[]
-  /** How new this pod's belief is; the newest one wins. */
-  version: number
-}
+export type { BreakerRef, BreakerView, LaneRef, MaybePromise, TakeReply } from './lane-port.js'
 
 export interface TakeRequest extends LaneRef {
   /** The costs at the head of the line, each with one number per limit. At most 256. */
@@ -29,26 +20,6 @@ export interface TakeRequest extends LaneRef {
    * itself, under its number.
    */
   report?: BreakerReport
-}
-
-export interface TakeReply {
-  /** So many from the head of the line got their permits, each of all limits or of none. */
-  granted: number
-  /** How long the first that did not has to wait; zero if all did. */
-  waitUs: number
-  /** The lane is paused: nobody would be let through, whatever it costs. */
-  paused: boolean
-  nowUs: number
-  /** Per limit: where these permits are booked, for settling. */
-  stamps: readonly number[]
-  /** Per limit: the largest cost that can be granted; what asked for more was booked with this. */
-  capacities: readonly number[]
-  /** How the breaker stands, if a report came along. Without it, that has to be told again. */
-  view?: BreakerView
-  /** Whatever the asker wants to remember with it: the limits it asked under. */
-  under?: unknown
-  /** The limits in force, where this pod's belief is out of date. */
-  newer?: { version: number; limits: readonly LimitSpec[] }
 }
 
 /** Corrects what permits cost: less (negative) where they were booked, more where we are now. */
@@ -161,41 +132,6 @@ export interface LevelStore {
   check(requests: readonly LevelRequest[], atMs?: number): MaybePromise<LevelReply[]>
   /** Gives back what was charged: the request came to nothing. Not safe to send again. */
   refund(requests: readonly LevelRequest[]): MaybePromise<void>
-}
-
-/** Which breaker: that of one lane of one guard, with what this pod believes it should do. */
-export interface BreakerRef {
-  guard: string
-  lane: string
-  spec: BreakerSpec
-}
-
-/** How a breaker stands. */
-export interface BreakerView {
-  /** When this was so. */
-  nowUs: number
-  /** Grows with every change that is worth telling. */
-  version: number
-  /** Grows with every transition; permits carry it. */
-  generation: number
-  /** 0 closed, 1 open, 2 half-open. */
-  kind: 0 | 1 | 2
-  /** If it is open: until then. */
-  untilUs: number
-  /** When it last closed, having been open; zero if nobody remembers. */
-  closedAtUs: number
-  /** How often it opened again without having closed. */
-  openings: number
-  /** Probes under way, and those that succeeded. */
-  probes: number
-  successes: number
-  /** Isolated by hand until then; zero if it is not. */
-  isolatedUntilUs: number
-  /** What was counted in the window, and failures in a row. */
-  calls: number
-  failures: number
-  slow: number
-  consecutive: number
 }
 
 export interface BreakerReport extends BreakerRef {
@@ -325,6 +261,7 @@ export interface Store {
   readonly breakers: BreakerStore
   readonly pods: PodStore
   readonly pulses: PulseStore
+  readonly queues: QueueStore
   /** Leaves no connection and no timer behind. */
   close(): Promise<void>
 }

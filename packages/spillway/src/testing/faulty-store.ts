@@ -93,7 +93,7 @@ export interface FaultyStore extends Store {
 }
 
 type PortName = Exclude<keyof Store, 'remote' | 'close'>
-type Commands<P extends PortName> = Omit<Store[P], 'watch'>
+type Commands<P extends PortName> = Omit<Store[P], 'watch' | 'onWake'>
 
 /** What travels: a method the port has and this table lacks does not compile. */
 const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
@@ -110,6 +110,16 @@ const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
   breakers: { report: true, probe: true, sync: true, command: true },
   pods: { beat: true, leave: true, list: true },
   pulses: { pulse: true },
+  queues: {
+    add: true,
+    reserve: true,
+    finish: true,
+    extend: true,
+    job: true,
+    counts: true,
+    dead: true,
+    command: true,
+  },
 }
 
 const share = number({ min: 0, max: 1 })
@@ -164,6 +174,7 @@ class DistantStore implements FaultyStore {
   readonly breakers: Store['breakers']
   readonly pods: Store['pods']
   readonly pulses: Store['pulses']
+  readonly queues: Store['queues']
   readonly counts: FaultyStoreCounts = {
     sent: 0,
     notSent: 0,
@@ -215,6 +226,16 @@ class DistantStore implements FaultyStore {
     this.breakers = { ...this.#port('breakers'), watch: (watcher) => this.#watch(watcher) }
     this.pods = this.#port('pods')
     this.pulses = this.#port('pulses')
+    const onWake: Store['queues']['onWake'] = (worker, wake, onGap) =>
+      this.#inner.queues.onWake(
+        worker,
+        () => {
+          const halfMs = this.#drawLatencyMs() / 2
+          if (this.connected && !this.#happens(this.#shares.pushes)) clock.schedule(halfMs, wake)
+        },
+        onGap,
+      )
+    this.queues = { ...this.#port('queues'), onWake }
   }
 
   get connected(): boolean {

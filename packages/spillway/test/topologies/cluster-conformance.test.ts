@@ -1,11 +1,13 @@
-/** Everything limits and breakers promise, on a cluster of six nodes, over all client libraries. */
+/** Everything limits, breakers and queues promise, on a cluster of six nodes, over all client libraries. */
 import { describe } from 'vitest'
 import { claimBreakers } from '../breaker-claims/all.js'
 import { claimLimits } from '../limit-claims/all.js'
 import { createRedisFleet } from '../limit-claims/fleet.js'
+import { claimQueues } from '../queue-claims/all.js'
 import { sharedServers } from '../topologies.js'
 import { claimBreakerTwins } from '../twin-claims/breakers.js'
 import { claimLimitTwins } from '../twin-claims/limits.js'
+import { claimQueueTwins } from '../twin-claims/queues.js'
 import { claimRideTwins } from '../twin-claims/rides.js'
 import { twinRedis } from '../twin-claims/twin-redis.js'
 
@@ -15,9 +17,11 @@ const HISTORIES = 6
 
 claimLimits(createRedisFleet('a cluster', begin))
 claimBreakers(createRedisFleet('a cluster', begin))
+claimQueues(createRedisFleet('a cluster', begin))
 describe('twins', () => {
   const twin = twinRedis(begin)
   claimLimitTwins(twin, HISTORIES)
   claimBreakerTwins(twin, HISTORIES)
   claimRideTwins(twin, HISTORIES)
+  claimQueueTwins(twin, HISTORIES)
 })

@@ -10,12 +10,19 @@ import type { Outcome } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
-import type { BreakerCommand, BreakerStore, BreakerView, Store } from '../../store/port.js'
+import type {
+  BreakerCommand,
+  BreakerRef,
+  BreakerStore,
+  BreakerView,
+  Store,
+} from '../../store/port.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import { BEATS_IN_A_LIFE } from '../membership.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { BreakerChange, BreakerSnapshot, BreakerStateName } from './api.js'
 import {
+  type BreakerPassage,
   type BreakerRide,
   type Entry,
   LaneBreaker,
@@ -124,6 +131,23 @@ export class FleetBreaker {
   /** Outcomes of this lane that wait, for somebody who leaves for this guard's store now. */
   ride(lane: string): BreakerRide | undefined {
     return this.#lane(lane).fleet.ride()
+  }
+
+  /** For calls that are let through in a step of somebody else's; nothing, if none would be refused. */
+  passage(lane: string): BreakerPassage | undefined {
+    return this.#policy.shadow ? undefined : this.#lane(lane).fleet.passage()
+  }
+
+  /** What the store knows a lane's breaker by; nothing, if it refuses nobody. */
+  ref(lane: string): BreakerRef | undefined {
+    return this.#policy.shadow ? undefined : this.#lane(lane).fleet.ref
+  }
+
+  /** How many calls this pod may begin now, as far as it knows. */
+  spare(lane: string): number {
+    if (this.#policy.shadow) return Infinity
+    const { fleet, quorum } = this.#lane(lane)
+    return quorum?.selfIsolated === true && fleet.state === 'closed' ? 0 : fleet.spare
   }
 
   /** For a call that was made without asking. */

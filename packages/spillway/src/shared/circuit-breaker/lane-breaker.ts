@@ -64,6 +64,15 @@ export interface BreakerRide {
   lost(): void
 }
 
+/** What somebody says who takes calls past this breaker in a step of its own, and hears what came back. */
+export interface BreakerPassage {
+  ref: BreakerRef
+  /** Names for as many probes as there may be. */
+  probes: readonly string[]
+  /** So many calls were let through: permits for them. */
+  passed(view: BreakerView, calls: number, probing: boolean): LanePermit[]
+}
+
 /** After closing, the calls at once double so many times before they are free. */
 const DOUBLINGS = 6
 
@@ -82,7 +91,7 @@ let reports = 0
 export class LaneBreaker {
   readonly lane: string
   readonly #options: LaneBreakerOptions
-  readonly #ref: BreakerRef
+  readonly ref: BreakerRef
   readonly #replica = new Replica()
   readonly #reporter: Reporter
   readonly #desk: ProbeDesk
@@ -102,7 +111,7 @@ export class LaneBreaker {
     this.#options = options
     this.lane = options.lane
     const { name: guard, lane, spec, clock, flushMs } = options
-    this.#ref = { guard, lane, spec }
+    this.ref = { guard, lane, spec }
     this.#permit = { lane, generation: 0, probe: false, id: undefined }
     const fewCalls = Math.min(
       spec.windowCalls || Number.POSITIVE_INFINITY,
@@ -208,7 +217,7 @@ export class LaneBreaker {
   get lastHeard(): { ref: BreakerRef; view: BreakerView; ageMs: number } | undefined {
     const { view, heardMs } = this.#replica
     if (heardMs === Number.NEGATIVE_INFINITY) return undefined
-    return { ref: this.#ref, view, ageMs: this.#options.clock.now() - heardMs }
+    return { ref: this.ref, view, ageMs: this.#options.clock.now() - heardMs }
   }
 
   /** What the store says without having been asked. */
@@ -225,7 +234,7 @@ export class LaneBreaker {
   ask(): { request: SyncRequest; hear(view: BreakerView): void } {
     const { news } = this.#replica
     const renew = this.#desk.youngerThan(this.#options.maxProbeMs)
-    return { request: { ...this.#ref, renew }, hear: (view) => this.#hear(view, news) }
+    return { request: { ...this.ref, renew }, hear: (view) => this.#hear(view, news) }
   }
 
   /** Outcomes that wait, for somebody who leaves for the store now. */
@@ -234,7 +243,7 @@ export class LaneBreaker {
     if (ride === undefined) return undefined
     const { news } = this.#replica
     return {
-      report: { ...this.#ref, pod: this.#options.pod, ...ride.report },
+      report: { ...this.ref, pod: this.#options.pod, ...ride.report },
       arrived: (view) => {
         this.#hear(view, news)
         ride.arrived()
@@ -243,9 +252,40 @@ export class LaneBreaker {
     }
   }
 
+  /** How many calls this pod may begin now, as far as it knows: few, when it has just closed. */
+  get spare(): number {
+    const nowMs = this.#options.clock.now()
+    if (this.#clear || this.state !== 'closed' || nowMs >= this.#rampEndsMs) return Infinity
+    return Math.max(0, this.#mostAtOnce(nowMs) - this.#running)
+  }
+
+  passage(): BreakerPassage {
+    const { news } = this.#replica
+    const probes = this.#desk.names(this.#options.spec.probes)
+    return {
+      ref: this.ref,
+      probes,
+      passed: (view, calls, probing) => {
+        this.#hear(view, news)
+        const { lane } = this
+        const { generation } = view
+        if (probing) {
+          return probes.slice(0, calls).map((id) => {
+            this.#desk.adopt(id)
+            return { lane, generation, probe: true, id }
+          })
+        }
+        const ours = generation === this.#permit.generation
+        if (ours) this.#running += calls
+        const permit = ours ? this.#permit : { lane, generation, probe: false, id: undefined }
+        return new Array(calls).fill(permit)
+      },
+    }
+  }
+
   command(command: BreakerCommand['command']): MaybePromise<void> {
     const { news } = this.#replica
-    const reply = this.#options.store.command({ ...this.#ref, command })
+    const reply = this.#options.store.command({ ...this.ref, command })
     return isThenable(reply)
       ? reply.then((view) => this.#hear(view, news))
       : this.#hear(reply, news)
@@ -283,7 +323,7 @@ export class LaneBreaker {
 
   #takeProbes(probes: readonly string[]): MaybePromise<ProbeReply> {
     const { news } = this.#replica
-    const reply = this.#options.store.probe({ ...this.#ref, probes })
+    const reply = this.#options.store.probe({ ...this.ref, probes })
     const heard = (each: ProbeReply) => {
       this.#hear(each.view, news)
       return each

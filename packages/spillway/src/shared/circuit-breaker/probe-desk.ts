@@ -49,6 +49,16 @@ export class ProbeDesk {
     })
   }
 
+  /** Names for so many probes, unlike any others. */
+  names(count: number): string[] {
+    return Array.from({ length: count }, () => `${this.#options.pod}:${++this.#number}`)
+  }
+
+  /** A probe that was taken elsewhere: it is kept alive here. */
+  adopt(name: string): void {
+    this.#probes.set(name, this.#options.clock.now())
+  }
+
   /** Answers whether it was one of ours that still counted. */
   end(name: string): boolean {
     this.reopen()
@@ -77,9 +87,7 @@ export class ProbeDesk {
   #go(): void {
     if (this.#underWay || this.#askers.length === 0) return
     const askers = this.#askers.splice(0)
-    const names = askers
-      .slice(0, this.#options.places)
-      .map(() => `${this.#options.pod}:${++this.#number}`)
+    const names = this.names(Math.min(askers.length, this.#options.places))
     this.#underWay = true
     let reply: MaybePromise<ProbeReply>
     try {

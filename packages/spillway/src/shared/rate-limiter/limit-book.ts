@@ -48,6 +48,14 @@ export type Trip = TakeReply & {
   alone?: boolean
 }
 
+/** What somebody says who takes permits in a step of its own, and who hears what came back. */
+export interface LimitPassage {
+  ref: LaneRef
+  units: readonly string[]
+  heard(reply: TakeReply, costs: readonly (readonly number[])[]): Trip
+  failed(error: unknown): void
+}
+
 const REPORT_MS = 5_000
 /** How often a vendor's word on what is left is passed on, and which part of a limit is little. */
 const TELL_EVERY_MS = 100
@@ -171,6 +179,30 @@ export class LimitBook implements Spender {
     return reply instanceof Promise
       ? reply.then((each) => this.#learn(each, limits))
       : this.#learn(reply, limits)
+  }
+
+  /** For permits that are taken in a step of somebody else's; nothing while the store is away. */
+  passage(lane: string): LimitPassage | undefined {
+    const watch = this.#watch
+    if (watch !== undefined && !watch.joined) return undefined
+    const limits = this.#limits
+    const specs = this.#specs
+    const alone = this.#alone
+    watch?.asked()
+    return {
+      ref: { ...this.#ref(lane), limits: alone?.specsToAsk(specs) ?? specs },
+      units: limits.map(({ unit }) => unit),
+      heard: (reply, costs) => {
+        watch?.over()
+        alone?.heard(lane, specs, costs, reply)
+        watch?.heard(reply.nowUs)
+        return this.#learn(reply, limits)
+      },
+      failed: (error) => {
+        watch?.over()
+        watch?.failed(error)
+      },
+    }
   }
 
   /** The same, with outcomes for this guard's breaker on the same trip. */

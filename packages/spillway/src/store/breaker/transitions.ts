@@ -32,7 +32,7 @@ export interface BreakerKept<T> {
   published?: BreakerView
 }
 
-function kept<T>(
+export function kept<T>(
   state: BreakerState,
   spec: BreakerSpec,
   now: number,

@@ -76,7 +76,7 @@ export function takePermits(
   return granted > 0 || at.changed ? keep(lane, guard, at, reply) : { reply }
 }
 
-function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSpec[] {
+export function newest(limits: readonly LimitSpec[], guard: GuardState): LimitSpec[] {
   return limits.map((spec) => specStored(spec, guard))
 }
 
@@ -205,7 +205,7 @@ export function readLimits(
   }
 }
 
-function keep<T>(lane: LaneState, guard: GuardState, at: Present, reply: T): Kept<T> {
+export function keep<T>(lane: LaneState, guard: GuardState, at: Present, reply: T): Kept<T> {
   lane.t = at.now
   const spansVendor = at.entries.some(({ spec }) => spec.span === 'vendor')
   if (!spansVendor && !at.changed) return { reply, laneLifeUs: laneLifeUs(lane, at.now) }

@@ -24,6 +24,11 @@ export interface MemoryBreakers extends BreakerStore {
   report(request: BreakerReport): BreakerView
   /** As if that were so for so long. */
   put(guard: string, lane: string, state: BreakerState, lifeUs: number): void
+  /** A step of somebody else's that looks at a breaker, or takes its probes. */
+  change<R extends BreakerRef, T>(
+    request: R,
+    transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
+  ): T
 }
 
 /** `live` says how many pods of a guard there are. */
@@ -51,6 +56,7 @@ export function createMemoryBreakers(
   }
 
   return {
+    change,
     put(guard, lane, state, lifeUs) {
       const now = nowUs()
       states.set(`${guard}\0${lane}`, state, now, now + lifeUs)

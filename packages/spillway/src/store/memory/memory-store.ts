@@ -32,6 +32,7 @@ import { createMemoryBreakers, type MemoryBreakers } from './memory-breakers.js'
 import { MemoryBuckets } from './memory-buckets.js'
 import { createMemoryPods } from './memory-pods.js'
 import { createMemoryPulses } from './memory-pulses.js'
+import { createMemoryQueues, type QueueNeighbours } from './memory-queue.js'
 import { createMicroseconds, type Microseconds } from './microseconds.js'
 
 export interface MemoryStoreOptions {
@@ -48,13 +49,15 @@ export function memoryStore(options: MemoryStoreOptions = {}): Store {
   const nowUs = createMicroseconds(clock)
   const pods = createMemoryPods(nowUs)
   const breakers = createMemoryBreakers(nowUs, pods.live)
+  const { limits, change } = createMemoryLimits(nowUs, breakers.report)
   return {
     remote: false,
-    limits: createMemoryLimits(nowUs, breakers.report),
+    limits,
     levels: createMemoryLevels(nowUs),
     breakers,
     pods,
     pulses: createMemoryPulses(nowUs),
+    queues: createMemoryQueues(nowUs, { limits: change, breaker: breakers.change }),
     close: async () => {},
   }
 }
@@ -97,7 +100,13 @@ interface KeptLane {
   usual: UsualTake | undefined
 }
 
-function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report']): LimitStore {
+/** `change`: for those who take permits in a step of their own. */
+interface MemoryLimits {
+  limits: LimitStore
+  change: QueueNeighbours['limits']
+}
+
+function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report']): MemoryLimits {
   const guards = new Map<string, KeptGuard>()
   const sequences = new ExpiringMap<number>()
 
@@ -154,7 +163,7 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
     return true
   }
 
-  return {
+  const limits: LimitStore = {
     take(request) {
       const reply = take(request)
       if (request.report !== undefined) reply.view = tell(request.report)
@@ -178,4 +187,5 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
       reportRequests(guardOf(guard).reports, pod, requests, nowUs())
     },
   }
+  return { limits, change }
 }

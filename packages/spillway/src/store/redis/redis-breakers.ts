@@ -80,7 +80,8 @@ export function writeReport(
   }
 }
 
-function writeInput(keys: Keys, request: BreakerRef, own: object): string {
+/** What include/breaker-state reads. */
+export function writeInput(keys: Keys, request: BreakerRef, own: object): string {
   const { breakers: channel } = keys
   const spec = writeSpec(request.spec)
   return JSON.stringify({ channel, spec, name: nameOf(request), ...own })

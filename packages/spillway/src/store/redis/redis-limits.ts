@@ -120,7 +120,8 @@ interface Written {
 /** As long as the place that a lane has for it. */
 const TAG_LENGTH = 16
 
-function writeSpecs(limits: readonly LimitSpec[]): Written {
+/** As scripts read them. */
+export function writeSpecs(limits: readonly LimitSpec[]): Written {
   const known = written.get(limits)
   if (known !== undefined) return known
   const json = JSON.stringify(limits.map(writeSpec))
@@ -150,7 +151,7 @@ function sumsOf({ limits, costs }: TakeRequest): number[] {
 const BEFORE_STAMPS = 2
 const BEFORE_CAPACITIES = 3
 
-function readTakeReply(reply: readonly number[], request: LaneRef): TakeReply {
+export function readTakeReply(reply: readonly number[], request: LaneRef): TakeReply {
   const [granted, nowUs] = reply as [number, number]
   const { limits } = request
   const stampsEnd = BEFORE_STAMPS + limits.length

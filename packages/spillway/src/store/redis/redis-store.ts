@@ -3,6 +3,7 @@ import { clockOption } from '../../core/injected.js'
 import { type Duration, duration, object, optional, text, validate } from '../../core/options.js'
 import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
+import { createConfirming } from './confirming.js'
 import { connectRedis } from './connect.js'
 import { createRedisBreakers } from './redis-breakers.js'
 import { createRedisLevels } from './redis-levels.js'
@@ -10,6 +11,7 @@ import { createRedisLimits } from './redis-limits.js'
 import type { RedisConnectionOptions } from './redis-options.js'
 import { createRedisPods } from './redis-pods.js'
 import { createRedisPulses } from './redis-pulses.js'
+import { createRedisQueues } from './redis-queues.js'
 import { createScriptRunner } from './runner.js'
 import { createWarnings } from './setup/setup-error.js'
 
@@ -43,8 +45,14 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
   const own = validate('redis', { prefix, commandTimeoutMs, clock: options.clock }, readOwn)
   const keys = createKeys(own.prefix)
   const warnings = createWarnings()
-  const client = connectRedis(connection, { access: keys, warn: warnings.warn })
+  const connect = () => connectRedis(connection, { access: keys, warn: warnings.warn })
+  const client = connect()
   const runner = createScriptRunner(client, {
+    commandTimeoutMs: own.commandTimeoutMs,
+    clock: own.clock,
+  })
+  const confirming = createConfirming({
+    connect,
     commandTimeoutMs: own.commandTimeoutMs,
     clock: own.clock,
   })
@@ -56,6 +64,12 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     breakers,
     pods: createRedisPods(runner, keys),
     pulses: createRedisPulses(runner, keys),
+    queues: createRedisQueues({
+      runner,
+      keys,
+      subscribe: client.subscribe,
+      confirming: confirming.open,
+    }),
     get ready() {
       return client.ready
     },
@@ -66,9 +80,9 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     get commands() {
       return runner.commands
     },
-    close: () => {
+    close: async () => {
       breakers.close()
-      return runner.close()
+      await Promise.all([runner.close(), confirming.close()])
     },
   }
 }

@@ -1,0 +1,71 @@
+/** What whoever works on jobs says, and is given. */
+import type { Duration } from '../../core/options.js'
+import type { Priority } from '../../core/priority.js'
+import type { BackoffOptions } from '../../local/backoff.js'
+import type { JobQueue } from '../../shared/job-queue/api.js'
+import type { JobQueueSettings } from '../../shared/job-queue/options.js'
+import type { CallContext } from '../context.js'
+import type { Guard } from '../guard.js'
+
+export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
+  /** Whose limits and breaker jobs go by: a guard of this Spillway, or its name. */
+  guard: Guard | string
+}
+
+/** A job, as its handler sees it. */
+export interface Job<Data> {
+  readonly id: string
+  readonly data: Data
+  /** 1 for the first time; what a worker that died began counts. */
+  readonly attempt: number
+  readonly attempts: number
+  readonly priority: Priority
+  readonly tenant: string | undefined
+  readonly key: string | undefined
+  readonly ageMs: number
+  /** Says how far it is, for whoever looks at the job; told within a third of the lease. */
+  progress(value: unknown): void
+}
+
+/** What it returns is the job's result, as JSON. What it throws is judged as a guard judges it. */
+export type JobHandler<Data, Result> = (
+  job: Job<Data>,
+  context: CallContext,
+) => Result | PromiseLike<Result>
+
+export interface WorkOptions {
+  /** So many jobs at once, in this pod. Default: 10. */
+  concurrency?: number
+}
+
+export interface WorkerSnapshot {
+  /** Jobs that run now. */
+  active: number
+  /** Since it began: handed out, and how they ended. `lost`: to somebody else, or nobody knows. */
+  taken: number
+  done: number
+  retried: number
+  dead: number
+  released: number
+  lost: number
+  /** Trips for jobs, and how often it was woken for one. */
+  looks: number
+  wakes: number
+}
+
+export interface JobWorker {
+  readonly id: string
+  snapshot(): WorkerSnapshot
+  /**
+   * Takes no more jobs, and lets those that run finish for so long (30 seconds unless told otherwise);
+   * the others are stopped and go back, untried.
+   */
+  close(options?: { graceMs?: Duration }): Promise<void>
+}
+
+export interface WorkableQueue<Data = unknown, Result = unknown> extends JobQueue<Data, Result> {
+  /** Works on jobs until it is closed. Keeps the process alive. */
+  work(handler: JobHandler<Data, Result>, options?: WorkOptions): JobWorker
+  /** Closes all its workers. */
+  close(options?: { graceMs?: Duration }): Promise<void>
+}

@@ -1,0 +1,117 @@
+/**
+ * Tells the store how jobs ended. Ends wait for a trip for more jobs, which takes them along, or go by
+ * themselves where there is none. A job has a number for each turn, so one whose answer was lost is
+ * simply told again, until its lease is over and it does not matter any more.
+ */
+import type { Clock } from '../../core/clock.js'
+import { sleep } from '../../core/sleep.js'
+import type { Finished, JobEnd } from '../../store/queue-port.js'
+
+export interface FinisherOptions {
+  clock: Clock
+  leaseMs: number
+  send(ends: readonly JobEnd[]): Promise<Finished[]>
+  /** `undefined`: nobody knows. */
+  told(end: JobEnd, finished: Finished | undefined): void
+}
+
+/** Ends that go along with something else. Whoever takes them says what became of them. */
+export interface EndsRide {
+  ends: readonly JobEnd[]
+  arrived(answers: readonly Finished[]): void
+  lost(): void
+}
+
+interface Waiting {
+  end: JobEnd
+  untilMs: number
+}
+
+const MOST_IN_A_TRIP = 256
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 1_000
+
+export class Finisher {
+  readonly #options: FinisherOptions
+  #waiting: Waiting[] = []
+  /** By themselves, one trip at a time. */
+  #sending = false
+  #rides = 0
+  #onIdle: (() => void)[] = []
+
+  constructor(options: FinisherOptions) {
+    this.#options = options
+  }
+
+  add(end: JobEnd): void {
+    const { clock, leaseMs } = this.#options
+    this.#waiting.push({ end, untilMs: clock.now() + leaseMs })
+  }
+
+  /** What waits, for somebody who leaves for the store now. */
+  ride(): EndsRide | undefined {
+    if (this.#waiting.length === 0) return undefined
+    const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
+    this.#rides++
+    return {
+      ends: trip.map(({ end }) => end),
+      arrived: (answers) => {
+        this.#rides--
+        this.#tell(trip, answers)
+        this.#rest()
+      },
+      lost: () => {
+        this.#rides--
+        this.#again(trip)
+        void this.send()
+      },
+    }
+  }
+
+  /** Nobody leaves for the store: what waits goes now. */
+  async send(): Promise<void> {
+    if (this.#sending) return
+    this.#sending = true
+    let pauseMs = FIRST_PAUSE_MS
+    while (this.#waiting.length > 0) {
+      const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
+      try {
+        this.#tell(trip, await this.#options.send(trip.map(({ end }) => end)))
+        pauseMs = FIRST_PAUSE_MS
+      } catch {
+        this.#again(trip)
+        await sleep(this.#options.clock, pauseMs)
+        pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
+      }
+    }
+    this.#sending = false
+    this.#rest()
+  }
+
+  /** Resolves when everything is told, or given up. */
+  async drain(): Promise<void> {
+    void this.send()
+    if (this.#isIdle) return
+    await new Promise<void>((resolve) => this.#onIdle.push(resolve))
+  }
+
+  get #isIdle(): boolean {
+    return !this.#sending && this.#rides === 0 && this.#waiting.length === 0
+  }
+
+  #rest(): void {
+    if (this.#isIdle) for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  #tell(trip: readonly Waiting[], answers: readonly Finished[]): void {
+    for (const [index, { end }] of trip.entries()) this.#options.told(end, answers[index])
+  }
+
+  #again(trip: readonly Waiting[]): void {
+    const nowMs = this.#options.clock.now()
+    this.#waiting.unshift(...trip.filter(({ untilMs }) => untilMs > nowMs))
+    for (const { end, untilMs } of trip) {
+      if (untilMs <= nowMs) this.#options.told(end, undefined)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+/** One job in the hands of a worker, from its start to its end. */
+import { LeaveSignal } from '../../core/abort.js'
+import { SpillwayError } from '../../core/errors.js'
+import type { Verdict } from '../../core/outcome.js'
+import { PRIORITIES, type Priority } from '../../core/priority.js'
+import type { EndKind, ReservedJob } from '../../store/queue-port.js'
+import type { AttemptListener } from '../attempt.js'
+import type { CallAdmission } from '../machinery.js'
+import type { Job } from './api.js'
+import type { Leased } from './leases.js'
+
+/** What became of it; `text` is its result or what went wrong. */
+export interface Ending {
+  kind: EndKind
+  text: string
+  /** How long the downstream, or whoever refused, asks us to wait. */
+  afterMs: number
+}
+
+export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListener<Result> {
+  readonly id: string
+  readonly turn: number
+  readonly data: Data
+  readonly attempt: number
+  readonly attempts: number
+  readonly priority: Priority
+  readonly tenant: string | undefined
+  readonly key: string | undefined
+  readonly ageMs: number
+  readonly leftMs: number | undefined
+  readonly signal = new LeaveSignal()
+  /** The generation of the breaker it runs in, and whether it is a probe. */
+  readonly generation: number
+  readonly probe: boolean
+  progressText: string | undefined
+  leaseEndsMs: number
+  /** It is not ours any more, or not wanted. */
+  stopped: 'lost' | 'cancelled' | 'closed' | undefined
+  #verdict: Verdict | undefined
+  readonly #ended: (job: RunningJob<Data, Result>, ending: Ending) => void
+
+  constructor(
+    job: ReservedJob,
+    { breaker }: CallAdmission,
+    leaseEndsMs: number,
+    ended: (job: RunningJob<Data, Result>, ending: Ending) => void,
+  ) {
+    this.id = job.id
+    this.turn = job.turn
+    this.data = JSON.parse(job.data)
+    this.attempt = job.attempt
+    this.attempts = job.attempts
+    this.priority = PRIORITIES[job.priority] as Priority
+    this.tenant = job.tenant || undefined
+    this.key = job.key || undefined
+    this.ageMs = job.ageUs / 1_000
+    this.leftMs = job.leftUs === 0 ? undefined : job.leftUs / 1_000
+    this.generation = breaker?.generation ?? -1
+    this.probe = breaker?.probe ?? false
+    this.leaseEndsMs = leaseEndsMs
+    this.#ended = ended
+  }
+
+  progress(value: unknown): void {
+    this.progressText = JSON.stringify(value) ?? 'null'
+  }
+
+  stop(why: 'lost' | 'cancelled' | 'closed'): void {
+    this.stopped ??= why
+    this.signal.abort(new JobStopped(this.id, why))
+  }
+
+  onVerdict(verdict: Verdict): void {
+    this.#verdict = verdict
+  }
+
+  onValue(value: Result): void {
+    const { outcome = 'success', retryable = false, retryAfterMs = 0 } = this.#verdict ?? {}
+    // An answer that says that it is none, such as a Response of 503.
+    if (retryable) return this.#end(outcome, `the downstream's answer: ${outcome}`, retryAfterMs)
+    let text: string
+    try {
+      text = JSON.stringify(value) ?? ''
+    } catch (error) {
+      return this.#ended(this, { kind: 'dead', text: `its result: ${wordsOf(error)}`, afterMs: 0 })
+    }
+    this.#ended(this, { kind: 'done', text, afterMs: 0 })
+  }
+
+  onError(error: unknown): void {
+    const { outcome = 'failure', retryable = true, retryAfterMs = 0 } = this.#verdict ?? {}
+    const text = wordsOf(error)
+    if (this.stopped !== undefined) {
+      // Stopped because we close, it was not its fault.
+      return this.#ended(this, { kind: 'released', text: '', afterMs: 0 })
+    }
+    if (error instanceof SpillwayError && outcome === 'ignored') {
+      // Somebody did not let it through: that is no attempt.
+      const afterMs = Math.max(error.retryAfterMs ?? 0, REFUSED_MS)
+      return this.#ended(this, { kind: 'released', text, afterMs })
+    }
+    if (retryable) return this.#end(outcome, text, retryAfterMs)
+    this.#ended(this, { kind: 'dead', text, afterMs: 0 })
+  }
+
+  /** A downstream that only wants us to slow down has not tried it. */
+  #end(outcome: Verdict['outcome'], text: string, afterMs: number): void {
+    const kind = outcome === 'throttled' ? 'released' : 'failed'
+    this.#ended(this, { kind, text, afterMs })
+  }
+}
+
+/** Whoever refuses a job without saying for how long is not asked again at once. */
+const REFUSED_MS = 100
+const LONGEST_TEXT = 1_000
+
+function wordsOf(error: unknown): string {
+  const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  return words.slice(0, LONGEST_TEXT)
+}
+
+/** The reason a job's signal is aborted with. */
+export class JobStopped extends Error {
+  readonly why: 'lost' | 'cancelled' | 'closed'
+
+  constructor(id: string, why: 'lost' | 'cancelled' | 'closed') {
+    super(WORDS[why](id))
+    this.name = 'JobStopped'
+    this.why = why
+  }
+}
+
+const WORDS = {
+  lost: (id: string) => `job ${id} is not ours any more: its lease has ended`,
+  cancelled: (id: string) => `job ${id} was cancelled`,
+  closed: (id: string) => `job ${id} goes back: its worker closes`,
+}

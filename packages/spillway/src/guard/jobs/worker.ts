@@ -1,0 +1,309 @@
+/**
+ * Works on the jobs of a queue. It asks for as many as it could begin now; if it gets fewer, it sleeps
+ * until it is woken, or until the store said that somebody should look. Of all who sleep, one is woken
+ * for each job; whoever takes all it wanted and leaves something behind wakes the next.
+ */
+import type { Clock, Timer } from '../../core/clock.js'
+import { callSafely } from '../../core/events.js'
+import { gathering } from '../../core/gathering.js'
+import type { Random } from '../../core/random.js'
+import { type BackoffPolicy, backoffMs } from '../../local/backoff.js'
+import { type CheckedSettings, toUs } from '../../shared/job-queue/options.js'
+import type {
+  Finished,
+  JobEnd,
+  QueueRef,
+  QueueStore,
+  ReservedJob,
+  ReserveReply,
+} from '../../store/queue-port.js'
+import type { CallAdmission } from '../machinery.js'
+import type { JobHandler, JobWorker, WorkerSnapshot } from './api.js'
+import { Finisher } from './finisher.js'
+import type { JobGate, JobTrip } from './job-gate.js'
+import { Leases } from './leases.js'
+import { type Ending, RunningJob } from './running-job.js'
+
+export interface WorkerOptions<Data, Result> {
+  id: string
+  ref: QueueRef
+  store: QueueStore
+  gate: JobGate
+  settings: CheckedSettings & BackoffPolicy
+  handler: JobHandler<Data, Result>
+  concurrency: number
+  clock: Clock
+  random: Random
+  onClosed(): void
+}
+
+const MOST_IN_A_TRIP = 100
+/** A call that was lost is made up for within this; more or less, so that not all look at once. */
+const LOOK_MS = 5_000
+/** Who has not looked for so long is not called any more. */
+const PARK_MS = 3 * LOOK_MS
+/** This pod has nothing free for jobs: it is asked again after this. */
+const BUSY_MS = 20
+const FIRST_PAUSE_MS = 50
+const LONGEST_PAUSE_MS = 5_000
+
+export class QueueWorker<Data, Result> implements JobWorker {
+  readonly id: string
+  readonly #options: WorkerOptions<Data, Result>
+  readonly #running = new Map<string, RunningJob<Data, Result>>()
+  readonly #finisher: Finisher
+  readonly #leases: Leases
+  readonly #counts = { taken: 0, done: 0, retried: 0, dead: 0, released: 0, lost: 0 }
+  readonly #sleepNoMore: () => void
+  #looks = 0
+  #wakes = 0
+  #asking = false
+  /** Somebody called while it was asking. */
+  #called = false
+  #alarm: Timer | undefined
+  #alarmMs = Number.POSITIVE_INFINITY
+  /** Set while this pod has nothing free for jobs. */
+  #busy: Timer | undefined
+  #round: Timer | undefined
+  #pauseMs = FIRST_PAUSE_MS
+  #closing = false
+  #closed: Promise<void> | undefined
+  #onIdle: (() => void) | undefined
+  /** Failures of which the breaker has to hear first. */
+  #telling = 0
+  readonly #soon = gathering(() => void this.#look())
+
+  constructor(options: WorkerOptions<Data, Result>) {
+    this.id = options.id
+    this.#options = options
+    const { clock, settings, store, ref, gate } = options
+    const { leaseMs, resultMs, deadMs } = settings
+    this.#finisher = new Finisher({
+      clock,
+      leaseMs,
+      send: async (ends) => {
+        const { breaker } = gate
+        const lives = { resultUs: toUs(resultMs), deadUs: toUs(deadMs) }
+        return await store.finish({ ...ref, ...lives, ends, breaker })
+      },
+      told: (end, finished) => this.#told(end, finished),
+    })
+    this.#leases = new Leases({
+      clock,
+      leaseMs,
+      running: this.#running,
+      extend: async (leases) => await store.extend({ ...ref, leaseUs: toUs(leaseMs), leases }),
+    })
+    const wake = () => {
+      this.#wakes++
+      void this.#look()
+    }
+    this.#sleepNoMore = store.onWake(this.id, wake, () => void this.#look())
+    this.#lookNowAndThen()
+    this.#soon()
+  }
+
+  snapshot(): WorkerSnapshot {
+    const active = this.#running.size
+    return { active, ...this.#counts, looks: this.#looks, wakes: this.#wakes }
+  }
+
+  async close({ graceMs }: { graceMs: number }): Promise<void> {
+    this.#closed ??= this.#drain()
+    const patience = this.#options.clock.schedule(graceMs, () => {
+      for (const job of this.#running.values()) job.stop('closed')
+    })
+    try {
+      await this.#closed
+    } finally {
+      patience.cancel()
+    }
+  }
+
+  async #drain(): Promise<void> {
+    this.#closing = true
+    this.#sleepNoMore()
+    this.#alarm?.cancel()
+    this.#busy?.cancel()
+    this.#round?.cancel()
+    while (this.#running.size > 0 || this.#asking || this.#telling > 0) {
+      await new Promise<void>((resolve) => {
+        this.#onIdle = resolve
+      })
+    }
+    this.#leases.close()
+    await this.#finisher.drain()
+    this.#options.onClosed()
+  }
+
+  /** One trip at a time; who comes meanwhile goes with the next. Jobs that have ended go along. */
+  async #look(): Promise<void> {
+    if (this.#closing) return void this.#finisher.send()
+    if (this.#asking) {
+      this.#called = true
+      return
+    }
+    const wanted = this.#wanted()
+    const alarmed = this.#alarmMs <= this.#options.clock.now()
+    if (wanted === 0 && !alarmed) return void this.#finisher.send()
+    const trip = this.#options.gate.ask(wanted)
+    if (trip === undefined) {
+      this.#lookAfter(this.#pause())
+      return void this.#finisher.send()
+    }
+    this.#asking = true
+    this.#looks++
+    if (alarmed) this.#alarmMs = Number.POSITIVE_INFINITY
+    const again = await this.#ask(trip, wanted)
+    this.#asking = false
+    if (this.#closing) return this.#onIdle?.()
+    const called = this.#called
+    this.#called = false
+    if (again || called) void this.#look()
+    else void this.#finisher.send()
+  }
+
+  #wanted(): number {
+    const { concurrency, gate } = this.#options
+    const hands = concurrency - this.#running.size
+    if (hands <= 0) return 0
+    const free = Math.min(hands, gate.free, MOST_IN_A_TRIP)
+    if (free === 0) this.#lookWhenFree()
+    return free
+  }
+
+  /** Only at what this pod has itself. */
+  #lookWhenFree(): void {
+    this.#busy?.cancel()
+    this.#busy = this.#options.clock.schedule(BUSY_MS, () => void this.#look())
+  }
+
+  /** Answers whether to ask again at once. */
+  async #ask(trip: JobTrip, wanted: number): Promise<boolean> {
+    const { store, ref, settings, clock, gate } = this.#options
+    const { leaseMs, agingMs, deadMs, resultMs, keep } = settings
+    const sentMs = clock.now()
+    const ride = this.#finisher.ride()
+    const lives = { resultUs: toUs(resultMs), deadUs: toUs(deadMs) }
+    let reply: ReserveReply
+    try {
+      reply = await store.reserve({
+        ...ref,
+        ...trip.about,
+        worker: this.id,
+        wanted,
+        leaseUs: toUs(leaseMs),
+        parkUs: toUs(PARK_MS),
+        agingUs: toUs(agingMs),
+        deadUs: lives.deadUs,
+        keep,
+        ...(ride && { finish: { ends: ride.ends, ...lives } }),
+      })
+    } catch (error) {
+      ride?.lost()
+      trip.lost(error)
+      this.#lookAfter(this.#pause())
+      return false
+    }
+    this.#pauseMs = FIRST_PAUSE_MS
+    ride?.arrived(reply.finished)
+    const admissions = trip.arrived(reply)
+    const late = clock.now() - sentMs > gate.useWithinMs
+    for (const [index, job] of reply.jobs.entries()) {
+      const admission = admissions[index] as CallAdmission
+      if (late || this.#closing) this.#putBack(job, admission)
+      else this.#start(job, admission, sentMs + leaseMs)
+    }
+    if (reply.waitUs > 0) this.#lookAfter(reply.waitUs / 1_000)
+    return reply.blocked === 'no' && (wanted > 0 || reply.jobs.length > 0)
+  }
+
+  #start(reserved: ReservedJob, admission: CallAdmission, leaseEndsMs: number): void {
+    const { gate, handler } = this.#options
+    const job = new RunningJob<Data, Result>(reserved, admission, leaseEndsMs, (ended, ending) =>
+      this.#ended(ended, ending),
+    )
+    this.#counts.taken++
+    this.#running.set(job.id, job)
+    this.#leases.begin()
+    const { attempt, leftMs, signal } = job
+    gate.start<Result>(
+      (context) => handler(job, context) as Result,
+      admission,
+      { attempt, leftMs, signal },
+      job,
+    )
+  }
+
+  /** Granted so long ago that using it now could exceed the vendor's window; or we close. */
+  #putBack({ id, turn }: ReservedJob, admission: CallAdmission): void {
+    this.#options.gate.giveBack(admission)
+    const nothing = { text: '', delayUs: 0, generation: -1, probe: false }
+    this.#finisher.add({ id, turn, kind: 'released', ...nothing })
+    this.#soon()
+  }
+
+  #ended(job: RunningJob<Data, Result>, { kind, text, afterMs }: Ending): void {
+    const { id, turn, generation, probe, attempt, stopped } = job
+    this.#running.delete(id)
+    if (stopped === 'lost') this.#counts.lost++
+    else {
+      const delayUs = toUs(Math.max(afterMs, kind === 'failed' ? this.#backoffMs(attempt) : 0))
+      const end: JobEnd = { id, turn, kind, text, delayUs, generation, probe }
+      // Whether a failure counts as an attempt depends on what the breaker has heard before.
+      if (kind === 'failed' && generation >= 0) this.#tellLater(end)
+      else this.#finisher.add(end)
+    }
+    this.#soon()
+    if (this.#running.size === 0) this.#onIdle?.()
+  }
+
+  #tellLater(end: JobEnd): void {
+    this.#telling++
+    const tell = () => {
+      this.#telling--
+      this.#finisher.add(end)
+      this.#soon()
+      this.#onIdle?.()
+    }
+    void this.#options.gate.told().then(tell, tell)
+  }
+
+  #backoffMs(attempt: number): number {
+    const { settings, random } = this.#options
+    return backoffMs(settings, attempt, 0, random)
+  }
+
+  #told({ kind }: JobEnd, finished: Finished | undefined): void {
+    const counts = this.#counts
+    if (finished === undefined || finished === 'stale') counts.lost++
+    else if (finished === 'done') counts.done++
+    else if (finished === 'dead') counts.dead++
+    else if (kind === 'released') counts.released++
+    else if (finished === 'again') counts.retried++
+  }
+
+  /** The earlier of two. */
+  #lookAfter(ms: number): void {
+    const { clock } = this.#options
+    const dueMs = clock.now() + ms
+    if (this.#closing || dueMs >= this.#alarmMs) return
+    this.#alarm?.cancel()
+    this.#alarmMs = dueMs
+    this.#alarm = clock.schedule(ms, () => void this.#look())
+  }
+
+  #pause(): number {
+    const pauseMs = this.#pauseMs
+    this.#pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS)
+    return pauseMs
+  }
+
+  #lookNowAndThen(): void {
+    const { clock, random } = this.#options
+    this.#round = clock.schedule(LOOK_MS * (0.75 + random() / 2), () => {
+      callSafely(this.id, 'look', () => void this.#look(), undefined)
+      this.#lookNowAndThen()
+    })
+  }
+}

@@ -1,0 +1,83 @@
+/** What a job queue looks like to whoever adds jobs and looks after them. */
+import type { Duration } from '../../core/options.js'
+import type { Priority } from '../../core/priority.js'
+import type { JobState } from '../../store/queue-port.js'
+
+export interface JobOptions {
+  /** Default: `normal`. */
+  priority?: Priority
+  /** Not before this has passed. */
+  delayMs?: Duration
+  /** Of no use after this: then it is a dead letter instead. */
+  timeoutMs?: Duration
+  /** Adding again under the same key adds nothing as long as that job is known. */
+  key?: string
+  /** Inside a priority, tenants take turns. */
+  tenant?: string
+  /** By unit of the guard's limits; `requests` is 1 unless said otherwise. */
+  cost?: Readonly<Record<string, number>>
+  /** So often it may be tried, the first time included. Default: the queue's. */
+  attempts?: number
+}
+
+export interface AddedJob {
+  id: string
+  /** False: there was one under this key already, and this is its id. */
+  fresh: boolean
+}
+
+export interface JobInfo<Data = unknown, Result = unknown> {
+  id: string
+  /** `dead`: given up; see `error`. */
+  state: JobState
+  data: Data
+  priority: Priority
+  tenant: string | undefined
+  key: string | undefined
+  /** How often it was tried, and how often it may be. */
+  attempt: number
+  attempts: number
+  ageMs: number
+  /** What its handler said last of how far it is. */
+  progress: unknown
+  /** Of a job that is done. */
+  result: Result | undefined
+  /** Why it failed last. */
+  error: string | undefined
+}
+
+export interface JobCounts {
+  waiting: number
+  delayed: number
+  active: number
+  /** Ended, and still known: results, and what was cancelled. */
+  done: number
+  dead: number
+  paused: boolean
+  /** How long the job that is next has waited, or that of another priority if that is longer. */
+  oldestMs: number
+  /** Leases that ended without a word: a worker died, or was away. Those jobs ran again. */
+  lapsed: number
+}
+
+export interface JobQueue<Data = unknown, Result = unknown> {
+  readonly name: string
+  /** Rejects with QUEUE_FULL if there is no room. */
+  add(data: Data, options?: JobOptions): Promise<AddedJob>
+  /** In one step, in this order. Rejects if there is not room for all; then none was added twice. */
+  addMany(jobs: readonly ({ data: Data } & JobOptions)[]): Promise<AddedJob[]>
+  /** Nothing, if it is not known any more. */
+  job(id: string): Promise<JobInfo<Data, Result> | undefined>
+  /** One that runs is told to stop. Answers whether there was anything to cancel. */
+  cancel(id: string): Promise<boolean>
+  counts(): Promise<JobCounts>
+  /** Nothing is handed out until `resume`; what runs goes on. For the whole fleet. */
+  pause(): Promise<void>
+  resume(): Promise<void>
+  /** Dead letters, the oldest first. Default: the first hundred. */
+  dead(range?: { from?: number; count?: number }): Promise<JobInfo<Data, Result>[]>
+  /** Dead letters go back into the queue, with all their attempts: one, or all. Answers how many. */
+  replay(id?: string): Promise<number>
+  /** Forgets dead letters: one, or all. Answers how many. */
+  drop(id?: string): Promise<number>
+}

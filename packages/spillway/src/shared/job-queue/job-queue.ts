@@ -1,0 +1,200 @@
+/**
+ * Work that may wait: a queue that all pods share, for whoever adds jobs to it and looks after them.
+ * Who works on them is somebody else's business: a guard's, because a job is taken together with what
+ * its call needs. Not for work that somebody waits for: that is what a guard's room is for.
+ */
+import { inMs, SpillwayError } from '../../core/errors.js'
+import { OptionsError, text, validate } from '../../core/options.js'
+import { PRIORITIES, type Priority } from '../../core/priority.js'
+import type { JobView, NewJob, QueueRef, QueueStore } from '../../store/queue-port.js'
+import type { AddedJob, JobCounts, JobInfo, JobOptions, JobQueue } from './api.js'
+import { type CheckedSettings, readJob, toUs } from './options.js'
+
+export interface SharedJobQueueOptions {
+  ref: QueueRef
+  store: QueueStore
+  settings: CheckedSettings
+  /** Throws where a job's cost is in a unit that there is no limit on. */
+  checkCost(cost: Readonly<Record<string, number>>): void
+}
+
+/** So many jobs go in one step. */
+const MOST_IN_A_STEP = 200
+const DEAD_LISTED = 100
+
+export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
+  readonly name: string
+  readonly #options: SharedJobQueueOptions
+  readonly #ref: QueueRef
+
+  constructor(options: SharedJobQueueOptions) {
+    this.name = options.ref.queue
+    this.#options = options
+    this.#ref = options.ref
+  }
+
+  async add(data: Data, options: JobOptions = {}): Promise<AddedJob> {
+    const [added] = await this.#add([this.#read(data, options, 'job')])
+    return added as AddedJob
+  }
+
+  async addMany(jobs: readonly ({ data: Data } & JobOptions)[]): Promise<AddedJob[]> {
+    const read = jobs.map(({ data, ...options }, index) =>
+      this.#read(data, options, `jobs[${index}]`),
+    )
+    const added: AddedJob[] = []
+    for (let from = 0; from < read.length; from += MOST_IN_A_STEP) {
+      added.push(...(await this.#add(read.slice(from, from + MOST_IN_A_STEP))))
+    }
+    return added
+  }
+
+  async job(id: string): Promise<JobInfo<Data, Result> | undefined> {
+    validate('id', id, text())
+    const view = await this.#ask((store) => store.job({ ...this.#ref, id }))
+    return view && infoOf(view)
+  }
+
+  cancel(id: string): Promise<boolean> {
+    validate('id', id, text())
+    const keepUs = toUs(this.#options.settings.resultMs)
+    return this.#ask((store) =>
+      store.command({ ...this.#ref, command: { kind: 'cancel', id, keepUs } }),
+    )
+  }
+
+  async counts(): Promise<JobCounts> {
+    const { oldestUs, ...counts } = await this.#ask((store) => store.counts(this.#ref))
+    return { ...counts, oldestMs: oldestUs / 1_000 }
+  }
+
+  async pause(): Promise<void> {
+    await this.#ask((store) => store.command({ ...this.#ref, command: { kind: 'pause' } }))
+  }
+
+  async resume(): Promise<void> {
+    await this.#ask((store) => store.command({ ...this.#ref, command: { kind: 'resume' } }))
+  }
+
+  async dead({ from = 0, count = DEAD_LISTED } = {}): Promise<JobInfo<Data, Result>[]> {
+    const views = await this.#ask((store) => store.dead({ ...this.#ref, from, count }))
+    return views.map((view) => infoOf(view))
+  }
+
+  replay(id?: string): Promise<number> {
+    return this.#forDead('replay', id)
+  }
+
+  drop(id?: string): Promise<number> {
+    return this.#forDead('drop', id)
+  }
+
+  /** Of all, so many as there were: what dies meanwhile stays. */
+  async #forDead(kind: 'replay' | 'drop', id: string | undefined): Promise<number> {
+    const command = (each: string) =>
+      this.#ask((store) => store.command({ ...this.#ref, command: { kind, id: each } }))
+    if (id !== undefined) return (await command(id)) ? 1 : 0
+    let left = (await this.counts()).dead
+    let done = 0
+    while (left > 0) {
+      const letters = await this.dead({ count: Math.min(left, DEAD_LISTED) })
+      if (letters.length === 0) break
+      const answers = await Promise.all(letters.map((letter) => command(letter.id)))
+      done += answers.filter(Boolean).length
+      left -= letters.length
+    }
+    return done
+  }
+
+  #read(data: Data, options: JobOptions, path: string): NewJob {
+    const { priority, delayMs, timeoutMs, key, tenant, cost, attempts } = validate(
+      path,
+      options,
+      readJob,
+    )
+    this.#options.checkCost(cost)
+    const written = JSON.stringify(data)
+    if (written === undefined) {
+      const message = 'must be something that JSON can say, not undefined or a function'
+      throw new OptionsError([{ path: `${path}.data`, message }])
+    }
+    return {
+      data: written,
+      priority: PRIORITIES.indexOf(priority),
+      delayUs: toUs(delayMs),
+      deadlineUs: timeoutMs === undefined ? 0 : toUs(timeoutMs),
+      key,
+      tenant,
+      cost,
+      attempts: attempts ?? this.#options.settings.attempts,
+    }
+  }
+
+  async #add(jobs: readonly NewJob[]): Promise<AddedJob[]> {
+    const { durable, confirmMs: timeoutMs, maxSize } = this.#options.settings
+    const replicas = Number(durable)
+    const request = { ...this.#ref, jobs, maxSize }
+    const reply = await this.#ask((store) =>
+      store.add(replicas === 0 ? request : { ...request, durable: { replicas, timeoutMs } }),
+    )
+    if (reply.jobs.length < jobs.length) throw this.#fullError(reply.size, reply.jobs.length)
+    if (reply.confirmed === false) throw this.#unconfirmedError(replicas, timeoutMs)
+    return [...reply.jobs]
+  }
+
+  async #ask<T>(ask: (store: QueueStore) => T | Promise<T>): Promise<T> {
+    try {
+      return await ask(this.#options.store)
+    } catch (cause) {
+      throw new SpillwayError({
+        code: 'STORE_UNAVAILABLE',
+        stage: 'room',
+        scope: 'shared',
+        details: { name: this.name },
+        explain: ({ name }) => `queue ${name}: the store did not answer`,
+        cause,
+      })
+    }
+  }
+
+  #fullError(size: number, added: number): SpillwayError {
+    return new SpillwayError({
+      code: 'QUEUE_FULL',
+      stage: 'room',
+      scope: 'shared',
+      details: { name: this.name, size, maxSize: this.#options.settings.maxSize, added },
+      explain: (details) =>
+        `queue ${details.name} is full: ${details.size} of ${details.maxSize} jobs have not ended`,
+    })
+  }
+
+  #unconfirmedError(replicas: number, confirmMs: number): SpillwayError {
+    return new SpillwayError({
+      code: 'STORE_UNAVAILABLE',
+      stage: 'room',
+      scope: 'shared',
+      details: { name: this.name, replicas, confirmMs },
+      explain: (details) =>
+        `queue ${details.name}: ${details.replicas} replicas did not confirm the job within ` +
+        `${inMs(details.confirmMs)}; it may be there nevertheless`,
+    })
+  }
+}
+
+function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
+  const { id, state, attempt, attempts, progress, text: words } = view
+  return {
+    id,
+    state,
+    data: JSON.parse(view.data),
+    priority: PRIORITIES[view.priority] as Priority,
+    tenant: view.tenant || undefined,
+    key: view.key || undefined,
+    attempt,
+    attempts,
+    ageMs: view.ageUs / 1_000,
+    progress: progress === '' ? undefined : JSON.parse(progress),
+    result: state === 'done' && words !== '' ? JSON.parse(words) : undefined,
+    error: state === 'done' || words === '' ? undefined : words,
+  }
+}

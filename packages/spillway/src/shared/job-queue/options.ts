@@ -1,0 +1,87 @@
+/** How a queue is described, and what its store is told of it. */
+import {
+  bool,
+  type Check,
+  type Duration,
+  duration,
+  either,
+  integer,
+  number,
+  object,
+  optional,
+  text,
+} from '../../core/options.js'
+import { readPriority } from '../../core/priority.js'
+
+export interface JobQueueSettings {
+  /** The lane of the guard that jobs go to. Default: the one of calls that name none. */
+  lane?: string
+  /** More than so many jobs may not wait, be delayed or run. Default: 100,000. */
+  maxSize?: number
+  /** So often a job may be tried, the first time included. Default: 3. */
+  attempts?: number
+  /** A worker that is silent for so long has lost its jobs to others. Default: 30 seconds. */
+  leaseMs?: Duration
+  /** So long results are kept; 0: a job that is done is forgotten. Default: 1 hour. */
+  resultMs?: Duration
+  /** So long dead letters are kept. Default: 7 days. */
+  deadMs?: Duration
+  /** A queue that nobody touches for so long is forgotten, jobs and all. Default: 30 days. */
+  forgetMs?: Duration
+  /** After so long a job is worth one of the next higher priority. Default: 5 minutes. */
+  agingMs?: Duration
+  /**
+   * Part of every limit that jobs leave to calls, 0 to 0.9. Unless it is 0, jobs also come evenly, not
+   * as many at once as the limit allows. Default: 0.05.
+   */
+  keep?: number
+  /**
+   * Adding answers only when so many replicas of the store have the job; `true` is 1. It rejects if they
+   * do not within `confirmMs`; the job may be there nevertheless. Default: false.
+   */
+  durable?: boolean | number
+  /** Default: 1 second. */
+  confirmMs?: Duration
+}
+
+export const settingFields = {
+  lane: optional(text()),
+  maxSize: optional(integer({ min: 1 }), 100_000),
+  attempts: optional(integer({ min: 1 }), 3),
+  leaseMs: optional(duration({ min: 100 }), 30_000),
+  resultMs: optional(duration({ min: 0 }), 3_600_000),
+  deadMs: optional(duration({ min: 1 }), 7 * 86_400_000),
+  forgetMs: optional(duration({ min: 1_000 }), 30 * 86_400_000),
+  agingMs: optional(duration({ min: 1 }), 300_000),
+  keep: optional(number({ min: 0, max: 0.9 }), 0.05),
+  durable: optional(either(bool(), integer({ min: 1 })), false),
+  confirmMs: optional(duration({ min: 1 }), 1_000),
+}
+
+const readSettings = object(settingFields)
+export type CheckedSettings = ReturnType<typeof readSettings>
+
+const readCost: Check<Readonly<Record<string, number>>> = (value, path, problems) => {
+  const cost = object({})
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return cost(value, path, problems)
+  }
+  for (const [unit, units] of Object.entries(value)) {
+    integer({ min: 0 })(units, `${path}.${unit}`, problems)
+  }
+  return value as Readonly<Record<string, number>>
+}
+
+export const readJob = object({
+  priority: optional(readPriority, 'normal'),
+  delayMs: optional(duration({ min: 0 }), 0),
+  timeoutMs: optional(duration({ min: 1 })),
+  key: optional(text(), ''),
+  tenant: optional(text(), ''),
+  cost: optional(readCost, {}),
+  attempts: optional(integer({ min: 1 })),
+})
+
+export function toUs(ms: number): number {
+  return Math.ceil(ms * 1_000)
+}

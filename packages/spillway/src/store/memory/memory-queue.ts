@@ -1,0 +1,86 @@
+/** Job queues in one process: the transitions on a map; whoever is to be woken is, at once. */
+import type { BreakerState } from '../breaker/breaker-state.js'
+import type { BreakerKept } from '../breaker/transitions.js'
+import type { GuardState, LaneState } from '../limits/lane-state.js'
+import type { Kept } from '../limits/transitions.js'
+import type { BreakerRef, LaneRef } from '../port.js'
+import { addJobs, type Woken } from '../queue/add-jobs.js'
+import { extendJobs, finishJobs } from '../queue/finish-jobs.js'
+import { commandQueue, countJobs, listDead, readJob } from '../queue/look-after.js'
+import { emptyQueue, type QueueState } from '../queue/queue-state.js'
+import { type ReserveKept, reserveJobs } from '../queue/reserve-jobs.js'
+import type { QueueRef, QueueStore, ReserveRequest } from '../queue-port.js'
+import { ExpiringMap } from './expiring-map.js'
+
+/** What a queue shares a step with: the limits of its lane, and the breaker. */
+export interface QueueNeighbours {
+  limits<R extends LaneRef, T>(
+    request: R,
+    transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
+  ): T
+  breaker<R extends BreakerRef, T>(
+    request: R,
+    transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
+  ): T
+}
+
+export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): QueueStore {
+  const queues = new ExpiringMap<QueueState>()
+  const sleepers = new Map<string, () => void>()
+
+  function queueOf({ guard, queue, lifeUs }: QueueRef): QueueState {
+    const now = nowUs()
+    const key = `${guard}\0${queue}`
+    const state = queues.get(key, now) ?? emptyQueue()
+    queues.set(key, state, now, now + lifeUs)
+    return state
+  }
+
+  /** Not before whoever asked has its answer. */
+  function wake<T>({ reply, wakes }: Woken<T>): T {
+    for (const worker of wakes) queueMicrotask(() => sleepers.get(worker)?.())
+    return reply
+  }
+
+  function reserve(request: ReserveRequest): ReserveKept {
+    const { breaker: ref } = request
+    let all: ReserveKept | undefined
+    near.limits(request.take, (lane, guard, _, now) => {
+      const step = (breaker: BreakerState | undefined) => {
+        all = reserveJobs(queueOf(request), { lane, guard, breaker }, request, now)
+        return all
+      }
+      if (ref === undefined) return step(undefined).limits
+      near.breaker(ref, (breaker) => step(breaker).breaker as NonNullable<ReserveKept['breaker']>)
+      return (all as ReserveKept).limits
+    })
+    return all as ReserveKept
+  }
+
+  return {
+    add: (request) => {
+      const reply = wake(addJobs(queueOf(request), request, nowUs()))
+      // What one process keeps in memory has no replica to lose it to.
+      return request.durable === undefined ? reply : { ...reply, confirmed: true }
+    },
+    reserve: (request) => wake(reserve(request)),
+    finish: (request) => {
+      const { breaker: ref } = request
+      const finish = (breaker: BreakerState | undefined) =>
+        wake(finishJobs(queueOf(request), breaker, request, nowUs()))
+      if (ref === undefined) return finish(undefined)
+      return near.breaker(ref, (breaker) => ({ reply: finish(breaker) }))
+    },
+    extend: (request) => extendJobs(queueOf(request), request, nowUs()),
+    job: (request) => readJob(queueOf(request), request.id, nowUs()),
+    counts: (request) => countJobs(queueOf(request), nowUs()),
+    dead: (request) => listDead(queueOf(request), request, nowUs()),
+    command: (request) => wake(commandQueue(queueOf(request), request.command, nowUs())),
+    onWake(worker, run) {
+      sleepers.set(worker, run)
+      return () => {
+        sleepers.delete(worker)
+      }
+    },
+  }
+}

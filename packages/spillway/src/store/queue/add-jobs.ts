@@ -1,0 +1,72 @@
+/** Twin: `redis/lua/add-jobs.lua`. */
+import type { AddReply, AddRequest, NewJob } from '../queue-port.js'
+import {
+  DELAYED,
+  forgetEnded,
+  type JobRecord,
+  line,
+  nextId,
+  present,
+  type QueueState,
+  sizeOf,
+  wakeOne,
+} from './queue-state.js'
+
+/** What came of it, and which workers are to be woken. */
+export interface Woken<T> {
+  reply: T
+  wakes: readonly string[]
+}
+
+/** Forgotten at least, whatever comes in. */
+const FORGOTTEN = 16
+
+export function addJobs(state: QueueState, request: AddRequest, serverUs: number): Woken<AddReply> {
+  const now = present(state, serverUs)
+  forgetEnded(state, now, FORGOTTEN + 2 * request.jobs.length)
+  const jobs: { id: string; fresh: boolean }[] = []
+  const wakes: string[] = []
+  for (const job of request.jobs) {
+    const known = job.key === '' ? undefined : state.keys.get(job.key)
+    if (known !== undefined) {
+      jobs.push({ id: known, fresh: false })
+      continue
+    }
+    if (sizeOf(state) >= request.maxSize) break
+    const id = nextId(state, now)
+    add(state, id, job, now)
+    jobs.push({ id, fresh: true })
+    if (job.delayUs === 0 && state.blockedUs <= now) wakes.push(...wakeOne(state, now))
+    if (job.delayUs > 0) wakes.push(...wakeForDelay(state, now + job.delayUs, now))
+  }
+  return { reply: { jobs, size: sizeOf(state) }, wakes }
+}
+
+/** Nobody will look before it is due: one has to hear of it. */
+function wakeForDelay(state: QueueState, dueUs: number, now: number): string[] {
+  return state.alarmUs > now && state.alarmUs <= dueUs ? [] : wakeOne(state, now)
+}
+
+function add(state: QueueState, id: string, job: NewJob, now: number): void {
+  const { priority, tenant, key, cost, attempts, delayUs, deadlineUs } = job
+  const record: JobRecord = {
+    state: DELAYED,
+    priority,
+    tag: 0,
+    attempt: 0,
+    attempts,
+    turn: 0,
+    readyUs: 0,
+    deadlineUs: deadlineUs === 0 ? 0 : now + deadlineUs,
+    tenant,
+    key,
+    cost,
+    progress: '',
+    cancel: false,
+  }
+  state.jobs.set(id, record)
+  state.data.set(id, job.data)
+  if (key !== '') state.keys.set(key, id)
+  if (delayUs > 0) state.delayed.set(id, now + delayUs)
+  else line(state, id, record, now)
+}

@@ -1,0 +1,107 @@
+/** What people do with a queue, and what they see of it. Twins: `redis/lua/{command,read}-queue.lua`. */
+import type { JobView, QueueCommand, QueueCounts } from '../queue-port.js'
+import type { Woken } from './add-jobs.js'
+import {
+  ACTIVE,
+  CANCELLED,
+  DEAD,
+  DELAYED,
+  end,
+  forget,
+  type JobRecord,
+  line,
+  present,
+  type QueueState,
+  timeOf,
+  unline,
+  viewOf,
+  WAITING,
+  waitingIn,
+  wakeOne,
+} from './queue-state.js'
+
+export function commandQueue(
+  state: QueueState,
+  command: QueueCommand,
+  serverUs: number,
+): Woken<boolean> {
+  const now = present(state, serverUs)
+  if (command.kind === 'pause' || command.kind === 'resume') {
+    const changed = state.paused !== (command.kind === 'pause')
+    state.paused = command.kind === 'pause'
+    if (!changed || state.paused) return { reply: changed, wakes: [] }
+    state.blockedUs = 0
+    return { reply: true, wakes: wakeOne(state, now) }
+  }
+  const job = state.jobs.get(command.id)
+  if (job === undefined) return { reply: false, wakes: [] }
+  if (command.kind === 'cancel') {
+    return { reply: cancel(state, command.id, job, command.keepUs, now), wakes: [] }
+  }
+  if (job.state !== DEAD) return { reply: false, wakes: [] }
+  if (command.kind === 'drop') {
+    forget(state, command.id, job)
+    return { reply: true, wakes: [] }
+  }
+  state.dead.delete(command.id)
+  state.ends.delete(command.id)
+  state.texts.delete(command.id)
+  job.attempt = 0
+  job.deadlineUs = 0
+  // It lines up at the end: others have waited meanwhile.
+  job.tag = 0
+  line(state, command.id, job, now)
+  return { reply: true, wakes: state.blockedUs <= now ? wakeOne(state, now) : [] }
+}
+
+/** One that runs is told, and goes on until it has heard. */
+function cancel(
+  state: QueueState,
+  id: string,
+  job: JobRecord,
+  keepUs: number,
+  now: number,
+): boolean {
+  if (job.state === ACTIVE) {
+    job.cancel = true
+    return true
+  }
+  if (job.state === WAITING) unline(state, id, job)
+  else if (job.state === DELAYED) state.delayed.delete(id)
+  else return false
+  end(state, id, job, CANCELLED, '', keepUs, now)
+  return true
+}
+
+export function countJobs(state: QueueState, serverUs: number): QueueCounts {
+  const now = timeOf(state, serverUs)
+  let oldestUs = 0
+  for (const line of state.waiting) {
+    const first = line.first()
+    if (first !== undefined) oldestUs = Math.max(oldestUs, now - Number(first.id))
+  }
+  return {
+    waiting: waitingIn(state),
+    delayed: state.delayed.size,
+    active: state.leases.size,
+    done: state.ends.size - state.dead.size,
+    dead: state.dead.size,
+    paused: state.paused,
+    oldestUs,
+    lapsed: state.lapsed,
+  }
+}
+
+export function readJob(state: QueueState, id: string, serverUs: number): JobView | undefined {
+  return viewOf(state, id, timeOf(state, serverUs))
+}
+
+export function listDead(
+  state: QueueState,
+  { from, count }: { from: number; count: number },
+  serverUs: number,
+): JobView[] {
+  const now = timeOf(state, serverUs)
+  const ids = state.dead.sorted().slice(from, from + count)
+  return ids.map((id) => viewOf(state, id, now) as JobView)
+}

@@ -1,0 +1,261 @@
+/**
+ * What is shared about a job queue, and the moves that all transitions are made of. Twin:
+ * `redis/lua/include/queue-state.lua`.
+ *
+ * Order: priorities one after the other, and inside a priority by tag. A tenant's jobs have tags that
+ * follow each other, from where the queue has got to, so that tenants take turns whoever came first
+ * with however many; with one tenant it is first come, first served.
+ */
+import type { JobView, ReservedJob } from '../queue-port.js'
+import { SET_BACK_US } from '../set-back.js'
+import { SortedIds } from './sorted-ids.js'
+
+export const WAITING = 0
+export const DELAYED = 1
+export const ACTIVE = 2
+export const DONE = 3
+export const DEAD = 4
+export const CANCELLED = 5
+
+const PRIORITIES = 4
+
+export interface JobRecord {
+  state: number
+  priority: number
+  /** Its place in its priority; zero until it first waits. */
+  tag: number
+  attempt: number
+  attempts: number
+  /** How often it was handed out. */
+  turn: number
+  /** When it began to wait. */
+  readyUs: number
+  deadlineUs: number
+  tenant: string
+  key: string
+  cost: Readonly<Record<string, number>>
+  progress: string
+  /** Somebody wants it to stop. */
+  cancel: boolean
+}
+
+export interface QueueState {
+  /** The latest time this state was seen at. */
+  t: number
+  /** The queue's time is so much ahead of the server's: that was set back. */
+  ahead: number
+  /** The last id, which is also when that job was added, or a little later. */
+  last: number
+  paused: boolean
+  /** By priority: how far the queue has got. */
+  reached: number[]
+  /** Somebody will look then. */
+  alarmUs: number
+  /** Nothing can be handed out before: no need to wake anybody. */
+  blockedUs: number
+  lapsed: number
+  waiting: SortedIds[]
+  delayed: SortedIds
+  leases: SortedIds
+  /** Of what has ended: when it is forgotten. */
+  ends: SortedIds
+  /** Dead letters, by when they died. */
+  dead: SortedIds
+  parked: SortedIds
+  jobs: Map<string, JobRecord>
+  data: Map<string, string>
+  texts: Map<string, string>
+  keys: Map<string, string>
+  /** The last tag of each tenant, by priority and tenant. */
+  tags: Map<string, number>
+}
+
+export function emptyQueue(): QueueState {
+  return {
+    t: 0,
+    ahead: 0,
+    last: 0,
+    paused: false,
+    reached: new Array(PRIORITIES).fill(0),
+    alarmUs: 0,
+    blockedUs: 0,
+    lapsed: 0,
+    waiting: Array.from({ length: PRIORITIES }, () => new SortedIds()),
+    delayed: new SortedIds(),
+    leases: new SortedIds(),
+    ends: new SortedIds(),
+    dead: new SortedIds(),
+    parked: new SortedIds(),
+    jobs: new Map(),
+    data: new Map(),
+    texts: new Map(),
+    keys: new Map(),
+    tags: new Map(),
+  }
+}
+
+/**
+ * A queue's time never goes back: moving every lease and every delay would take as long as the queue
+ * is. Where the server's clock was set back, the queue's is from then on so much ahead of it.
+ */
+export function present(state: QueueState, serverUs: number): number {
+  const now = timeOf(state, serverUs)
+  if (state.t - serverUs - state.ahead > SET_BACK_US) state.ahead = state.t - serverUs
+  state.t = now
+  return now
+}
+
+/** For those who only look. */
+export function timeOf({ t, ahead }: QueueState, serverUs: number): number {
+  return Math.max(t, serverUs + ahead)
+}
+
+/** Ids sort as they were given out, and go on growing where a queue was lost. */
+export function nextId(state: QueueState, now: number): string {
+  state.last = Math.max(state.last + 1, now)
+  return String(state.last).padStart(16, '0')
+}
+
+/** All that has not ended. */
+export function sizeOf(state: QueueState): number {
+  return waitingIn(state) + state.delayed.size + state.leases.size
+}
+
+export function waitingIn({ waiting }: QueueState): number {
+  return waiting.reduce((sum, { size }) => sum + size, 0)
+}
+
+/** It waits from now on; in its old place, if it had one. */
+export function line(state: QueueState, id: string, job: JobRecord, now: number): void {
+  job.state = WAITING
+  job.readyUs = now
+  const { priority } = job
+  if (job.tag === 0) {
+    const field = `${priority}:${job.tenant}`
+    const before = Math.max(state.reached[priority] as number, state.tags.get(field) ?? 0)
+    job.tag = before + 1
+    state.tags.set(field, job.tag)
+  }
+  state.waiting[priority]?.set(id, job.tag)
+}
+
+export function unline(state: QueueState, id: string, job: JobRecord): void {
+  state.waiting[job.priority]?.delete(id)
+}
+
+/** It has ended, and is known for so long. */
+export function end(
+  state: QueueState,
+  id: string,
+  job: JobRecord,
+  as: number,
+  text: string,
+  keepUs: number,
+  now: number,
+): void {
+  if (keepUs === 0) return forget(state, id, job)
+  job.state = as
+  state.ends.set(id, now + keepUs)
+  if (as === DEAD) state.dead.set(id, now)
+  if (text === '') state.texts.delete(id)
+  else state.texts.set(id, text)
+}
+
+export function forget(state: QueueState, id: string, job: JobRecord): void {
+  state.jobs.delete(id)
+  state.data.delete(id)
+  state.texts.delete(id)
+  state.ends.delete(id)
+  state.dead.delete(id)
+  if (job.key !== '') state.keys.delete(job.key)
+}
+
+/** As many of what is over as come in, and more. */
+export function forgetEnded(state: QueueState, now: number, most: number): void {
+  for (let count = 0; count < most; count++) {
+    const first = state.ends.first()
+    if (first === undefined || first.score > now) return
+    state.ends.delete(first.id)
+    forget(state, first.id, state.jobs.get(first.id) as JobRecord)
+  }
+}
+
+/** In one step at most so many come back; the others with the next. */
+const MOST_AT_ONCE = 256
+
+/** What was delayed and is due waits; what was leased and is over waits again, or is dead. */
+export function bringBack(state: QueueState, now: number, deadUs: number): void {
+  for (let count = 0; count < MOST_AT_ONCE; count++) {
+    const first = state.delayed.first()
+    if (first === undefined || first.score > now) break
+    state.delayed.delete(first.id)
+    line(state, first.id, state.jobs.get(first.id) as JobRecord, now)
+  }
+  for (let count = 0; count < MOST_AT_ONCE; count++) {
+    const first = state.leases.first()
+    if (first === undefined || first.score > now) return
+    state.leases.delete(first.id)
+    state.lapsed++
+    const job = state.jobs.get(first.id) as JobRecord
+    if (job.cancel) end(state, first.id, job, CANCELLED, '', deadUs, now)
+    else if (job.attempt < job.attempts) line(state, first.id, job, now)
+    else end(state, first.id, job, DEAD, LAPSED, deadUs, now)
+  }
+}
+
+const LAPSED = 'the worker did not say how it ended'
+export const TOO_LATE = 'its deadline has passed'
+
+/** The worker that has waited longest, if any; it is not called twice. */
+export function wakeOne(state: QueueState, now: number): string[] {
+  for (;;) {
+    const first = state.parked.first()
+    if (first === undefined) return []
+    state.parked.delete(first.id)
+    if (first.score > now) return [first.id]
+  }
+}
+
+const STATES = ['waiting', 'delayed', 'active', 'done', 'dead', 'cancelled'] as const
+
+export function viewOf(state: QueueState, id: string, now: number): JobView | undefined {
+  const job = state.jobs.get(id)
+  if (job === undefined) return undefined
+  const { priority, tenant, key, attempt, attempts, progress } = job
+  return {
+    id,
+    state: STATES[job.state] as JobView['state'],
+    data: state.data.get(id) as string,
+    priority,
+    tenant,
+    key,
+    attempt,
+    attempts,
+    ageUs: now - Number(id),
+    progress,
+    text: state.texts.get(id) ?? '',
+  }
+}
+
+export function reservedOf(
+  state: QueueState,
+  id: string,
+  job: JobRecord,
+  costs: readonly number[],
+  now: number,
+): ReservedJob {
+  const { turn, attempt, attempts, priority, tenant, key, deadlineUs } = job
+  return {
+    id,
+    turn,
+    attempt,
+    attempts,
+    data: state.data.get(id) as string,
+    priority,
+    tenant,
+    key,
+    ageUs: now - Number(id),
+    leftUs: deadlineUs === 0 ? 0 : deadlineUs - now,
+    costs,
+  }
+}

@@ -1,0 +1,306 @@
+/**
+ * Hands out jobs, each with its permits of all limits, and as far as the breaker lets it; what cannot
+ * be called is not handed out. Twin: `redis/lua/reserve-jobs.lua`.
+ */
+import {
+  type BreakerState,
+  HALF_OPEN,
+  OPEN,
+  present as presentBreaker,
+} from '../breaker/breaker-state.js'
+import { type BreakerKept, kept as keptBreaker } from '../breaker/transitions.js'
+import type { LimitSpec } from '../limit-spec.js'
+import { capacity, charge, stampOf } from '../limits/counting.js'
+import {
+  type Entry,
+  type GuardState,
+  type LaneState,
+  present as presentLane,
+} from '../limits/lane-state.js'
+import { type Kept, keep, newest } from '../limits/transitions.js'
+import type { BreakerView, TakeReply } from '../port.js'
+import type { Blocked, ReservedJob, ReserveReply, ReserveRequest } from '../queue-port.js'
+import type { Woken } from './add-jobs.js'
+import { finishNow } from './finish-jobs.js'
+import { jobWaitUs } from './kept-share.js'
+import {
+  ACTIVE,
+  bringBack,
+  DEAD,
+  end,
+  forgetEnded,
+  type JobRecord,
+  present,
+  type QueueState,
+  reservedOf,
+  TOO_LATE,
+  unline,
+  waitingIn,
+  wakeOne,
+} from './queue-state.js'
+
+/** So many jobs whose deadline has passed are cleared away in one step. */
+const MOST_TOO_LATE = 100
+const FORGOTTEN = 16
+/** All places for probes are taken: whoever ends one looks again, and so does somebody after this. */
+const PROBING_US = 250_000
+/** The breaker is isolated by hand: nobody knows until when. */
+const ISOLATED_US = 1_000_000
+
+const SECOND_LOOK_US = 1_000_000
+
+export interface Surroundings {
+  lane: LaneState
+  guard: GuardState
+  breaker: BreakerState | undefined
+}
+
+/** What has to be kept of the limits, and of the breaker. */
+export interface ReserveKept extends Woken<ReserveReply> {
+  limits: Kept<TakeReply>
+  breaker: BreakerKept<BreakerView> | undefined
+}
+
+export function reserveJobs(
+  state: QueueState,
+  { lane, guard, breaker: breakerState }: Surroundings,
+  request: ReserveRequest,
+  serverUs: number,
+): ReserveKept {
+  const now = present(state, serverUs)
+  const finished = request.finish && finishNow(state, breakerState, request.finish, now)
+  forgetEnded(state, now, FORGOTTEN + 2 * request.wanted)
+  bringBack(state, now, request.deadUs)
+  state.parked.delete(request.worker)
+  const limits = new JobLimits(lane, guard, request, serverUs)
+  const gate = openGate(breakerState, request, serverUs)
+  let blocked: Blocked = state.paused ? 'paused' : gate.blocked
+  let waitUs = blocked === 'breaker' ? gate.waitUs : 0
+  if (blocked === 'no' && limits.pausedUs > 0) {
+    blocked = 'vendor'
+    waitUs = limits.pausedUs
+  }
+  const jobs: ReservedJob[] = []
+  let tooLate = 0
+  while (blocked === 'no' && jobs.length < Math.min(request.wanted, gate.most)) {
+    const id = nextOf(state, request.agingUs)
+    if (id === undefined) {
+      blocked = 'empty'
+      break
+    }
+    const job = state.jobs.get(id) as JobRecord
+    if (job.deadlineUs > 0 && job.deadlineUs <= now) {
+      unline(state, id, job)
+      end(state, id, job, DEAD, TOO_LATE, request.deadUs, now)
+      if (++tooLate === MOST_TOO_LATE) break
+      continue
+    }
+    const costs = limits.costsOf(job.cost)
+    waitUs = limits.waitUs(costs, request.keep)
+    if (waitUs > 0) {
+      blocked = 'limited'
+      break
+    }
+    limits.charge(costs)
+    lease(state, id, job, now + request.leaseUs)
+    jobs.push(reservedOf(state, id, job, costs, now))
+  }
+  const hasAll = blocked === 'no' && jobs.length === request.wanted
+  if (blocked === 'no' && !hasAll && tooLate < MOST_TOO_LATE) {
+    blocked = 'breaker'
+    waitUs = PROBING_US
+  }
+  const taken = limits.close(jobs.length, blocked === 'limited' ? waitUs : 0)
+  const view = gate.close(jobs.length)
+  state.blockedUs = isShut(blocked) ? now + waitUs : 0
+  // Whoever has got all it wanted and leaves something behind calls the next.
+  const wakes = [...(finished?.wakes ?? [])]
+  if (hasAll && waitingIn(state) > 0) wakes.push(...wakeOne(state, now))
+  if (!hasAll && request.parkUs > 0) state.parked.set(request.worker, now + request.parkUs)
+  return {
+    reply: {
+      jobs,
+      blocked,
+      waitUs: hasAll ? 0 : claimAlarm(state, isShut(blocked) ? waitUs : 0, now),
+      take: taken.reply,
+      view: view?.reply,
+      probing: gate.probing,
+      finished: finished?.reply ?? [],
+    },
+    wakes,
+    limits: taken,
+    breaker: view,
+  }
+}
+
+function isShut(blocked: Blocked): boolean {
+  return blocked !== 'no' && blocked !== 'empty'
+}
+
+/** The first of each priority, and of these the one that is worth most by now. */
+function nextOf({ waiting, jobs }: QueueState, agingUs: number): string | undefined {
+  let best: string | undefined
+  let bestUs = 0
+  for (const [priority, line] of waiting.entries()) {
+    const id = line.first()?.id
+    if (id === undefined) continue
+    const worthUs = (jobs.get(id) as JobRecord).readyUs + priority * agingUs
+    if (best !== undefined && worthUs >= bestUs) continue
+    best = id
+    bestUs = worthUs
+  }
+  return best
+}
+
+function lease(state: QueueState, id: string, job: JobRecord, untilUs: number): void {
+  unline(state, id, job)
+  const { priority, tag, tenant } = job
+  if (tag > (state.reached[priority] as number)) state.reached[priority] = tag
+  // A tenant that has nothing left to come is as good as new.
+  const field = `${priority}:${tenant}`
+  if (tenant !== '' && (state.tags.get(field) ?? 0) <= tag) state.tags.delete(field)
+  job.state = ACTIVE
+  job.turn++
+  job.attempt++
+  state.leases.set(id, untilUs)
+}
+
+/**
+ * Of all who would look then, one does. But that may be the very one whose leases end because it has
+ * died: the others look a little later.
+ */
+function claimAlarm(state: QueueState, waitUs: number, now: number): number {
+  let dueUs = waitUs > 0 ? now + waitUs : Number.POSITIVE_INFINITY
+  const lease = state.leases.first()
+  for (const first of [state.delayed.first(), lease]) {
+    if (first !== undefined) dueUs = Math.min(dueUs, Math.max(first.score, now + 1))
+  }
+  if (dueUs === Number.POSITIVE_INFINITY) return 0
+  if (state.alarmUs > now && state.alarmUs <= dueUs) {
+    return lease === undefined ? 0 : Math.max(0, lease.score - now) + SECOND_LOOK_US
+  }
+  state.alarmUs = dueUs
+  return dueUs - now
+}
+
+/** The limits, as far as jobs are charged to them. */
+class JobLimits {
+  readonly #lane: LaneState
+  readonly #guard: GuardState
+  readonly #request: ReserveRequest
+  readonly #at: ReturnType<typeof presentLane>
+  readonly pausedUs: number
+
+  constructor(lane: LaneState, guard: GuardState, request: ReserveRequest, serverUs: number) {
+    this.#lane = lane
+    this.#guard = guard
+    this.#request = request
+    const { limits, version } = request.take
+    // Nothing is known of a lane that has no limits, and nothing is kept of it.
+    this.#at =
+      limits.length === 0
+        ? { now: serverUs, entries: [], changed: false }
+        : presentLane(lane, guard, limits, version, serverUs)
+    this.pausedUs = limits.length === 0 ? 0 : Math.max(0, lane.p - this.#at.now)
+  }
+
+  costsOf(cost: Readonly<Record<string, number>>): number[] {
+    return this.#at.entries.map(({ spec }, index) => {
+      const unit = this.#request.take.units[index] as string
+      return Math.min(capacity(spec), cost[unit] ?? (unit === 'requests' ? 1 : 0))
+    })
+  }
+
+  waitUs(costs: readonly number[], share: number): number {
+    let longest = 0
+    for (const [index, { spec, count }] of this.#at.entries.entries()) {
+      const wait = jobWaitUs(spec, count, this.#at.now, costs[index] as number, share)
+      longest = Math.max(longest, wait)
+    }
+    return longest
+  }
+
+  charge(costs: readonly number[]): void {
+    for (const [index, { spec, count }] of this.#at.entries.entries()) {
+      const cost = costs[index] as number
+      if (cost > 0) charge(spec, count, this.#at.now, cost)
+    }
+  }
+
+  close(granted: number, waitUs: number): Kept<TakeReply> {
+    const { entries, now, changed } = this.#at
+    const { limits, version } = this.#request.take
+    const reply: TakeReply = {
+      granted,
+      waitUs: this.pausedUs > 0 ? this.pausedUs : waitUs,
+      paused: this.pausedUs > 0,
+      nowUs: now,
+      stamps: entries.map(({ spec, count }: Entry) => stampOf(spec, count)),
+      capacities: entries.map(({ spec }: Entry) => capacity(spec)),
+    }
+    const guard = this.#guard
+    if (entries.length === 0) return { reply }
+    if (guard.v > version) {
+      reply.newer = { version: guard.v, limits: newest(limits as LimitSpec[], guard) }
+    }
+    if (granted === 0 && !changed) return { reply }
+    return keep(this.#lane, guard, this.#at, reply)
+  }
+}
+
+interface Gate {
+  blocked: 'no' | 'breaker'
+  waitUs: number
+  /** So many may go. */
+  most: number
+  probing: boolean
+  /** So many went. */
+  close(taken: number): BreakerKept<BreakerView> | undefined
+}
+
+const NO_BREAKER: Gate = {
+  blocked: 'no',
+  waitUs: 0,
+  most: Number.POSITIVE_INFINITY,
+  probing: false,
+  close: () => undefined,
+}
+
+function openGate(
+  state: BreakerState | undefined,
+  { breaker: ref, probes, wanted }: ReserveRequest,
+  serverUs: number,
+): Gate {
+  if (ref === undefined || state === undefined) return NO_BREAKER
+  const { spec } = ref
+  const before = state.v
+  const now = presentBreaker(state, spec, serverUs)
+  const gate: Gate = {
+    ...NO_BREAKER,
+    close(taken) {
+      if (gate.probing) {
+        for (const probe of probes.slice(0, taken)) state.probes.set(probe, now + spec.probeLeaseUs)
+      }
+      const view = keptBreaker(state, spec, now, before, (each) => each)
+      // Looked at only: as it was, it is not kept any longer because of that.
+      const isNews = state.v !== before || (gate.probing && taken > 0)
+      return isNews ? view : { reply: view.reply }
+    },
+  }
+  if (state.holds.size > 0) {
+    gate.blocked = 'breaker'
+    gate.waitUs = ISOLATED_US
+  } else if (state.kind === OPEN) {
+    gate.blocked = 'breaker'
+    gate.waitUs = Math.max(1, state.u - now)
+  } else if (state.kind === HALF_OPEN) {
+    const free = spec.probes - state.probes.size - state.late.size
+    gate.probing = true
+    gate.most = Math.max(0, Math.min(free, probes.length))
+    if (gate.most === 0 && wanted > 0) {
+      gate.blocked = 'breaker'
+      gate.waitUs = PROBING_US
+    }
+  }
+  return gate
+}

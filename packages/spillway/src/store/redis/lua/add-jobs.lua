@@ -1,0 +1,49 @@
+-- Adds jobs, as many as there is room for, and wakes one worker for each. Twin of addJobs in
+-- store/queue/add-jobs.ts.
+-- KEYS: see include/queue-state
+-- ARGV: see include/queue-state; most: so many may wait, be delayed or run; jobs: for each { priority,
+--       delay us, deadline us, key, tenant, cost, attempts }; then the data of each
+-- reply: number of jobs that wait, are delayed or run; then for each job its id, fresh 0|1; fewer if
+--        it is full
+-- expiry: see include/queue-state
+local BEFORE_QUEUE = 0
+local BEFORE_DATA = 2
+local FORGOTTEN = 16
+--- @include queue-state
+present_queue()
+forget_ended(FORGOTTEN + 2 * #queue_input.jobs)
+local others = call('ZCARD', DELAYED_SET) + call('ZCARD', LEASES)
+local reply = { 0 }
+
+local function add(id, wish, data)
+  local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
+  local job = {
+    DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
+    key, cost, '', 0,
+  }
+  if delay > 0 then
+    schedule(DELAYED_SET, queue_now + delay, id)
+    others = others + 1
+  else
+    line(id, job)
+  end
+  save_job(id, job)
+  add_to('HSET', DATA, id, data)
+  if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
+  if delay == 0 and meta.blocked <= queue_now then wake_one() end
+  local alarm_is_earlier = meta.alarm > queue_now and meta.alarm <= queue_now + delay
+  if delay > 0 and not alarm_is_earlier then wake_one() end
+end
+
+for index, wish in ipairs(queue_input.jobs) do
+  local key = wish[4]
+  local known = key ~= '' and call('HGET', IDS_BY_KEY, key)
+  if not known and waiting_in() + others >= queue_input.most then break end
+  local id = known or next_id()
+  if not known then add(id, wish, ARGV[BEFORE_DATA + index]) end
+  reply[#reply + 1] = id
+  reply[#reply + 1] = known and 0 or 1
+end
+reply[1] = waiting_in() + others
+close_queue()
+return reply

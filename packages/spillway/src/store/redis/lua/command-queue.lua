@@ -1,0 +1,58 @@
+-- What people do with a queue. Twin of commandQueue in store/queue/look-after.ts.
+-- KEYS: see include/queue-state
+-- ARGV: see include/queue-state; command: pause, resume, cancel, replay or drop; id; keep us
+-- reply: 1 if there was anything to do
+-- expiry: see include/queue-state
+local BEFORE_QUEUE = 0
+--- @include queue-state
+local command, id = queue_input.command, queue_input.id
+
+local function set_paused(paused)
+  if meta.paused == paused then return 0 end
+  meta.paused = paused
+  if paused == 1 then return 1 end
+  meta.blocked = 0
+  wake_one()
+  return 1
+end
+
+local function cancel(job)
+  if job[STATE] == ACTIVE then
+    job[CANCEL] = 1
+    save_job(id, job)
+    return 1
+  end
+  if job[STATE] == WAITING then unline(id, job)
+  elseif job[STATE] == DELAYED then call('ZREM', DELAYED_SET, id)
+  else return 0 end
+  end_job(id, job, CANCELLED, '', queue_input.keep)
+  return 1
+end
+
+local function replay(job)
+  call('ZREM', DEAD_SET, id)
+  call('ZREM', ENDS, id)
+  call('HDEL', TEXTS, id)
+  job[ATTEMPT], job[DEADLINE], job[TAG] = 0, 0, 0
+  line(id, job)
+  save_job(id, job)
+  if meta.blocked <= queue_now then wake_one() end
+  return 1
+end
+
+local function run()
+  if command == 'pause' then return set_paused(1) end
+  if command == 'resume' then return set_paused(0) end
+  local job = read_job(id)
+  if not job then return 0 end
+  if command == 'cancel' then return cancel(job) end
+  if job[STATE] ~= DEAD then return 0 end
+  if command == 'replay' then return replay(job) end
+  forget(id, job)
+  return 1
+end
+
+present_queue()
+local reply = run()
+close_queue()
+return reply

@@ -1,0 +1,28 @@
+-- Keeps the leases of jobs that still run, and what they say of how far they are. Twin of extendJobs in
+-- store/queue/finish-jobs.ts.
+-- KEYS: see include/queue-state
+-- ARGV: see include/queue-state; lease us; leases: for each { id, turn, says 0|1 }; then what each says
+-- reply: for each 0 lost, 1 kept, 2 somebody wants it to stop
+-- expiry: see include/queue-state
+local BEFORE_QUEUE = 0
+local BEFORE_PROGRESS = 2
+--- @include queue-state
+local LOST, KEPT, STOP = 0, 1, 2
+present_queue()
+local reply = {}
+for index, leased in ipairs(queue_input.leases) do
+  local id, turn, says = unpack(leased)
+  local job = read_job(id)
+  if not job or job[TURN] ~= turn or job[STATE] ~= ACTIVE then
+    reply[index] = LOST
+  else
+    schedule(LEASES, queue_now + queue_input.lease, id)
+    if says == 1 then
+      job[PROGRESS] = ARGV[BEFORE_PROGRESS + index]
+      save_job(id, job)
+    end
+    reply[index] = job[CANCEL] == 1 and STOP or KEPT
+  end
+end
+close_queue()
+return reply

@@ -1,0 +1,24 @@
+-- How long a job has to wait for one limit, so that calls that do not wait in a queue find something.
+-- Twin of store/queue/kept-share.ts.
+local function even_wait_us(spec, count, now, cost, share)
+  if spec[ALGORITHM] == SLIDING then
+    local each = (spec[LIMIT] - ceil(spec[LIMIT] * share)) / (spec[SLICES] + 1)
+    local even = floor((count[N] + 1) * each) - floor(count[N] * each)
+    return count[C] > 0 and count[C] + cost > even and (count[N] + 1) * count[W] - now or 0
+  end
+  if spec[ALGORITHM] == FIXED then
+    local elapsed = now - count[N] * count[W]
+    local due = floor(((count[S] + cost - 1) * count[W]) / spec[LIMIT])
+    return count[S] > 0 and elapsed < due and due - elapsed or 0
+  end
+  return 0
+end
+
+local function job_wait_us(spec, count, now, cost, share)
+  if cost == 0 then return 0 end
+  local most = capacity(spec)
+  local wanted = cost + min(most - cost, ceil(most * share))
+  local longest = 0
+  if not fits(spec, count, now, wanted) then longest = max(1, wait_us(spec, count, now, wanted)) end
+  return share == 0 and longest or max(longest, even_wait_us(spec, count, now, cost, share))
+end

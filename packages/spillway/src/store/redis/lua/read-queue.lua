@@ -1,0 +1,27 @@
+-- What people see of a queue: how many jobs there are, or some of them. Twin of countJobs, readJob and
+-- listDead in store/queue/look-after.ts.
+-- KEYS: see include/queue-state
+-- ARGV: see include/queue-state; id of a job, or empty; count of dead letters, from which on
+-- reply: waiting, delayed, active, ended, dead, paused 0|1, oldest us, lapsed; then each job asked for:
+--        { id, state, data, priority, tenant, key, attempt, attempts, age us, progress, text }
+-- expiry: nothing is written
+local BEFORE_QUEUE = 0
+--- @include queue-state
+local oldest_us = 0
+for priority = 0, PRIORITIES - 1 do
+  local id = first_of(priority)
+  if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
+end
+local dead = call('ZCARD', DEAD_SET)
+local reply = {
+  waiting_in(), call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
+  meta.paused, oldest_us, meta.lapsed,
+}
+if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end
+if queue_input.count > 0 then
+  local to = queue_input.from + queue_input.count - 1
+  for _, id in ipairs(call('ZRANGE', DEAD_SET, queue_input.from, to)) do
+    reply[#reply + 1] = view_of(id)
+  end
+end
+return reply

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+import { createQueueKit, LEASE_US, SECOND } from './queue-kit.js'
+
+const dataOf = (jobs: readonly { data: string }[]) => jobs.map(({ data }) => JSON.parse(data))
+
+export function claimAdding(fleet: Fleet): void {
+  describe('adding', () => {
+    it('hands out by priority, and inside one in the order of arrival', async () => {
+      const { addMany, reserve } = createQueueKit(fleet)
+      const priorities = [2, 3, 0, 2, 1, 0, 3]
+      await addMany(priorities.map((priority, data) => ({ priority, data: `${data}` })))
+      const { jobs, blocked } = await reserve(100)
+      expect(dataOf(jobs)).toEqual([2, 5, 4, 0, 3, 1, 6])
+      expect(blocked).toBe('empty')
+    })
+
+    it('lets what has waited long go before what is more important and new', async () => {
+      const { addMany, reserve } = createQueueKit(fleet, { agingUs: 50_000 })
+      await addMany([{ priority: 3, data: '"old"' }])
+      await fleet.sleep(200)
+      await addMany([{ priority: 0, data: '"new"' }])
+      expect(dataOf((await reserve(2)).jobs)).toEqual(['old', 'new'])
+    })
+
+    it('lets tenants take turns, however many jobs each has', async () => {
+      const { addMany, reserve } = createQueueKit(fleet)
+      const many = Array.from({ length: 100 }, () => ({ tenant: 'big', data: '"big"' }))
+      await addMany(many)
+      await reserve(10)
+      await addMany([1, 2, 3].map(() => ({ tenant: 'small', data: '"small"' })))
+      const handed = dataOf((await reserve(8)).jobs)
+      expect(handed.filter((each) => each === 'small')).toHaveLength(3)
+      expect(handed.filter((each) => each === 'big')).toHaveLength(5)
+    })
+
+    it('adds nothing under a key that is known, until that job is forgotten', async () => {
+      const { add, reserve, finish, counts } = createQueueKit(fleet)
+      const id = await add({ key: 'invoice-7' })
+      expect(await add({ key: 'invoice-7' })).toBe(id)
+      expect(await counts()).toMatchObject({ waiting: 1 })
+      const [job] = (await reserve()).jobs
+      expect(await finish(job!, {}, { resultUs: LEASE_US })).toBe('done')
+      expect(await add({ key: 'invoice-7' })).toBe(id)
+      await fleet.sleep(LEASE_US / 1_000 + 50)
+      expect(await add({ key: 'invoice-7' })).not.toBe(id)
+    })
+
+    it('refuses what is more than the queue may hold, and counts what is delayed or runs', async () => {
+      const { add, reserve, finish } = createQueueKit(fleet)
+      await add({}, 3)
+      await add({ delayUs: 60 * SECOND }, 3)
+      const [job] = (await reserve()).jobs
+      await add({}, 3)
+      expect(await add({}, 3)).toBeUndefined()
+      await finish(job!)
+      expect(await add({}, 3)).toBeDefined()
+    })
+
+    it('does not hand out what is delayed before its time', async () => {
+      const { add, reserve, counts } = createQueueKit(fleet)
+      await add({ delayUs: 200_000 })
+      const early = await reserve()
+      expect(early).toMatchObject({ jobs: [], blocked: 'empty' })
+      expect(early.waitUs).toBeGreaterThan(100_000)
+      expect(await counts()).toMatchObject({ delayed: 1, waiting: 0 })
+      await fleet.sleep(early.waitUs / 1_000 + 1)
+      expect((await reserve()).jobs).toHaveLength(1)
+    })
+
+    it('makes a dead letter of what is too late, without trying it', async () => {
+      const { addMany, reserve, dead } = createQueueKit(fleet)
+      await addMany([{ deadlineUs: 100_000, data: '"late"' }, { data: '"fine"' }])
+      await fleet.sleep(150)
+      expect(dataOf((await reserve(2)).jobs)).toEqual(['fine'])
+      expect(await dead()).toMatchObject([{ data: '"late"', attempt: 0, state: 'dead' }])
+    })
+
+    it('says how many there are of each kind, and how long the next has waited', async () => {
+      const { add, addMany, reserve, counts, command } = createQueueKit(fleet)
+      await addMany([{}, {}, {}])
+      await add({ delayUs: 60 * SECOND })
+      await fleet.sleep(100)
+      await reserve()
+      const known = await counts()
+      expect(known).toMatchObject({ waiting: 2, delayed: 1, active: 1, done: 0, dead: 0 })
+      expect(known.oldestUs).toBeGreaterThanOrEqual(99_000)
+      expect(known.paused).toBe(false)
+      await command({ kind: 'pause' })
+      expect(await counts()).toMatchObject({ paused: true })
+      expect(await reserve()).toMatchObject({ jobs: [], blocked: 'paused' })
+      await command({ kind: 'resume' })
+      expect((await reserve()).jobs).toHaveLength(1)
+    })
+  })
+}

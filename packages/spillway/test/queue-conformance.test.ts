@@ -1,0 +1,5 @@
+import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
+import { claimQueues } from './queue-claims/all.js'
+
+claimQueues(createMemoryFleet())
+claimQueues(createRedisFleet())

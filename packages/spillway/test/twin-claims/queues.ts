@@ -1,0 +1,435 @@
+/**
+ * A job is taken in one step with its permits and as far as the breaker lets it, in TypeScript and in
+ * Lua. Both are fed the same long random histories of everything that can happen to a queue, its limits
+ * and its breaker, jumps of the clock included. They have to give the same replies and wake the same
+ * workers.
+ */
+import fc from 'fast-check'
+import { describe, expect, it, vi } from 'vitest'
+import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
+import {
+  type BreakerKept,
+  commandBreaker,
+  reportOutcomes,
+} from '../../src/store/breaker/transitions.js'
+import type { BreakerSpec } from '../../src/store/breaker-spec.js'
+import { createKeys } from '../../src/store/keys.js'
+import type { LimitSpec } from '../../src/store/limit-spec.js'
+import { emptyGuard, emptyLane } from '../../src/store/limits/lane-state.js'
+import {
+  applyFeedback,
+  changeLimits,
+  type Kept,
+  takePermits,
+} from '../../src/store/limits/transitions.js'
+import { addJobs } from '../../src/store/queue/add-jobs.js'
+import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
+import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
+import { emptyQueue } from '../../src/store/queue/queue-state.js'
+import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
+import type { JobEnd, NewJob, QueueCommand, ReserveRequest } from '../../src/store/queue-port.js'
+import { createRedisBreakers } from '../../src/store/redis/redis-breakers.js'
+import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
+import { createRedisQueues } from '../../src/store/redis/redis-queues.js'
+import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
+
+/** In 2033, and no key ends within a history: their ends are counted in the server's time. */
+const START_US = 2_000_000_000_000_000
+const GUARD = 'g:{1}%'
+const QUEUE = { guard: GUARD, queue: 'nightly {batch}', lifeUs: 3_600_000_000 }
+const WORKERS = ['w1', 'w2', 'w:{3}%'] as const
+const LANE = 'a'
+const LONGEST_MS = 60_000
+
+const job: fc.Arbitrary<NewJob> = fc.record({
+  data: fc.constantFrom('{}', '{"prompt":"ü"}', '[1,2,3]'),
+  priority: fc.nat(3),
+  delayUs: fc.constantFrom(0, 0, 0, 0, 500_000, 3_000_000),
+  deadlineUs: fc.constantFrom(0, 0, 0, 2_000_000, 8_000_000),
+  key: fc.constantFrom('', '', '', 'k1', 'k:{2}', 'constructor'),
+  tenant: fc.constantFrom('', 'acme', 'b c:{d}%', 'constructor'),
+  cost: fc.constantFrom({}, {}, { requests: 2 }, { tokens: 30 }, { requests: 1, tokens: 400 }),
+  attempts: fc.integer({ min: 1, max: 4 }),
+})
+const limit = fc.record({
+  algorithm: fc.constantFrom(
+    'sliding-window',
+    'sliding-window',
+    'token-bucket',
+    'fixed-window',
+    'leaky-bucket',
+  ),
+  limit: fc.constantFrom(3, 10, 100, 1_000),
+  windowUs: fc.integer({ min: 2_000_000, max: 20_000_000 }),
+  slices: fc.integer({ min: 1, max: 12 }),
+  burst: fc.nat(20),
+  span: fc.constantFrom('lane', 'lane', 'vendor'),
+}) as fc.Arbitrary<Omit<LimitSpec, 'id'>>
+const breaker: fc.Arbitrary<BreakerSpec> = fc.record({
+  consecutive: fc.constantFrom(2, 3),
+  failureRate: fc.constantFrom(0.5, 0.8),
+  slowRate: fc.constant(0),
+  windowUs: fc.constant(20_000_000),
+  windowCalls: fc.constant(0),
+  minimumCalls: fc.integer({ min: 2, max: 10 }),
+  openUs: fc.integer({ min: 500_000, max: 3_000_000 }),
+  openFactor: fc.constantFrom(1, 1.5),
+  maxOpenUs: fc.constant(20_000_000),
+  probes: fc.integer({ min: 1, max: 3 }),
+  successes: fc.integer({ min: 1, max: 2 }),
+  probeLeaseUs: fc.integer({ min: 500_000, max: 5_000_000 }),
+  quorum: fc.constant(1),
+})
+const pauseUs = fc.oneof(
+  { weight: 60, arbitrary: fc.integer({ min: 0, max: 300_000 }) },
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 20_000_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
+)
+const which = fc.nat(30)
+const ends = fc.array(
+  fc.record({
+    which,
+    stale: fc.nat(9).map((chance) => chance === 0),
+    kind: fc.constantFrom('done', 'done', 'done', 'failed', 'failed', 'dead', 'released'),
+    text: fc.constantFrom('', '"fine"', 'ünlucky'),
+    delayUs: fc.constantFrom(0, 0, 1_000_000),
+    probe: fc.nat(3).map((chance) => chance === 0),
+  }),
+  { maxLength: 3 },
+)
+type Ends = typeof ends extends fc.Arbitrary<infer T> ? T : never
+const operation = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('add' as const),
+      jobs: fc.array(job, { minLength: 1, maxLength: 4 }),
+      maxSize: fc.constantFrom(6, 40, 1_000),
+    }),
+  },
+  {
+    weight: 9,
+    arbitrary: fc.record({
+      kind: fc.constant('reserve' as const),
+      worker: fc.constantFrom(...WORKERS),
+      wanted: fc.nat(4),
+      leaseUs: fc.constantFrom(400_000, 3_000_000),
+      parkUs: fc.constantFrom(0, 2_000_000),
+      ends: fc.option(ends, { nil: undefined }),
+      resultUs: fc.constantFrom(0, 3_000_000),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      kind: fc.constant('finish' as const),
+      ends,
+      resultUs: fc.constantFrom(0, 3_000_000),
+      again: fc.nat(4).map((chance) => chance === 0),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('extend' as const),
+      which: fc.array(which, { maxLength: 3 }),
+      progress: fc.option(fc.constantFrom('', '50'), { nil: undefined }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('command' as const),
+      command: fc.constantFrom(
+        'pause',
+        'resume',
+        'resume',
+        'cancel',
+        'cancel',
+        'replay',
+        'replay',
+        'drop',
+      ),
+      which,
+      keepUs: fc.constantFrom(0, 2_000_000),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('look' as const), which }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      kind: fc.constant('outcomes' as const),
+      outcomes: fc.array(fc.tuple(fc.constantFrom(0, 0, 1, 1), fc.integer({ min: 1, max: 3 })), {
+        maxLength: 2,
+      }),
+      probe: fc.constantFrom(0, 0, 1, 3),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('isolate' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('vendor' as const) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('take' as const), cost: fc.nat(3) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('change' as const) }) },
+)
+const history = fc.record({
+  limits: fc
+    .array(limit, { maxLength: 2 })
+    .map((specs) => specs.map((each, index): LimitSpec => ({ ...each, id: `unit${index}` }))),
+  breaker: fc.option(breaker, { nil: undefined }),
+  keep: fc.constantFrom(0, 0.1, 0.5),
+  agingUs: fc.constantFrom(300_000, 5_000_000),
+  steps: fc.array(fc.record({ pauseUs, operation }), { minLength: 100, maxLength: 140 }),
+})
+type History = typeof history extends fc.Arbitrary<infer T> ? T : never
+
+const reached: Record<string, number> = {}
+const count = (what: string, times = 1) => {
+  reached[what] = (reached[what] ?? 0) + times
+}
+
+export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
+  describe('the Lua scripts of queues', () => {
+    it(`give the same replies and wake the same workers as the TypeScript transitions, over ${100 * runs} steps`, async () => {
+      let steps = 0
+      await fc.assert(
+        fc.asyncProperty(history, async (each) => {
+          await replay(twin, each)
+          steps += each.steps.length
+        }),
+        { numRuns: runs, interruptAfterTimeLimit: LONGEST_MS },
+      )
+      expect(steps).toBeGreaterThanOrEqual(100 * runs)
+      for (const what of EVERYTHING) expect([what, reached[what] ?? 0]).not.toEqual([what, 0])
+    }, 120_000)
+
+    it('leave no key without an end', async () => {
+      const { count: keys, endless } = await twin.keys()
+      expect(keys).toBeGreaterThan(0)
+      expect(endless).toEqual([])
+    })
+  })
+}
+
+/** A history that never got there says nothing. */
+const EVERYTHING = [
+  ...['full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
+  ...['no', 'empty', 'limited', 'vendor', 'breaker', 'paused'].map((each) => `blocked: ${each}`),
+  ...['stale', 'done', 'again', 'dead', 'cancelled'].map((each) => `finished: ${each}`),
+  ...['lost', 'kept', 'cancelled'].map((each) => `extended: ${each}`),
+  ...['pause', 'resume', 'cancel', 'replay', 'drop'].map((each) => `command: ${each}`),
+]
+
+let histories = 0
+
+async function replay({ runner, published }: TwinRedis, given: History): Promise<void> {
+  let nowUs = START_US
+  const keys = createKeys(`q${histories++}-`)
+  const time = () => String(nowUs)
+  const deaf = () => ({ close() {} })
+  const confirming = () => Promise.reject(new Error('nothing is confirmed here'))
+  const queues = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time })
+  const limits = createRedisLimits(runner, keys, time)
+  const breakers = createRedisBreakers(runner, keys, deaf, time)
+  const queue = emptyQueue()
+  let [lane, guard] = [emptyLane(), emptyGuard()]
+  let breakerState: BreakerState = emptyBreaker()
+  const wakes: string[] = []
+  const leased: { id: string; turn: number }[] = []
+  const probes: string[] = []
+  let generation = 0
+  let sequence = 0
+  let probe = 0
+  let belief = { limits: given.limits as readonly LimitSpec[], version: 0 }
+  const units = ['requests', 'tokens'].slice(0, given.limits.length)
+  const ref = given.breaker && { guard: GUARD, lane: LANE, spec: given.breaker }
+
+  function keepLimits<T>(
+    own: { lane: typeof lane; guard: typeof guard },
+    { reply, laneLifeUs, guardLifeUs }: Kept<T>,
+  ): T {
+    if (laneLifeUs !== undefined) lane = own.lane
+    if (guardLifeUs !== undefined) guard = own.guard
+    return reply
+  }
+  function keepBreaker<T>(own: BreakerState, { reply, lifeUs }: BreakerKept<T>): T {
+    if (lifeUs !== undefined) breakerState = own
+    return reply
+  }
+  const copies = () => ({ lane: structuredClone(lane), guard: structuredClone(guard) })
+  const woken = <T>({ reply, wakes: called }: { reply: T; wakes: readonly string[] }): T => {
+    wakes.push(...called)
+    count('woken', called.length)
+    return reply
+  }
+  const endsOf = (all: Ends): JobEnd[] =>
+    all.flatMap(({ which: index, stale, ...end }) => {
+      const job = one(index)
+      if (job === undefined) return []
+      const kind = end.kind as JobEnd['kind']
+      return [{ ...end, kind, ...job, turn: job.turn - (stale ? 1 : 0), generation }]
+    })
+  const one = (index: number) => leased[index % Math.max(1, leased.length)]
+
+  for (const { pauseUs: passed, operation: op } of given.steps) {
+    nowUs += passed
+    const laneRef = { guard: GUARD, lane: LANE, ...belief }
+    switch (op.kind) {
+      case 'add': {
+        const { jobs, maxSize } = op
+        const reply = woken(addJobs(queue, { ...QUEUE, jobs, maxSize }, nowUs))
+        expect(await queues.add({ ...QUEUE, jobs, maxSize })).toEqual(reply)
+        if (reply.jobs.length < jobs.length) count('full')
+        if (reply.jobs.some(({ fresh }) => !fresh)) count('known')
+        break
+      }
+      case 'reserve': {
+        const { kind: _, ends: brought, resultUs, ...own } = op
+        const names = Array.from({ length: own.wanted }, () => `p${++probe}`)
+        const request: ReserveRequest = {
+          ...QUEUE,
+          ...own,
+          agingUs: given.agingUs,
+          deadUs: 5_000_000,
+          take: { ...laneRef, units },
+          keep: given.keep,
+          breaker: ref,
+          probes: names,
+          ...(brought && { finish: { ends: endsOf(brought), resultUs, deadUs: 3_000_000 } }),
+        }
+        const mine = copies()
+        const breakerCopy = structuredClone(breakerState)
+        const around = { ...mine, breaker: ref && breakerCopy }
+        const made = reserveJobs(queue, around, request, nowUs)
+        const reply = woken(made)
+        keepLimits(mine, made.limits)
+        if (made.breaker !== undefined) keepBreaker(breakerCopy, made.breaker)
+        expect(await queues.reserve(request)).toEqual(reply)
+        for (const { id, turn } of reply.jobs) leased.push({ id, turn })
+        count('handed out', reply.jobs.length)
+        count(`blocked: ${reply.blocked}`)
+        count('brought along', reply.finished.length)
+        if (reply.probing && reply.jobs.length > 0) {
+          count('probing')
+          probes.push(...names.slice(0, reply.jobs.length))
+        }
+        generation = reply.view?.generation ?? 0
+        const { newer } = reply.take
+        if (newer !== undefined) {
+          count('newer')
+          belief = { limits: newer.limits, version: newer.version }
+        }
+        break
+      }
+      case 'finish': {
+        const { resultUs } = op
+        const request = {
+          ...QUEUE,
+          ends: endsOf(op.ends),
+          resultUs,
+          deadUs: 4_000_000,
+          breaker: ref,
+        }
+        for (const _ of op.again ? [1, 2] : [1]) {
+          const reply = woken(finishJobs(queue, ref && breakerState, request, nowUs))
+          expect(await queues.finish(request)).toEqual(reply)
+          for (const each of reply) count(`finished: ${each}`)
+        }
+        break
+      }
+      case 'extend': {
+        const leases = op.which.flatMap((index) => {
+          const job = one(index)
+          return job === undefined ? [] : [{ ...job, progress: op.progress }]
+        })
+        const request = { ...QUEUE, leaseUs: 1_000_000, leases }
+        const reply = extendJobs(queue, request, nowUs)
+        expect(await queues.extend(request)).toEqual(reply)
+        for (const each of reply) count(`extended: ${each}`)
+        break
+      }
+      case 'command': {
+        const dead = queue.dead.sorted()
+        const known = [...queue.jobs.keys()]
+        const pool = op.command === 'cancel' || dead.length === 0 ? known : dead
+        const any = pool[op.which % Math.max(1, pool.length)] ?? 'nobody'
+        const handedOut = op.command === 'cancel' && op.which % 2 === 0
+        const id = (handedOut ? leased.at(-1)?.id : undefined) ?? any
+        const command = { kind: op.command, id, keepUs: op.keepUs } as QueueCommand
+        const reply = woken(commandQueue(queue, command, nowUs))
+        expect(await queues.command({ ...QUEUE, command })).toBe(reply)
+        if (reply) count(`command: ${op.command}`)
+        break
+      }
+      case 'look': {
+        expect(await queues.counts(QUEUE)).toEqual(countJobs(queue, nowUs))
+        const range = { from: op.which % 2, count: 10 }
+        const dead = listDead(queue, range, nowUs)
+        expect(await queues.dead({ ...QUEUE, ...range })).toEqual(dead)
+        count('too late', dead.filter(({ text }) => text === 'its deadline has passed').length)
+        const id = [...queue.jobs.keys()][op.which] ?? 'nobody'
+        expect(await queues.job({ ...QUEUE, id })).toEqual(readJob(queue, id, nowUs))
+        break
+      }
+      case 'outcomes': {
+        if (ref === undefined) break
+        const name = probes.shift()
+        const ended: [string, number][] = name === undefined ? [] : [[name, op.probe]]
+        const { outcomes } = op
+        const request = {
+          ...ref,
+          pod: 'p',
+          sequence: ++sequence,
+          generation,
+          outcomes,
+          probes: ended,
+        }
+        const own = structuredClone(breakerState)
+        const view = keepBreaker(own, reportOutcomes(own, request, nowUs, 1))
+        expect(await breakers.report(request)).toEqual(view)
+        generation = view.generation
+        break
+      }
+      case 'isolate': {
+        if (ref === undefined) break
+        const command = { kind: 'isolate' as const, holder: 'me', forUs: 400_000 }
+        const own = structuredClone(breakerState)
+        const view = keepBreaker(own, commandBreaker(own, { ...ref, command }, nowUs))
+        expect(await breakers.command({ ...ref, command })).toEqual(view)
+        break
+      }
+      case 'vendor': {
+        if (belief.limits.length === 0) break
+        const word = { grantedUs: 0, throttled: true, pauseUs: 600_000, left: [] }
+        const request = { ...laneRef, ...word, basePauseUs: 1_000, maxPauseUs: 1_000_000 }
+        const own = copies()
+        const paused = keepLimits(own, applyFeedback(own.lane, own.guard, request, nowUs))
+        expect(await limits.feedback(request)).toBe(paused)
+        break
+      }
+      case 'take': {
+        if (belief.limits.length === 0) break
+        const costs = [belief.limits.map(() => op.cost)]
+        const own = copies()
+        const reply = keepLimits(
+          own,
+          takePermits(own.lane, own.guard, { ...laneRef, costs }, nowUs),
+        )
+        expect(await limits.take({ ...laneRef, costs })).toEqual(reply)
+        break
+      }
+      case 'change': {
+        if (belief.limits.length === 0) break
+        // Of a pod that this one has not heard of.
+        const changed = given.limits.map((each) => ({ ...each, limit: each.limit + 1 }))
+        const own = copies()
+        const request = { ...laneRef, limits: changed }
+        const version = keepLimits(own, changeLimits(own.lane, own.guard, request, nowUs))
+        expect(await limits.change(request)).toBe(version)
+      }
+    }
+  }
+  const heard = () => WORKERS.map((worker) => published.get(`${keys.wakes}${worker}`)?.length ?? 0)
+  const called = WORKERS.map((worker) => wakes.filter((each) => each === worker).length)
+  await vi.waitUntil(() => heard().join() === called.join(), { timeout: 2_000 }).catch(() => {})
+  expect(heard()).toEqual(called)
+}
