@@ -12,6 +12,10 @@ export default defineConfig({
         find: /^spillway\/(http|local|options|shared|testing)$/,
         replacement: `${src}/$1/index.ts`,
       },
+      {
+        find: /^@spillway\/simulator$/,
+        replacement: fileURLToPath(new URL('./packages/simulator/src/index.ts', import.meta.url)),
+      },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
     ],
   },

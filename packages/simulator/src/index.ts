@@ -1,0 +1,25 @@
+/** Experiments in virtual time over the real library. */
+
+export type { RunSummary } from './measure/summary.js'
+export {
+  type CheckResult,
+  type SimulateOptions,
+  type Simulation,
+  simulate,
+} from './run/simulate.js'
+export { METRICS, type MetricName } from './scenario/metric-names.js'
+export { readScenario } from './scenario/read-scenario.js'
+export type {
+  AutoscalePlan,
+  ClientPlan,
+  Expectation,
+  Happening,
+  NaivePlan,
+  PodsHappening,
+  Scenario,
+  StoreHappening,
+  VendorHappening,
+  VendorPlan,
+} from './scenario/scenario.js'
+export type { Spread } from './scenario/spread.js'
+export { SCENARIOS } from './scenarios/index.js'
