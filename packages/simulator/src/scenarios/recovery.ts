@@ -5,7 +5,7 @@ export const recovery: Scenario = {
   title: 'A thousand callers return when the breaker closes',
   story:
     'The vendor fails for ten seconds. A thousand callers ask again and again, and all of them are there when it is well. Released at once they would bury it. After closing, the breaker lets more in step by step, and what each pod may run at once never adds up to more than the vendor can do.',
-  durationMs: '35s',
+  durationMs: '30s',
   pods: 5,
   vendor: { serviceMs: { min: 80, max: 120 }, capacity: 50 },
   guard: {

@@ -5,7 +5,7 @@ export const scale: Scenario = {
   title: 'From ten pods to twenty, then all of them replaced',
   story:
     'Load doubles and the fleet grows from ten pods to twenty; later a rolling deploy replaces every pod, with five more for a while. A limit that each pod keeps for itself would double with the fleet, and start anew with each new pod. One budget for all does not notice.',
-  durationMs: '3m',
+  durationMs: '2m',
   pods: 10,
   autoscale: { min: 10, max: 20, perPod: 1.2, everyMs: '5s', startMs: '3s' },
   vendor: {
@@ -26,7 +26,7 @@ export const scale: Scenario = {
     { name: 'usual', rps: 80, timeoutMs: '4s' },
     { name: 'more', rps: 80, fromMs: '20s', timeoutMs: '4s' },
   ],
-  events: [{ atMs: '90s', pods: { roll: 5, everyMs: '10s' } }],
+  events: [{ atMs: '60s', pods: { roll: 5, everyMs: '10s' } }],
   expect: [
     { metric: 'worstWindow', atMost: 1, says: 'the fullest window, as a share of the contract' },
     { metric: 'throttled', atMost: 0, says: 'answers of 429' },
