@@ -1,6 +1,8 @@
 /** Experiments in virtual time over the real library. */
 
 export type { RunSummary } from './measure/summary.js'
+export { renderHtml } from './report/html.js'
+export { renderText } from './report/text.js'
 export {
   type CheckResult,
   type SimulateOptions,

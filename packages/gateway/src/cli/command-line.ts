@@ -1,6 +1,6 @@
 /** What the user typed, or a UsageError that says what to type instead. */
-import { parseArgs } from 'node:util'
-import { suggest } from 'spillway/options'
+import { readSimulate, SIMULATE_HELP, type SimulateWish } from './simulate-command.js'
+import { didYouMean, parseWords, UsageError } from './usage.js'
 
 export interface GatewayCommand {
   readonly kind: 'gateway'
@@ -14,10 +14,7 @@ export type Command =
   | { readonly kind: 'help'; readonly of: 'spillway' | 'gateway' }
   | { readonly kind: 'version' }
   | GatewayCommand
-
-export class UsageError extends Error {
-  readonly code = 'USAGE'
-}
+  | SimulateWish
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -27,11 +24,11 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v' },
 } as const
 
-const COMMANDS = ['gateway'] as const
+const COMMANDS = ['gateway', 'simulate'] as const
 
 export function readCommand(args: readonly string[]): Command {
-  refuseUnknown(args)
-  const { values, positionals } = parse(args)
+  if (args[0] === 'simulate') return readSimulate(args.slice(1))
+  const { values, positionals } = parseWords(args, OPTIONS)
   const [name, ...more] = positionals
   if (name !== undefined && !(COMMANDS as readonly string[]).includes(name)) {
     throw new UsageError(`unknown command "${name}"${didYouMean(name, COMMANDS)}`)
@@ -55,33 +52,11 @@ function readPort(option: string, text: string | undefined): number | undefined 
   throw new UsageError(`${option}: must be a port, 0 to 65535, got "${text}"`)
 }
 
-/** Node refuses them, too, but suggests to pass them as arguments. */
-function refuseUnknown(args: readonly string[]): void {
-  const { tokens } = parseArgs({ args: [...args], options: OPTIONS, strict: false, tokens: true })
-  for (const token of tokens) {
-    if (token.kind !== 'option' || token.name in OPTIONS) continue
-    const known = Object.keys(OPTIONS).map((name) => `--${name}`)
-    throw new UsageError(`unknown option ${token.rawName}${didYouMean(token.rawName, known)}`)
-  }
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true })
-  } catch (error) {
-    throw new UsageError((error as Error).message.split('\n')[0])
-  }
-}
-
-function didYouMean(word: string, known: readonly string[]): string {
-  const close = suggest(word, known)
-  return close === undefined ? `; there are: ${known.join(', ')}` : `; did you mean ${close}?`
-}
-
 export const HELP = {
   spillway: `Spillway calls slow, broken or rate-limited services without hurting them.
 
   spillway gateway      runs the HTTP gateway; spillway gateway --help says more
+  spillway simulate     a fleet in virtual time; spillway simulate --list lists scenarios
   spillway --version
   spillway --help
 `,
@@ -102,4 +77,5 @@ Environment:
 SIGTERM or Ctrl-C stops it: not ready any more, running requests finish, exit code 0. A second
 Ctrl-C does not wait for them.
 `,
+  simulate: SIMULATE_HELP,
 } as const

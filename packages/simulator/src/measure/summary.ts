@@ -20,6 +20,8 @@ export interface RunSummary {
   }
   /** What the vendor can do in a second; nothing: any number. */
   capacityRps: number | null
+  /** Calls it works on at once. */
+  capacity: number | null
   /** By stretch. Counts are for the whole stretch, not for a second. */
   series: {
     offered: number[]
@@ -63,6 +65,7 @@ export function summarise(record: RunRecord, scenario: CheckedScenario): RunSumm
       p99Ms: rounded(all.percentile(0.99)),
     },
     capacityRps: Number.isFinite(rps) ? rps : null,
+    capacity: scenario.vendor.capacity ?? null,
     series: {
       offered: [...offered],
       served: [...record.answered],
