@@ -54,8 +54,10 @@ export class RunRecord {
   ) {
     this.stretchMs = Math.max(SHORTEST_MS, durationMs / STRETCHES)
     this.stretches = Math.ceil(durationMs / this.stretchMs)
-    this.clients = new Map(clients.map((name) => [name, new ClientRecord(name, this.stretches)]))
-    const zeros = () => new Float64Array(this.stretches)
+    this.clients = new Map(
+      clients.map((name) => [name, new ClientRecord(name, this.stretches + 1)]),
+    )
+    const zeros = () => new Float64Array(this.stretches + 1)
     this.answered = zeros()
     this.failed = zeros()
     this.vendorCalls = zeros()
@@ -66,15 +68,15 @@ export class RunRecord {
     this.storeCommands = zeros()
   }
 
-  /** What happens after the end counts for the last stretch. */
+  /** What happens after the end has a place of its own, after all stretches. */
   at(nowMs: number): number {
-    return Math.min(this.stretches - 1, Math.floor(nowMs / this.stretchMs))
+    return Math.min(this.stretches, Math.floor(nowMs / this.stretchMs))
   }
 
   refuse(code: string, nowMs: number): void {
     let counts = this.refused.get(code)
     if (counts === undefined) {
-      counts = new Float64Array(this.stretches)
+      counts = new Float64Array(this.stretches + 1)
       this.refused.set(code, counts)
     }
     counts[this.at(nowMs)]!++

@@ -46,7 +46,8 @@ export interface RunSummary {
 
 export function summarise(record: RunRecord, scenario: CheckedScenario): RunSummary {
   const clients = [...record.clients.values()]
-  const offered = addUp(clients, 'offered', record.stretches)
+  const offered = addUp(clients, 'offered', record.stretches + 1)
+  const during = (counts: Float64Array) => [...counts.subarray(0, record.stretches)]
   const all = new Latencies()
   const latencies = Array.from({ length: record.stretches }, (_, at) => latenciesOf(clients, at))
   for (const each of latencies) all.addAll(each)
@@ -67,16 +68,16 @@ export function summarise(record: RunRecord, scenario: CheckedScenario): RunSumm
     capacityRps: Number.isFinite(rps) ? rps : null,
     capacity: scenario.vendor.capacity ?? null,
     series: {
-      offered: [...offered],
-      served: [...record.answered],
-      failed: [...record.failed],
-      refused: mapOf(record.refused, (counts) => [...counts]),
-      vendorCalls: [...record.vendorCalls],
-      vendorAtOnce: [...record.vendorAtOnce],
-      throttled: [...record.throttled],
-      pods: [...record.pods],
-      waiting: [...record.waiting],
-      storeCommands: [...record.storeCommands],
+      offered: during(offered),
+      served: during(record.answered),
+      failed: during(record.failed),
+      refused: mapOf(record.refused, during),
+      vendorCalls: during(record.vendorCalls),
+      vendorAtOnce: during(record.vendorAtOnce),
+      throttled: during(record.throttled),
+      pods: during(record.pods),
+      waiting: during(record.waiting),
+      storeCommands: during(record.storeCommands),
       p50Ms: latencies.map((each) => rounded(each.percentile(0.5))),
       p99Ms: latencies.map((each) => rounded(each.percentile(0.99))),
       windowUse: record.windowUse,

@@ -40,8 +40,8 @@ export class GuardedPod implements SimulatedPod {
   readonly #call = (context: CallContext): Promise<unknown> => this.#make(context, undefined)
 
   #make(context: CallContext, cost: Ask['client']['cost']): Promise<unknown> {
-    if (this.#way.vendor.cancels) return this.#way.call({ signal: context.signal, cost })
-    return this.#way.call(cost && { cost })
+    if (this.#way.vendor.cancels) return this.#way.call({ signal: context.signal, cost }, context)
+    return this.#way.call(cost && { cost }, context)
   }
 
   get waiting(): number {

@@ -1,6 +1,6 @@
 /** The vendor of a run, and what is noted of every call that comes to it. */
 
-import type { Clock, Random } from 'spillway'
+import type { CallContext, Clock, Random } from 'spillway'
 import {
   createVendor,
   type Vendor,
@@ -16,6 +16,8 @@ import { drawFrom } from '../scenario/spread.js'
 const HEARD_MS = 20
 const FOREVER = 1e9
 const STEPS = 20
+
+export type Caller = Pick<CallContext, 'onAbort'>
 
 export class VendorSide {
   readonly #vendor: Vendor
@@ -51,19 +53,17 @@ export class VendorSide {
     return this.#plan.cancels
   }
 
-  call(options?: VendorCallOptions): Promise<VendorAnswer> {
+  /** `caller` says when it has left, whatever the vendor goes on doing. */
+  call(options?: VendorCallOptions, caller?: Caller): Promise<VendorAnswer> {
     const nowMs = this.#clock.now()
     const at = this.#record.at(nowMs)
     this.#record.vendorCalls[at]!++
     const atOnce = ++this.#atOnce
     if (atOnce > this.#record.vendorAtOnce[at]!) this.#record.vendorAtOnce[at] = atOnce
     const answer = this.#vendor.call(options)
-    if (this.#breaker.state === 'closed' || nowMs < this.#breaker.sinceMs + HEARD_MS) {
-      answer.then(this.#over, this.#over)
-    } else {
-      this.#probes++
-      if (this.#probes > this.#record.probesAtOnce) this.#record.probesAtOnce = this.#probes
-      answer.then(this.#probeOver, this.#probeOver)
+    answer.then(this.#over, this.#over)
+    if (this.#breaker.state !== 'closed' && nowMs >= this.#breaker.sinceMs + HEARD_MS) {
+      this.#noteProbe(answer, caller)
     }
     return answer
   }
@@ -72,9 +72,16 @@ export class VendorSide {
     this.#atOnce--
   }
 
-  readonly #probeOver = (): void => {
-    this.#atOnce--
-    this.#probes--
+  #noteProbe(answer: Promise<unknown>, caller: Caller | undefined): void {
+    this.#probes++
+    if (this.#probes > this.#record.probesAtOnce) this.#record.probesAtOnce = this.#probes
+    let over = false
+    const end = () => {
+      if (!over) this.#probes--
+      over = true
+    }
+    answer.then(end, end)
+    caller?.onAbort(end)
   }
 
   heed(state: BreakerState): void {
@@ -131,12 +138,12 @@ function windowUse(
   { limit, windowMs }: { limit: number; windowMs: number },
   record: RunRecord,
 ): number[] {
-  const use = new Array<number>(record.stretches).fill(0)
+  const use = new Array<number>(record.stretches + 1).fill(0)
   let oldest = 0
   for (let newest = 0; newest < arrivals.length; newest++) {
     while (arrivals[oldest]! + windowMs <= arrivals[newest]!) oldest++
     const at = record.at(arrivals[newest]!)
     use[at] = Math.max(use[at]!, (newest - oldest + 1) / limit)
   }
-  return use
+  return use.slice(0, record.stretches)
 }

@@ -1,7 +1,7 @@
 /** One pod's way to the vendor, which may be broken although the vendor is not. */
 import type { Clock } from 'spillway'
 import type { VendorCallOptions } from 'spillway/testing'
-import type { VendorSide } from './vendor-side.js'
+import type { Caller, VendorSide } from './vendor-side.js'
 
 const REFUSED_MS = 1
 
@@ -13,8 +13,8 @@ export class Way {
     readonly clock: Clock,
   ) {}
 
-  call(options?: VendorCallOptions): Promise<unknown> {
-    if (this.state === 'recover') return this.vendor.call(options)
+  call(options?: VendorCallOptions, caller?: Caller): Promise<unknown> {
+    if (this.state === 'recover') return this.vendor.call(options, caller)
     return new Promise((_, reject) => {
       // What hangs goes on hanging: whoever waits needs a timeout.
       if (this.state === 'hang') return

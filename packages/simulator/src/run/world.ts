@@ -66,7 +66,7 @@ export async function run({ scenario, kind, seed, onProgress }: RunOptions): Pro
   for (let ms = 0; ms < LONGEST_END_MS && crowds.some(({ open }) => open > 0); ms += 1_000) {
     await fleet.harness.run(1_000)
   }
-  vendor.sample(record.stretches - 1)
+  vendor.sample(record.stretches)
   unwatch()
   await fleet.close()
   vendor.finish()

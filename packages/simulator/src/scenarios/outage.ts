@@ -11,6 +11,7 @@ export const outage: Scenario = {
   guard: {
     queue: { size: 20, timeoutMs: 500 },
     breaker: {
+      consecutiveFailures: 20,
       failureRate: 0.5,
       windowMs: '5s',
       minimumCalls: 20,
