@@ -1,6 +1,10 @@
 /** Experiments in virtual time over the real library. */
 
 export type { RunSummary } from './measure/summary.js'
+export { findConflicts } from './plan/conflicts.js'
+export { checkNeeds, type PlanNeeds } from './plan/needs.js'
+export { type Plan, type PlannedNumber, planFor } from './plan/plan.js'
+export { rehearsalOf, rehearse } from './plan/rehearsal.js'
 export { renderHtml } from './report/html.js'
 export { renderText } from './report/text.js'
 export {

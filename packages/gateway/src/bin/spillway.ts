@@ -19,7 +19,10 @@ async function run(command: Command): Promise<void> {
   if (command.kind === 'help') process.stdout.write(HELP[command.of])
   else if (command.kind === 'version') process.stdout.write(`${version()}\n`)
   else if (command.kind === 'scenarios' || command.kind === 'simulate') await simulate(command)
-  else {
+  else if (command.kind === 'plan') {
+    const { runPlan } = await import('../cli/run-plan.js')
+    if (!(await runPlan(command))) process.exitCode = 1
+  } else {
     // Not before it is needed: --help should not wait for it.
     const { runGateway } = await import('../cli/run-gateway.js')
     await runGateway(command)

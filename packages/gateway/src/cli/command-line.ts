@@ -1,4 +1,5 @@
 /** What the user typed, or a UsageError that says what to type instead. */
+import { PLAN_HELP, type PlanWish, readPlan } from './plan-command.js'
 import { readSimulate, SIMULATE_HELP, type SimulateWish } from './simulate-command.js'
 import { didYouMean, parseWords, UsageError } from './usage.js'
 
@@ -15,6 +16,7 @@ export type Command =
   | { readonly kind: 'version' }
   | GatewayCommand
   | SimulateWish
+  | PlanWish
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -24,10 +26,11 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v' },
 } as const
 
-const COMMANDS = ['gateway', 'simulate'] as const
+const COMMANDS = ['gateway', 'simulate', 'plan'] as const
 
 export function readCommand(args: readonly string[]): Command {
   if (args[0] === 'simulate') return readSimulate(args.slice(1))
+  if (args[0] === 'plan') return readPlan(args.slice(1))
   const { values, positionals } = parseWords(args, OPTIONS)
   const [name, ...more] = positionals
   if (name !== undefined && !(COMMANDS as readonly string[]).includes(name)) {
@@ -57,6 +60,7 @@ export const HELP = {
 
   spillway gateway      runs the HTTP gateway; spillway gateway --help says more
   spillway simulate     a fleet in virtual time; spillway simulate --list lists scenarios
+  spillway plan         a configuration from a contract and a latency, with reasons
   spillway --version
   spillway --help
 `,
@@ -78,4 +82,5 @@ SIGTERM or Ctrl-C stops it: not ready any more, running requests finish, exit co
 Ctrl-C does not wait for them.
 `,
   simulate: SIMULATE_HELP,
+  plan: PLAN_HELP,
 } as const
