@@ -11,10 +11,20 @@ import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
 import { overload } from './suites/overload.js'
 import { shared } from './suites/shared.js'
+import { simulator } from './suites/simulator.js'
 import { streams } from './suites/streams.js'
 
 /** A new suite is a file in suites/ and a word here. */
-const SUITES: readonly Suite[] = [local, shared, breaker, guard, overload, streams, gateway]
+const SUITES: readonly Suite[] = [
+  local,
+  shared,
+  breaker,
+  guard,
+  overload,
+  streams,
+  gateway,
+  simulator,
+]
 
 const ECHO_MS = 500
 

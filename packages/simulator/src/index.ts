@@ -12,6 +12,7 @@ export {
   type SimulateOptions,
   type Simulation,
   simulate,
+  simulateOnce,
 } from './run/simulate.js'
 export { METRICS, type MetricName } from './scenario/metric-names.js'
 export { readScenario } from './scenario/read-scenario.js'

@@ -14,7 +14,7 @@ export interface CrowdOptions {
   readonly random: Random
   readonly record: RunRecord
   readonly untilMs: number
-  ask(ask: Ask): Promise<unknown>
+  ask(ask: Ask, answered: () => void, failed: (error: unknown) => void): void
 }
 
 export class Crowd {
@@ -92,7 +92,8 @@ export class Crowd {
 
   #ask(ask: Ask, attempt: number, end: (how: 'served' | 'lost') => void): void {
     const { client, clock, random, record } = this.#options
-    this.#options.ask(ask).then(
+    this.#options.ask(
+      ask,
       () => end('served'),
       (error) => {
         if (error instanceof SpillwayError) record.refuse(error.code, clock.now())

@@ -17,7 +17,7 @@ interface Serving {
   readonly index: number
   readonly harness: HarnessPod<FleetPod>
   /** Who waits for an answer of this pod, so that they hear of its death. */
-  readonly asking: Set<(error: Error) => void>
+  readonly asking: Set<(error: unknown) => void>
 }
 
 export interface FleetOptions {
@@ -71,28 +71,28 @@ export class Fleet {
     return since
   }
 
-  /** At the pod named, or at the next one. */
-  ask(ask: Ask): Promise<unknown> {
+  /** At the pod named, or at the next one. Callbacks: a promise more for each request would be felt. */
+  ask(ask: Ask, answered: () => void, failed: (error: unknown) => void): void {
     const named = ask.client.pod
     const serving =
       named === undefined
         ? this.#serving[this.#next++ % this.#serving.length]
         : this.#serving.find(({ index }) => index === named)
-    if (serving === undefined) return Promise.reject(new Error('no pod is there to answer'))
-    return new Promise((resolve, reject) => {
-      serving.asking.add(reject)
-      const over = () => serving.asking.delete(reject)
-      serving.harness.value.pod.run(ask).then(
-        (value) => {
-          over()
-          resolve(value)
-        },
-        (error) => {
-          over()
-          reject(error)
-        },
-      )
-    })
+    if (serving === undefined) {
+      this.harness.clock.schedule(1, () => failed(new Error('no pod is there to answer')))
+      return
+    }
+    const { asking } = serving
+    asking.add(failed)
+    // Who was told of the pod's death is not told again.
+    serving.harness.value.pod.run(ask).then(
+      () => {
+        if (asking.delete(failed)) answered()
+      },
+      (error) => {
+        if (asking.delete(failed)) failed(error)
+      },
+    )
   }
 
   start(): void {
@@ -118,7 +118,9 @@ export class Fleet {
     const serving = this.#serving.shift()
     if (serving === undefined) return
     this.harness.kill(serving.index)
-    for (const tell of serving.asking) tell(new Error('the pod died'))
+    const told = [...serving.asking]
+    serving.asking.clear()
+    for (const tell of told) tell(new Error('the pod died'))
   }
 
   happenToPods(what: CheckedPodsHappening): void {

@@ -79,6 +79,15 @@ export async function simulate(
   }
 }
 
+/** One run, without its counterpart. */
+export async function simulateOnce(
+  written: Scenario,
+  { kind = 'spillway', seed = 1 }: { kind?: RunKind; seed?: number } = {},
+): Promise<RunSummary> {
+  const scenario = readScenario(written, written.name)
+  return summarise(await run({ scenario, kind, seed, onProgress: nothing }), scenario)
+}
+
 function check(
   expectation: CheckedExpectation,
   scenario: CheckedScenario,

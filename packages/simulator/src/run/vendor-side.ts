@@ -24,7 +24,6 @@ export class VendorSide {
   readonly #plan: CheckedVendor
   readonly #clock: Clock
   readonly #record: RunRecord
-  #atOnce = 0
   #probes = 0
   #breaker: { state: BreakerState; sinceMs: number } = { state: 'closed', sinceMs: 0 }
   #throttledBefore = 0
@@ -58,18 +57,13 @@ export class VendorSide {
     const nowMs = this.#clock.now()
     const at = this.#record.at(nowMs)
     this.#record.vendorCalls[at]!++
-    const atOnce = ++this.#atOnce
-    if (atOnce > this.#record.vendorAtOnce[at]!) this.#record.vendorAtOnce[at] = atOnce
     const answer = this.#vendor.call(options)
-    answer.then(this.#over, this.#over)
+    const { atOnce } = this.#vendor
+    if (atOnce > this.#record.vendorAtOnce[at]!) this.#record.vendorAtOnce[at] = atOnce
     if (this.#breaker.state !== 'closed' && nowMs >= this.#breaker.sinceMs + HEARD_MS) {
       this.#noteProbe(answer, caller)
     }
     return answer
-  }
-
-  readonly #over = (): void => {
-    this.#atOnce--
   }
 
   #noteProbe(answer: Promise<unknown>, caller: Caller | undefined): void {
@@ -118,7 +112,7 @@ export class VendorSide {
     this.#record.throttled[at]! += this.#vendor.calls.throttled - this.#throttledBefore
     this.#throttledBefore = this.#vendor.calls.throttled
     const { vendorAtOnce } = this.#record
-    if (at + 1 < vendorAtOnce.length) vendorAtOnce[at + 1] = this.#atOnce
+    if (at + 1 < vendorAtOnce.length) vendorAtOnce[at + 1] = this.#vendor.atOnce
   }
 
   /** What its contract says of what came. */
