@@ -25,7 +25,6 @@ const MOST_CALLS = 200
 const MEMORY_SHARE = 0.5
 const PACE_MARGIN = 0.8
 const LONGEST_QUEUE_MS = 5_000
-const SHORTEST_QUEUE_MS = 100
 
 export function planFor(written: PlanNeeds): Plan {
   const needs = checkNeeds(written)
@@ -108,8 +107,9 @@ function queueOf(
   pace: { limit: number; windowMs: number },
   note: Note,
 ) {
-  const spareMs = deadlineMs - p99Ms * 1.2
-  const timeoutMs = Math.round(Math.min(LONGEST_QUEUE_MS, Math.max(SHORTEST_QUEUE_MS, spareMs)))
+  // A slow call may need all of it: then whoever has waited for a quarter still has a chance.
+  const spareMs = Math.max(deadlineMs - p99Ms * 1.2, deadlineMs / 4)
+  const timeoutMs = Math.ceil(Math.min(LONGEST_QUEUE_MS, spareMs))
   note(
     'queue.timeoutMs',
     formatMs(timeoutMs),
