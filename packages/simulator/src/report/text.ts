@@ -31,13 +31,14 @@ export function renderText(simulation: Simulation): string {
 }
 
 function figures({ totals }: RunSummary): [string, string][] {
-  const { requests, served, vendorCalls, throttled, p50Ms, p99Ms } = totals
+  const { requests, served, vendorCalls, throttled, storeCommands, p50Ms, p99Ms } = totals
   const time = (ms: number | null) => (ms === null ? 'none' : formatMs(ms))
   return [
     ['requests', formatCount(requests)],
     ['served in time', `${formatCount(served)} (${formatShare(served / requests)})`],
     ['calls at the vendor', formatCount(vendorCalls)],
     ['answers of 429', formatCount(throttled)],
+    ['commands at the store', formatCount(storeCommands)],
     ['median, 99th percentile', `${time(p50Ms)}, ${time(p99Ms)}`],
   ]
 }

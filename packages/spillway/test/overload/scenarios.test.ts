@@ -68,14 +68,11 @@ describe.each([2, 5, 10])('%i times what a vendor can do', (times) => {
   it.each([
     ['a known limit', FIXED],
     ['one that is found out', ADAPTIVE],
-  ])(
-    'is refused down to what it can do, with %s, and who is let in is served in time',
-    async (_, options) => {
-      const visits = await overload(options, times)
-      expect(goodput(visits)).toBeGreaterThanOrEqual(0.9)
-      expect(percentile(servedOf(visits), 0.99)).toBeLessThanOrEqual(2 * SERVICE_MS + QUEUE_MS)
-    },
-  )
+  ])('is refused down to what it can do, with %s, and who is let in is served in time', async (_, options) => {
+    const visits = await overload(options, times)
+    expect(goodput(visits)).toBeGreaterThanOrEqual(0.9)
+    expect(percentile(servedOf(visits), 0.99)).toBeLessThanOrEqual(2 * SERVICE_MS + QUEUE_MS)
+  })
 })
 
 describe('a spike of twelve times the capacity, of low priority', () => {
@@ -203,12 +200,7 @@ describe('a vendor whose capacity halves, and doubles', () => {
       })
     }
     // More than it can ever do.
-    const load = {
-      kind: 'all',
-      rps: 1_100,
-      untilMs: fromMs,
-      ask: () => guard.run(() => vendor.call()),
-    }
+    const load = { kind: 'all', rps: 1_100, untilMs: fromMs, ask: () => guard.run(() => vendor.call()) }
     await play(clock, random, [load])
     await clock.until(spillway.close())
     return found

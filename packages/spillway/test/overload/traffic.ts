@@ -1,7 +1,6 @@
 /** Calls that come whatever became of those before, on a virtual clock, and what became of them. */
-
-import { SpillwayError } from '../../src/core/errors.js'
 import type { Random } from '../../src/core/random.js'
+import { SpillwayError } from '../../src/core/errors.js'
 import type { VirtualClock } from '../../src/testing/virtual-clock.js'
 
 export interface Visit {
