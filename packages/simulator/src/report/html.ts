@@ -1,4 +1,5 @@
 /** A simulation as one page that needs nothing else: no network, no fonts, no other file. */
+import type { RunSummary } from '../measure/summary.js'
 import type { CheckResult, Simulation } from '../run/simulate.js'
 import { breakerStrip } from './breaker-strip.js'
 import { chart, type Line, timeLabel, topOf } from './chart.js'
@@ -86,20 +87,21 @@ ${row('commands at the store', ({ storeCommands }) => formatCount(storeCommands)
 /** Beyond so many times ours the other one leaves the scale, or ours would be a line on the ground. */
 const FARTHEST = 6
 
-function rowSection({ title, hint, lines, format }: Row, simulation: Simulation): string {
-  const [ours, theirs] = [lines(simulation.spillway), lines(simulation.naive)]
+function rowSection({ title, hint, lines, format, caption }: Row, simulation: Simulation): string {
+  const { spillway, naive } = simulation
+  const [ours, theirs] = [lines(spillway), lines(naive)]
   const [ourTop, theirTop] = [topOf(ours), topOf(theirs)]
   const top = ourTop > 0 ? Math.min(Math.max(ourTop, theirTop), ourTop * FARTHEST) : theirTop
   const { durationMs } = simulation
-  const half = (name: string, each: Line[]) => {
+  const half = (name: string, run: RunSummary, each: Line[]) => {
     const most = topOf(each.filter(({ dashed }) => !dashed))
     const beyond = most > top ? ', beyond this scale' : ''
-    const caption = `${name} <span>up to ${format(most)}${beyond}</span>`
+    const says = caption?.(run) ?? `up to ${format(most)}${beyond}`
     const label = `${title}, ${name}`
-    return `<figure><figcaption>${caption}</figcaption>${chart({ lines: each, durationMs, top, format, label })}</figure>`
+    return `<figure><figcaption>${name} <span>${says}</span></figcaption>${chart({ lines: each, durationMs, top, format, label })}</figure>`
   }
   return `<section><h2>${title}</h2><p class="hint">${hint}</p>
-<div class="pair">${half('with Spillway', ours)}${half('without', theirs)}</div>${legend([...ours, ...theirs])}</section>`
+<div class="pair">${half('with Spillway', spillway, ours)}${half('without', naive, theirs)}</div>${legend([...ours, ...theirs])}</section>`
 }
 
 function legend(lines: readonly Line[]): string {

@@ -11,6 +11,8 @@ export interface Row {
   readonly hint: string
   readonly format: (value: number) => string
   readonly lines: (run: RunSummary) => Line[]
+  /** What to say of one run beside its name. Default: how high its lines go. */
+  readonly caption?: (run: RunSummary) => string
 }
 
 export function rowsOf({ spillway, naive }: Simulation): Row[] {
@@ -26,6 +28,8 @@ const OFFERED: Row = {
   title: 'Requests that came, and those that were served',
   hint: 'A second each. The closer the two lines the better; under overload the second should lie at the capacity.',
   format: formatCount,
+  caption: ({ totals }) =>
+    `${formatCount(totals.served)} of ${formatCount(totals.requests)} served in all`,
   lines: (run) => [
     { name: 'came', colour: 'grey', values: perSecond(run, run.series.offered) },
     { name: 'served in time', colour: 'good', values: perSecond(run, run.series.served) },

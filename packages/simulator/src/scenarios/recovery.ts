@@ -50,7 +50,7 @@ export const recovery: Scenario = {
       metric: 'goodput',
       fromMs: '24s',
       atLeast: 0.5,
-      says: 'goodput six seconds after its return',
+      says: 'good answers six seconds after its return, of what it can do',
     },
     {
       metric: 'amplification',
