@@ -74,10 +74,30 @@ const gatewayRules = Object.entries(GATEWAY_MAY_IMPORT).map(([folder, allowed]) 
   to: { path: GATEWAY, pathNot: `${GATEWAY}(${[`${folder}/`, ...allowed].join('|')})` },
 }))
 
+// The simulator's: a scenario is data, a run fills a record, and reports and plans look at what came out.
+const SIMULATOR = '^packages/simulator/src/'
+const SIMULATOR_MAY_IMPORT = {
+  scenario: [],
+  measure: ['scenario/'],
+  run: ['scenario/', 'measure/'],
+  scenarios: ['scenario/'],
+  report: ['scenario/', 'measure/', 'run/simulate\\.ts'],
+  plan: ['scenario/', 'run/simulate\\.ts', 'report/format\\.ts'],
+}
+
+const simulatorRules = Object.entries(SIMULATOR_MAY_IMPORT).map(([folder, allowed]) => ({
+  name: `simulator-${folder}-imports`,
+  comment: `${folder}/ may import only: ${allowed.join(', ') || 'itself'}`,
+  severity: 'error',
+  from: { path: `${SIMULATOR}${folder}/`, pathNot: [TEST] },
+  to: { path: SIMULATOR, pathNot: `${SIMULATOR}(${[`${folder}/`, ...allowed].join('|')})` },
+}))
+
 module.exports = {
   forbidden: [
     ...folderRules,
     ...gatewayRules,
+    ...simulatorRules,
     {
       name: 'folder-without-a-row',
       comment: 'a new folder (or a file beside index.ts) needs a row in MAY_IMPORT first',

@@ -14,6 +14,10 @@ export default defineConfig({
       },
       { find: /^spillway\/(express|fastify|hono)$/, replacement: `${src}/http/$1.ts` },
       { find: /^spillway\/metrics$/, replacement: `${src}/observe/index.ts` },
+      {
+        find: /^@spillway\/simulator$/,
+        replacement: fileURLToPath(new URL('./packages/simulator/src/index.ts', import.meta.url)),
+      },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
     ],
   },

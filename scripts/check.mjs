@@ -8,6 +8,7 @@ import { setupOrExit } from './setup.mjs'
 const AT_A_TIME = 2
 const PACKAGE = 'packages/spillway'
 const GATEWAY = 'packages/gateway'
+const SIMULATOR = 'packages/simulator'
 
 /** `after` names the step whose output this one reads. The longest come first. */
 const STEPS = [
@@ -26,6 +27,7 @@ const STEPS = [
       '.dependency-cruiser.cjs',
       `${PACKAGE}/src`,
       `${GATEWAY}/src`,
+      `${SIMULATOR}/src`,
     ],
   },
   { name: 'unused', what: 'unused files, exports and dependencies', args: [tools.knip] },

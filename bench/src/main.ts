@@ -13,6 +13,7 @@ import { middleware } from './suites/middleware.js'
 import { overload } from './suites/overload.js'
 import { queue } from './suites/queue.js'
 import { shared } from './suites/shared.js'
+import { simulator } from './suites/simulator.js'
 import { streams } from './suites/streams.js'
 
 /** A new suite is a file in suites/ and a word here. */
@@ -26,6 +27,7 @@ const SUITES: readonly Suite[] = [
   queue,
   gateway,
   middleware,
+  simulator,
 ]
 
 const ECHO_MS = 500

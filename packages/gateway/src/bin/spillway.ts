@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 /** The command `spillway`. */
 import { readFileSync } from 'node:fs'
-import { type Command, HELP, readCommand, UsageError } from '../cli/command-line.js'
+import { OptionsError } from 'spillway'
+import { type Command, HELP, readCommand } from '../cli/command-line.js'
+import { UsageError } from '../cli/usage.js'
 import { ConfigError } from '../config/error.js'
 
 try {
@@ -16,11 +18,23 @@ try {
 async function run(command: Command): Promise<void> {
   if (command.kind === 'help') process.stdout.write(HELP[command.of])
   else if (command.kind === 'version') process.stdout.write(`${version()}\n`)
-  else {
+  else if (command.kind === 'scenarios' || command.kind === 'simulate') await simulate(command)
+  else if (command.kind === 'plan') {
+    const { runPlan } = await import('../cli/run-plan.js')
+    if (!(await runPlan(command))) process.exitCode = 1
+  } else {
     // Not before it is needed: --help should not wait for it.
     const { runGateway } = await import('../cli/run-gateway.js')
     await runGateway(command)
   }
+}
+
+async function simulate(
+  command: Extract<Command, { kind: 'scenarios' | 'simulate' }>,
+): Promise<void> {
+  const { listScenarios, runSimulate } = await import('../cli/run-simulate.js')
+  if (command.kind === 'scenarios') process.stdout.write(listScenarios())
+  else if (!(await runSimulate(command))) process.exitCode = 1
 }
 
 function version(): string {
@@ -33,7 +47,7 @@ function version(): string {
 /** What a person can do something about is told without a stack. */
 function explain(error: unknown): string | undefined {
   if (error instanceof UsageError) return `${error.message}\nspillway --help explains.`
-  if (error instanceof ConfigError) return error.message
+  if (error instanceof ConfigError || error instanceof OptionsError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') return `${message}\nAnother port: --port N, --admin-port N`
   return code === 'EACCES' ? message : undefined

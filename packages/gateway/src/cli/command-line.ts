@@ -1,6 +1,7 @@
 /** What the user typed, or a UsageError that says what to type instead. */
-import { parseArgs } from 'node:util'
-import { suggest } from 'spillway/options'
+import { PLAN_HELP, type PlanWish, readPlan } from './plan-command.js'
+import { readSimulate, SIMULATE_HELP, type SimulateWish } from './simulate-command.js'
+import { didYouMean, parseWords, UsageError } from './usage.js'
 
 export interface GatewayCommand {
   readonly kind: 'gateway'
@@ -14,10 +15,8 @@ export type Command =
   | { readonly kind: 'help'; readonly of: 'spillway' | 'gateway' }
   | { readonly kind: 'version' }
   | GatewayCommand
-
-export class UsageError extends Error {
-  readonly code = 'USAGE'
-}
+  | SimulateWish
+  | PlanWish
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -27,11 +26,12 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v' },
 } as const
 
-const COMMANDS = ['gateway'] as const
+const COMMANDS = ['gateway', 'simulate', 'plan'] as const
 
 export function readCommand(args: readonly string[]): Command {
-  refuseUnknown(args)
-  const { values, positionals } = parse(args)
+  if (args[0] === 'simulate') return readSimulate(args.slice(1))
+  if (args[0] === 'plan') return readPlan(args.slice(1))
+  const { values, positionals } = parseWords(args, OPTIONS)
   const [name, ...more] = positionals
   if (name !== undefined && !(COMMANDS as readonly string[]).includes(name)) {
     throw new UsageError(`unknown command "${name}"${didYouMean(name, COMMANDS)}`)
@@ -55,33 +55,12 @@ function readPort(option: string, text: string | undefined): number | undefined 
   throw new UsageError(`${option}: must be a port, 0 to 65535, got "${text}"`)
 }
 
-/** Node refuses them, too, but suggests to pass them as arguments. */
-function refuseUnknown(args: readonly string[]): void {
-  const { tokens } = parseArgs({ args: [...args], options: OPTIONS, strict: false, tokens: true })
-  for (const token of tokens) {
-    if (token.kind !== 'option' || token.name in OPTIONS) continue
-    const known = Object.keys(OPTIONS).map((name) => `--${name}`)
-    throw new UsageError(`unknown option ${token.rawName}${didYouMean(token.rawName, known)}`)
-  }
-}
-
-function parse(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true })
-  } catch (error) {
-    throw new UsageError((error as Error).message.split('\n')[0])
-  }
-}
-
-function didYouMean(word: string, known: readonly string[]): string {
-  const close = suggest(word, known)
-  return close === undefined ? `; there are: ${known.join(', ')}` : `; did you mean ${close}?`
-}
-
 export const HELP = {
   spillway: `Spillway calls slow, broken or rate-limited services without hurting them.
 
   spillway gateway      runs the HTTP gateway; spillway gateway --help says more
+  spillway simulate     a fleet in virtual time; spillway simulate --list lists scenarios
+  spillway plan         a configuration from a contract and a latency, with reasons
   spillway --version
   spillway --help
 `,
@@ -102,4 +81,6 @@ Environment:
 SIGTERM or Ctrl-C stops it: not ready any more, running requests finish, exit code 0. A second
 Ctrl-C does not wait for them.
 `,
+  simulate: SIMULATE_HELP,
+  plan: PLAN_HELP,
 } as const

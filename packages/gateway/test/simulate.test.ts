@@ -1,0 +1,131 @@
+/** The commands `spillway simulate` and `spillway plan`, as their users start them. */
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, describe, expect, it } from 'vitest'
+import { loadConfig } from '../src/config/load.js'
+
+const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
+const run = promisify(execFile)
+const folder = mkdtempSync(join(tmpdir(), 'simulate-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+async function spillway(...args: string[]) {
+  try {
+    const options = { cwd: folder, maxBuffer: 64 * 1_024 ** 2 }
+    return { code: 0, ...(await run(process.execPath, [BIN, ...args], options)) }
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string }
+  }
+}
+
+function write(name: string, content: unknown): string {
+  const file = join(folder, name)
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
+  return file
+}
+
+describe('spillway simulate', () => {
+  it('lists what there is', async () => {
+    const { stdout, code } = await spillway('simulate', '--list')
+    expect(code).toBe(0)
+    expect(stdout.match(/^ {2}[a-z-]+ {2}/gm)).toHaveLength(12)
+  })
+
+  it('says what held, writes a page, and ends with 0', async () => {
+    const { stdout, code } = await spillway('simulate', 'burst', '--report', 'burst.html')
+    expect(code).toBe(0)
+    expect(stdout).toContain('All promises hold with Spillway.')
+    expect(stdout).toContain('✓ of the batch, served')
+    expect(readFileSync(join(folder, 'burst.html'), 'utf8')).toContain('</html>')
+  })
+
+  it('prints the same JSON for the same seed, to the last byte', async () => {
+    const [one, same, other] = [
+      await spillway('simulate', 'burst', '--json', '--seed', '7'),
+      await spillway('simulate', 'burst', '--json', '--seed', '7'),
+      await spillway('simulate', 'burst', '--json', '--seed', '8'),
+    ]
+    expect(JSON.parse(one.stdout)).toMatchObject({ name: 'burst', seed: 7, passed: true })
+    expect(same.stdout === one.stdout).toBe(true)
+    expect(other.stdout === one.stdout).toBe(false)
+  })
+
+  it('runs your configuration, without its secrets, and ends with 1 where it does not hold', async () => {
+    const config = write('spillway.yaml', {
+      vendors: {
+        first: { protocol: 'openai', key: 'env:SOME_KEY_THAT_IS_NOT_SET' },
+        second: {
+          protocol: 'anthropic',
+          key: 'env:ANOTHER',
+          queue: { size: 600, timeoutMs: '5s' },
+          concurrency: { limit: 50 },
+        },
+      },
+    })
+    const unguarded = await spillway('simulate', 'burst', '--config', config)
+    expect(unguarded.code).toBe(1)
+    expect(unguarded.stdout).toContain('NOT all promises hold')
+    const guarded = await spillway('simulate', 'burst', '-c', config, '--vendor', 'second')
+    expect(guarded.code).toBe(0)
+  })
+
+  it('runs a scenario of your own, and names every mistake in it', async () => {
+    const scenario = {
+      name: 'mine',
+      title: 'Mine',
+      story: 'Two seconds.',
+      durationMs: '2s',
+      vendor: { serviceMs: 50, capacity: 10 },
+      guard: { concurrency: { limit: 10 } },
+      clients: [{ name: 'users', rps: 20, timeoutMs: '1s' }],
+      expect: [{ metric: 'served', atLeast: 0.9 }],
+    }
+    expect((await spillway('simulate', write('mine.json', scenario))).code).toBe(0)
+    const wrong = { ...scenario, durtionMs: 1, clients: [{ name: 'users', timeoutMs: '1s' }] }
+    const { code, stderr } = await spillway('simulate', write('wrong.json', wrong))
+    expect(code).toBe(1)
+    expect(stderr).toContain("durtionMs: unknown option; did you mean 'durationMs'?")
+    expect(stderr).toContain('clients[0]: must have one of rps')
+  })
+
+  it.each([
+    [['simulate'], 'simulate what?'],
+    [['simulate', 'overlod'], 'did you mean overload?'],
+    [['simulate', 'burst', '--seeds', '1'], 'did you mean --seed?'],
+    [['simulate', 'burst', '--pods', 'many'], '--pods: must be a whole number'],
+    [['simulate', 'nowhere.yaml'], 'cannot be read (ENOENT)'],
+    [['plan', '--limit', '5 a minute', '--latency', '1s'], '--limit: must be like 500/1m'],
+    [['plan', '--limit', '5/1m'], '--latency: say how long'],
+  ])('ends with 2 where %j makes no sense', async (args, words) => {
+    const { code, stderr } = await spillway(...args)
+    expect(code).toBe(2)
+    expect(stderr).toContain(words)
+  })
+}, 60_000)
+
+describe('spillway plan', () => {
+  const needs = ['--limit', '300/10s', '--latency', '100ms', '--pods', '3', '--deadline', '2s']
+
+  it('writes a configuration that loads, and that held in the simulator', async () => {
+    const { stdout, code } = await spillway('plan', ...needs, '--out', 'planned.yaml')
+    expect(code).toBe(0)
+    expect(stdout).toContain('All promises hold with Spillway.')
+    const file = join(folder, 'planned.yaml')
+    const { vendors } = loadConfig({ file, env: { VENDOR_API_KEY: 'key' } })
+    expect(vendors[0]?.guard.limits).toEqual([{ unit: 'requests', limit: 300, windowMs: 10_000 }])
+  })
+
+  it('finds the values of a configuration that fight', async () => {
+    const config = write('fights.yaml', {
+      vendors: {
+        vendor: { protocol: 'openai', key: 'env:K', queue: { size: 10, timeoutMs: '5s' } },
+      },
+    })
+    const { stdout } = await spillway('plan', ...needs, '--config', config, '--no-check')
+    expect(stdout).toContain('queue.timeoutMs: 5 s is not below the deadline, 2 s')
+  })
+}, 60_000)

@@ -1,0 +1,112 @@
+/** The clients of one kind: when they come, how often they ask, when they lose patience. */
+import { type Clock, LeaveSignal, type Random, SpillwayError } from 'spillway'
+import type { ClientRecord, RunRecord } from '../measure/run-record.js'
+import type { CheckedClient } from '../scenario/read-scenario.js'
+import { drawFrom } from '../scenario/spread.js'
+import type { Ask } from './pod.js'
+
+/** A caller of a closed loop who was refused at once does not ask again in the same moment. */
+const AFTER_FAILURE_MS = 100
+
+export interface CrowdOptions {
+  readonly client: CheckedClient
+  readonly clock: Clock
+  readonly random: Random
+  readonly record: RunRecord
+  readonly untilMs: number
+  ask(ask: Ask, answered: () => void, failed: (error: unknown) => void): void
+}
+
+export class Crowd {
+  /** Requests that are not over. */
+  open = 0
+  readonly #options: CrowdOptions
+  readonly #record: ClientRecord
+  readonly #untilMs: number
+  #came = 0
+
+  constructor(options: CrowdOptions) {
+    this.#options = options
+    const { client, record } = options
+    this.#record = record.clients.get(client.name)!
+    this.#untilMs = Math.min(options.untilMs, client.untilMs ?? Number.POSITIVE_INFINITY)
+  }
+
+  begin(): void {
+    const { client, clock, random } = this.#options
+    clock.schedule(client.fromMs, () => {
+      if (client.burst !== undefined) {
+        for (let each = 0; each < client.burst; each++) this.#request(() => {})
+      } else if (client.callers !== undefined) {
+        for (let each = 0; each < client.callers; each++) {
+          // Not all in one moment, unless they have nothing else to do.
+          clock.schedule(random() * draw(client.thinkMs, random), () => this.#keepAsking())
+        }
+      } else {
+        this.#arrive()
+      }
+    })
+  }
+
+  #arrive(): void {
+    const { client, clock, random } = this.#options
+    if (clock.now() >= this.#untilMs) return
+    this.#request(() => {})
+    clock.schedule((-Math.log(1 - random()) / client.rps!) * 1_000, () => this.#arrive())
+  }
+
+  #keepAsking(): void {
+    const { client, clock, random } = this.#options
+    if (clock.now() >= this.#untilMs) return
+    this.#request((well) => {
+      const thinkMs = draw(client.thinkMs, random)
+      clock.schedule(well ? thinkMs : Math.max(AFTER_FAILURE_MS, thinkMs), () => this.#keepAsking())
+    })
+  }
+
+  #request(over: (well: boolean) => void): void {
+    const { client, clock, random, record } = this.#options
+    const cameMs = clock.now()
+    const number = this.#came++
+    this.#record.offered[record.at(cameMs)]!++
+    this.open++
+    const user = client.users === undefined ? undefined : `user-${number % client.users}`
+    const hangsUp = client.hangUps !== undefined && random() < client.hangUps.share
+    const signal = hangsUp ? new LeaveSignal() : undefined
+    let ended = false
+    const end = (how: 'served' | 'lost' | 'left') => {
+      if (ended) return
+      ended = true
+      this.open--
+      record.end(this.#record, cameMs, clock.now(), how)
+      over(how === 'served')
+    }
+    if (signal !== undefined) {
+      clock.schedule(draw(client.hangUps!.afterMs, random), () => {
+        end('left')
+        signal.abort(new DOMException('the caller hung up', 'AbortError'))
+      })
+    }
+    this.#ask({ client, user, signal }, 1, end)
+  }
+
+  #ask(ask: Ask, attempt: number, end: (how: 'served' | 'lost') => void): void {
+    const { client, clock, random, record } = this.#options
+    this.#options.ask(
+      ask,
+      () => end('served'),
+      (error) => {
+        if (error instanceof SpillwayError) record.refuse(error.code, clock.now())
+        else record.failed[record.at(clock.now())]!++
+        if (attempt >= (client.retries?.attempts ?? 1) || ask.signal?.aborted) return end('lost')
+        const delayMs = draw(client.retries!.delayMs, random)
+        clock.schedule(delayMs, () => this.#ask(ask, attempt + 1, end))
+      },
+    )
+  }
+}
+
+function draw(spread: CheckedClient['thinkMs'], random: Random): number {
+  const from = drawFrom(spread)
+  return typeof from === 'number' ? from : from(random)
+}

@@ -1,0 +1,192 @@
+/** The pods of a run: which there are, who serves, what each one's connection to the store is like. */
+import { createHarness, type Harness, type HarnessPod, type PodTools } from 'spillway/testing'
+import type { CheckedPodsHappening, CheckedStoreHappening } from '../scenario/happenings.js'
+import type { CheckedScenario } from '../scenario/read-scenario.js'
+import { type CheckedSpread, drawFrom } from '../scenario/spread.js'
+import type { Ask, SimulatedPod } from './pod.js'
+import type { Way } from './way.js'
+
+const DRAIN_MS = 30_000
+
+export interface FleetPod {
+  readonly pod: SimulatedPod
+  readonly way: Way
+}
+
+interface Serving {
+  readonly index: number
+  readonly harness: HarnessPod<FleetPod>
+  /** Who waits for an answer of this pod, so that they hear of its death. */
+  readonly asking: Set<(error: unknown) => void>
+}
+
+export interface FleetOptions {
+  readonly scenario: CheckedScenario
+  readonly seed: number
+  create(tools: PodTools, fleet: Fleet): FleetPod
+}
+
+export class Fleet {
+  readonly harness: Harness<FleetPod>
+  readonly #scenario: CheckedScenario
+  /** In the order of their start; those that drain are not among them. */
+  readonly #serving: Serving[] = []
+  readonly #draining = new Set<Promise<void>>()
+  readonly #executed = { before: 0 }
+  #next = 0
+  /** What the store suffers now, for pods that come later. */
+  #faults: Exclude<CheckedStoreHappening, 'restart'>[] = []
+
+  constructor({ scenario, seed, create }: FleetOptions) {
+    this.#scenario = scenario
+    const { store } = scenario
+    const connection = store === 'memory' ? {} : { ...store, latencyMs: drawFrom(store.latencyMs) }
+    this.harness = createHarness<FleetPod>({
+      seed,
+      pods: 0,
+      connection,
+      create: (tools) => create(tools, this),
+    })
+  }
+
+  get size(): number {
+    return this.#serving.length
+  }
+
+  /** Calls in line, in all of them. */
+  get waiting(): number {
+    return this.#serving.reduce((sum, { harness }) => sum + harness.value.pod.waiting, 0)
+  }
+
+  /** Requests under way. */
+  get asking(): number {
+    return this.#serving.reduce((sum, { asking }) => sum + asking.size, 0)
+  }
+
+  /** Commands the store has run since it was last asked. */
+  commandsSince(): number {
+    const executed = this.harness.pods.reduce((sum, { store }) => sum + store.counts.executed, 0)
+    const since = executed - this.#executed.before
+    this.#executed.before = executed
+    return since
+  }
+
+  /** At the pod named, or at the next one. Callbacks: a promise more for each request would be felt. */
+  ask(ask: Ask, answered: () => void, failed: (error: unknown) => void): void {
+    const named = ask.client.pod
+    const serving =
+      named === undefined
+        ? this.#serving[this.#next++ % this.#serving.length]
+        : this.#serving.find(({ index }) => index === named)
+    if (serving === undefined) {
+      this.harness.clock.schedule(1, () => failed(new Error('no pod is there to answer')))
+      return
+    }
+    const { asking } = serving
+    asking.add(failed)
+    // Who was told of the pod's death is not told again.
+    serving.harness.value.pod.run(ask).then(
+      () => {
+        if (asking.delete(failed)) answered()
+      },
+      (error) => {
+        if (asking.delete(failed)) failed(error)
+      },
+    )
+  }
+
+  start(): void {
+    const { skewMs, driftPpm } = this.#scenario.clocks
+    const { random, pods } = this.harness
+    const wrong = { skewMs: (2 * random() - 1) * skewMs, driftPpm: (2 * random() - 1) * driftPpm }
+    const harness = this.harness.start(wrong)
+    this.#serving.push({ index: pods.length - 1, harness, asking: new Set() })
+    for (const fault of this.#faults) applyTo(harness, fault)
+  }
+
+  /** The oldest drains. */
+  stop(): void {
+    const serving = this.#serving.shift()
+    if (serving === undefined) return
+    const closing = serving.harness.value.pod.close(DRAIN_MS)
+    this.#draining.add(closing)
+    void closing.finally(() => this.#draining.delete(closing))
+  }
+
+  /** The oldest dies. */
+  kill(): void {
+    const serving = this.#serving.shift()
+    if (serving === undefined) return
+    this.harness.kill(serving.index)
+    const told = [...serving.asking]
+    serving.asking.clear()
+    for (const tell of told) tell(new Error('the pod died'))
+  }
+
+  happenToPods(what: CheckedPodsHappening): void {
+    if ('kill' in what) for (let each = 0; each < what.kill; each++) this.kill()
+    else if ('start' in what) this.#repeat(what.start, what.everyMs, () => this.start())
+    else if ('stop' in what) this.#repeat(what.stop, what.everyMs, () => this.stop())
+    else this.#roll(what.roll, what.everyMs)
+  }
+
+  happenToStore(what: CheckedStoreHappening, pod: number | undefined): void {
+    if (what === 'restart') return this.harness.restartStore()
+    if (pod === undefined)
+      this.#faults = [...this.#faults.filter((old) => !undoes(what, old)), what]
+    for (const [index, each] of this.harness.pods.entries()) {
+      if (each.alive && (pod === undefined || pod === index)) applyTo(each, what)
+    }
+  }
+
+  wayOf(pod: number): Way | undefined {
+    const found = this.harness.pods[pod]
+    return found?.alive ? found.value.way : undefined
+  }
+
+  async close(): Promise<void> {
+    const closing = this.#serving.map(({ harness }) => harness.value.pod.close(0))
+    await this.harness.settle(Promise.all([...closing, ...this.#draining]))
+  }
+
+  #roll(surge: number, everyMs: number): void {
+    const old = this.#serving.length
+    const rounds = Math.ceil(old / surge)
+    this.#repeat(rounds, everyMs, (round) => {
+      const some = Math.min(surge, old - round * surge)
+      for (let each = 0; each < some; each++) this.start()
+      // New ones serve before old ones go.
+      this.harness.clock.schedule(everyMs / 2, () => {
+        for (let each = 0; each < some; each++) this.stop()
+      })
+    })
+  }
+
+  #repeat(times: number, everyMs: number, run: (round: number) => void): void {
+    for (let round = 0; round < times; round++) {
+      if (everyMs === 0) run(round)
+      else this.harness.clock.schedule(round * everyMs, () => run(round))
+    }
+  }
+}
+
+function applyTo({ store }: PodTools, what: Exclude<CheckedStoreHappening, 'restart'>): void {
+  if (what === 'down') store.goDown()
+  else if (what === 'up') store.comeBack()
+  else if (what === 'pause') store.loseRequests(1)
+  else if (what === 'resume') store.loseRequests(0)
+  else if ('loseReplies' in what) store.loseReplies(what.loseReplies)
+  else if ('loseRequests' in what) store.loseRequests(what.loseRequests)
+  else store.setLatency(drawFrom(what.latencyMs as CheckedSpread))
+}
+
+/** Of faults of one kind the last one counts. */
+function undoes(now: CheckedStoreHappening, old: CheckedStoreHappening): boolean {
+  return kindOf(now) === kindOf(old)
+}
+
+function kindOf(what: CheckedStoreHappening): string {
+  if (what === 'down' || what === 'up') return 'connection'
+  if (typeof what === 'string' || 'loseRequests' in what) return 'requests'
+  return Object.keys(what)[0]!
+}

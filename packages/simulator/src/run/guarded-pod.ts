@@ -1,0 +1,54 @@
+/** A pod with the real thing in it. */
+import {
+  type CallContext,
+  createSpillway,
+  type Guard,
+  type GuardOptions,
+  type Spillway,
+} from 'spillway'
+import type { Store } from 'spillway/shared'
+import type { PodTools } from 'spillway/testing'
+import type { Ask, SimulatedPod } from './pod.js'
+import type { Way } from './way.js'
+
+export const GUARD_NAME = 'vendor'
+
+export class GuardedPod implements SimulatedPod {
+  readonly #spillway: Spillway
+  readonly #guard: Guard
+  readonly #way: Way
+
+  constructor(
+    { name, clock, random }: PodTools,
+    store: Store,
+    options: GuardOptions,
+    way: Way,
+    expectedPods: number,
+  ) {
+    this.#way = way
+    this.#spillway = createSpillway({ store, pod: name, clock, random, expectedPods })
+    this.#guard = this.#spillway.guard(GUARD_NAME, options)
+  }
+
+  run({ client, user, signal }: Ask): Promise<unknown> {
+    const { priority, tier, lane, cost, timeoutMs } = client
+    const call =
+      cost === undefined ? this.#call : (context: CallContext) => this.#make(context, cost)
+    return this.#guard.run(call, { user, priority, tier, lane, cost, timeoutMs, signal })
+  }
+
+  readonly #call = (context: CallContext): Promise<unknown> => this.#make(context, undefined)
+
+  #make(context: CallContext, cost: Ask['client']['cost']): Promise<unknown> {
+    if (this.#way.vendor.cancels) return this.#way.call({ signal: context.signal, cost }, context)
+    return this.#way.call(cost && { cost }, context)
+  }
+
+  get waiting(): number {
+    return this.#guard.snapshot().room.waiting
+  }
+
+  close(graceMs: number): Promise<void> {
+    return this.#spillway.close({ graceMs })
+  }
+}

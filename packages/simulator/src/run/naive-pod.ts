@@ -1,0 +1,96 @@
+/**
+ * What people write without Spillway: every call has a timeout and tries again by itself; whoever finds all
+ * places taken waits in an array, however long it is. Callers who have left are served all the same: nothing
+ * tells the work that they have.
+ */
+import type { PodTools, VendorCallOptions } from 'spillway/testing'
+import { sleep } from 'spillway/testing'
+import type { CheckedNaive } from '../scenario/read-scenario.js'
+import type { Ask, SimulatedPod } from './pod.js'
+import type { Way } from './way.js'
+
+export class NaivePod implements SimulatedPod {
+  readonly #tools: PodTools
+  readonly #options: CheckedNaive
+  readonly #way: Way
+  readonly #line: (() => void)[] = []
+  #active = 0
+
+  constructor(tools: PodTools, options: CheckedNaive, way: Way) {
+    this.#tools = tools
+    this.#options = options
+    this.#way = way
+  }
+
+  get waiting(): number {
+    return this.#line.length
+  }
+
+  run({ client }: Ask): Promise<unknown> {
+    return this.#within(client.timeoutMs, this.#work(client.cost))
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve()
+  }
+
+  async #work(cost: Ask['client']['cost']): Promise<unknown> {
+    const { attempts, concurrency } = this.#options
+    if (this.#active >= (concurrency ?? Number.POSITIVE_INFINITY)) {
+      await new Promise<void>((resolve) => this.#line.push(resolve))
+    } else {
+      this.#active++
+    }
+    try {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await this.#attempt(cost)
+        } catch (error) {
+          if (attempt === attempts) throw error
+          const delayMs = this.#delayMs(attempt)
+          if (delayMs > 0) await sleep(this.#tools.clock, delayMs)
+        }
+      }
+    } finally {
+      const next = this.#line.shift()
+      if (next === undefined) this.#active--
+      else next()
+    }
+  }
+
+  #attempt(cost: Ask['client']['cost']): Promise<unknown> {
+    const options: VendorCallOptions = cost === undefined ? {} : { cost }
+    if (!this.#way.vendor.cancels) {
+      return this.#within(this.#options.timeoutMs, this.#way.call(options))
+    }
+    const stop = new AbortController()
+    const call = this.#way.call({ ...options, signal: stop.signal })
+    return this.#within(this.#options.timeoutMs, call, () => stop.abort(new Error('too late')))
+  }
+
+  #delayMs(attempt: number): number {
+    const { backoff, delayMs } = this.#options
+    if (backoff === 'none') return 0
+    if (backoff === 'constant') return delayMs
+    return delayMs * 2 ** (attempt - 1) * this.#tools.random()
+  }
+
+  #within<T>(ms: number, work: Promise<T>, leave = () => {}): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const timer = this.#tools.clock.schedule(ms, () => {
+        leave()
+        reject(new Error('too late'))
+      })
+      work.then(
+        (value) => {
+          timer.cancel()
+          resolve(value)
+        },
+        (error) => {
+          timer.cancel()
+          reject(error)
+        },
+      )
+    })
+  }
+}

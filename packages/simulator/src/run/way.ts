@@ -1,0 +1,25 @@
+/** One pod's way to the vendor, which may be broken although the vendor is not. */
+import type { Clock } from 'spillway'
+import type { VendorCallOptions } from 'spillway/testing'
+import type { Caller, VendorSide } from './vendor-side.js'
+
+const REFUSED_MS = 1
+
+export class Way {
+  state: 'recover' | 'fail' | 'hang' = 'recover'
+
+  constructor(
+    readonly vendor: VendorSide,
+    readonly clock: Clock,
+  ) {}
+
+  call(options?: VendorCallOptions, caller?: Caller): Promise<unknown> {
+    if (this.state === 'recover') return this.vendor.call(options, caller)
+    return new Promise((_, reject) => {
+      // What hangs goes on hanging: whoever waits needs a timeout.
+      if (this.state === 'hang') return
+      const reset = Object.assign(new Error('the connection was reset'), { code: 'ECONNRESET' })
+      this.clock.schedule(REFUSED_MS, () => reject(reset))
+    })
+  }
+}

@@ -1,0 +1,48 @@
+/** How long something takes, as it can stand in a file: always as long, or drawn anew each time. */
+import type { Duration } from 'spillway'
+import { type Check, duration, either, object } from 'spillway/options'
+import type { Random } from 'spillway/testing'
+
+export type Spread =
+  | Duration
+  /** Anything between, all equally likely. */
+  | { min: Duration; max: Duration }
+  /** Half are below `median`, one in a hundred is above `p99`: a long tail, as most services have. */
+  | { median: Duration; p99: Duration }
+
+export type CheckedSpread = number | { min: number; max: number } | { median: number; p99: number }
+
+const ms = duration({ min: 0 })
+
+const readObject: Check<CheckedSpread> = (value, path, problems) => {
+  const isTail = typeof value === 'object' && value !== null && 'median' in value
+  if (isTail) return object({ median: duration({ min: 0.001 }), p99: ms })(value, path, problems)
+  return object({ min: ms, max: ms })(value, path, problems)
+}
+
+export const readSpread: Check<CheckedSpread> = either(ms, readObject)
+
+/** Of the standard normal distribution. */
+const Z99 = 2.326_347_874
+
+export function drawFrom(spread: CheckedSpread): number | ((random: Random) => number) {
+  if (typeof spread === 'number') return spread
+  if ('min' in spread) {
+    const { min, max } = spread
+    return (random) => min + (max - min) * random()
+  }
+  const sigma = Math.log(spread.p99 / spread.median) / Z99
+  return (random) => spread.median * Math.exp(sigma * normal(random))
+}
+
+export function meanOf(spread: CheckedSpread): number {
+  if (typeof spread === 'number') return spread
+  if ('min' in spread) return (spread.min + spread.max) / 2
+  const sigma = Math.log(spread.p99 / spread.median) / Z99
+  return spread.median * Math.exp(sigma ** 2 / 2)
+}
+
+/** Box and Muller. */
+function normal(random: Random): number {
+  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+}

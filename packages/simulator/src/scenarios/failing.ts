@@ -1,0 +1,49 @@
+import type { Scenario } from '../scenario/scenario.js'
+
+export const failing: Scenario = {
+  name: 'failing',
+  title: 'A vendor that fails a little, then more, then always',
+  story:
+    'The share of failing calls grows from nothing to all of them and back. Retries without a budget multiply the load just when the vendor can bear it least: three attempts here, three there, nine calls for one. A budget allows a few retries for the many calls that went well, so there are none left when nothing does, and the breaker ends the rest.',
+  durationMs: '48s',
+  pods: 4,
+  vendor: { serviceMs: { min: 40, max: 60 }, capacity: 60 },
+  guard: {
+    queue: { size: 50, timeoutMs: 500 },
+    breaker: { failureRate: 0.5, windowMs: '5s', minimumCalls: 20, openMs: '2s' },
+    concurrency: { limit: 30 },
+    timeout: { callMs: '1s' },
+    retry: { attempts: 3, budget: 0.1, baseMs: 50 },
+  },
+  naive: { attempts: 3, backoff: 'exponential', delayMs: 50 },
+  clients: [{ name: 'users', rps: 200, timeoutMs: '2s', retries: { attempts: 2, delayMs: 200 } }],
+  events: [
+    { atMs: '6s', vendor: { fail: 0.1 } },
+    { atMs: '12s', vendor: { fail: 0.3 } },
+    { atMs: '18s', vendor: { fail: 0.6 } },
+    { atMs: '24s', vendor: 'fail' },
+    { atMs: '34s', vendor: 'recover' },
+  ],
+  expect: [
+    {
+      metric: 'amplification',
+      atMost: 1.1,
+      says: 'calls at the vendor for each request, on the whole',
+    },
+    {
+      metric: 'amplification',
+      fromMs: '25s',
+      untilMs: '34s',
+      atMost: 0.2,
+      says: 'and while nothing works',
+    },
+    {
+      metric: 'toldP99Ms',
+      fromMs: '25s',
+      untilMs: '34s',
+      atMost: 500,
+      says: 'who cannot be served is told soon',
+    },
+    { metric: 'served', fromMs: '40s', atLeast: 0.99, says: 'all is well again afterwards' },
+  ],
+}

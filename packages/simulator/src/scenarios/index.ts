@@ -1,0 +1,29 @@
+/** The scenarios that come along, in the order a newcomer should read them. */
+import type { Scenario } from '../scenario/scenario.js'
+import { burst } from './burst.js'
+import { failing } from './failing.js'
+import { oneKey } from './one-key.js'
+import { outage } from './outage.js'
+import { overload } from './overload.js'
+import { pause } from './pause.js'
+import { recovery } from './recovery.js'
+import { scale } from './scale.js'
+import { sickPod } from './sick-pod.js'
+import { spike } from './spike.js'
+import { storeLoss } from './store-loss.js'
+import { throttled } from './throttled.js'
+
+export const SCENARIOS: readonly Scenario[] = [
+  overload,
+  spike,
+  burst,
+  pause,
+  outage,
+  failing,
+  recovery,
+  throttled,
+  oneKey,
+  scale,
+  sickPod,
+  storeLoss,
+]

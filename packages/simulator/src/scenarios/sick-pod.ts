@@ -1,0 +1,48 @@
+import type { Scenario } from '../scenario/scenario.js'
+
+export const sickPod: Scenario = {
+  name: 'sick-pod',
+  title: 'One pod of eight loses its way to the vendor',
+  story:
+    'Calls of one pod get no answer any more: a broken route, a dead proxy. Alone it would hold on to every eighth request until its caller gives up. With a quorum it finds that it is alone, stops calling and refuses at once, so that its callers can ask another pod; the seven others go on, because a sick pod is not a sick vendor.',
+  durationMs: '30s',
+  pods: 8,
+  vendor: { serviceMs: { min: 80, max: 120 }, capacity: 60 },
+  guard: {
+    queue: { size: 30, timeoutMs: 500 },
+    breaker: {
+      failureRate: 0.5,
+      windowMs: '5s',
+      minimumCalls: 10,
+      openMs: '3s',
+      quorum: 3,
+    },
+    concurrency: { limit: 20, graceMs: '1s' },
+    timeout: { callMs: 500 },
+    retry: { attempts: 2, baseMs: 50 },
+  },
+  naive: { attempts: 3, timeoutMs: '2s' },
+  clients: [{ name: 'users', rps: 240, timeoutMs: '2s', retries: { attempts: 3, delayMs: 20 } }],
+  events: [
+    { atMs: '8s', calls: 'hang', pod: 0 },
+    { atMs: '22s', calls: 'recover', pod: 0 },
+  ],
+  expect: [
+    { metric: 'opens', atMost: 0, says: 'the breaker opens for the fleet' },
+    {
+      metric: 'served',
+      fromMs: '8s',
+      untilMs: '22s',
+      atLeast: 0.99,
+      says: 'requests served meanwhile',
+    },
+    {
+      metric: 'toldP99Ms',
+      fromMs: '10s',
+      untilMs: '22s',
+      atMost: 1_000,
+      says: 'longest that any but one in a hundred takes',
+    },
+    { metric: 'served', fromMs: '26s', atLeast: 0.99, says: 'requests served afterwards' },
+  ],
+}

@@ -1,0 +1,3 @@
+import { holds } from './holds.js'
+
+holds('recovery', 'scale', 'store-loss')

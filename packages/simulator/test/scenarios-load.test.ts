@@ -1,0 +1,3 @@
+import { holds } from './holds.js'
+
+holds('overload', 'spike', 'burst', 'one-key', 'throttled')
