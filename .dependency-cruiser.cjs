@@ -37,7 +37,8 @@ const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
 // Packages the application installs if it wants what needs them, each for one file (and its parts).
 const OPTIONAL_PEERS = {
   piscina: 'local/worker-[\\w-]+\\.ts$',
-  redis: 'store/redis/node-redis\\.ts$',
+  redis: 'store/redis/drivers/node-redis\\.ts$',
+  ioredis: 'store/redis/drivers/ioredis\\.ts$',
 }
 const NOT_SHIPPED = ['npm-dev', 'npm-peer', 'npm-no-pkg', 'npm-unknown', 'unknown']
 

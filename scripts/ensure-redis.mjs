@@ -1,5 +1,6 @@
 // The tests of shared state run against a real Redis server; this sees to it that there is one to
-// start. On a bare Debian machine, which is what CI has, it installs the package.
+// start. On a bare Debian machine, which is what CI has, it installs the package. Sentinels and nodes of a
+// cluster are the same program with other arguments.
 
 import { canInstall, installPackage, isExecutable, isOnPath } from './debian-package.mjs'
 

@@ -1,13 +1,18 @@
 /** npm run e2e: scenarios with real processes that take long or want a machine of their own. */
 import { parseArgs } from 'node:util'
+import { faults } from './faults/faults.js'
 import { overload } from './overload/overload.js'
 import type { Scenario } from './scenario.js'
 import { shed } from './shed/shed.js'
 
 /** A new scenario is a folder and a word here. */
-const SCENARIOS: readonly Scenario[] = [overload, shed]
+const SCENARIOS: readonly Scenario[] = [overload, shed, faults]
 
-const OPTIONS = { json: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const
+const OPTIONS = {
+  json: { type: 'boolean' },
+  only: { type: 'string' },
+  help: { type: 'boolean', short: 'h' },
+} as const
 
 process.exitCode = await main()
 
@@ -28,7 +33,7 @@ async function main(): Promise<number> {
     return 2
   }
   process.stderr.write(`${scenario.what} (about ${scenario.seconds} s) …\n`)
-  const rows = await scenario.run()
+  const rows = await scenario.run(typeof values.only === 'string' ? values.only : undefined)
   for (const { figure, value, target, holds } of rows) {
     const line = values.json
       ? JSON.stringify({ figure, value, target, holds })
@@ -45,5 +50,5 @@ function verdictOf(target: string, holds: boolean): string {
 
 function help(): string {
   const list = SCENARIOS.map(({ name, what }) => `  ${name.padEnd(12)} ${what}\n`).join('')
-  return `npm run e2e -- SCENARIO [--json]\n\n${list}`
+  return `npm run e2e -- SCENARIO [--json] [--only NAME]\n\n${list}`
 }

@@ -12,7 +12,8 @@ export interface Scenario {
   readonly what: string
   /** How long it takes, about. */
   readonly seconds: number
-  run(): Promise<readonly Figure[]>
+  /** `only`: a part of it, where it has parts. */
+  run(only?: string): Promise<readonly Figure[]>
 }
 
 export function atLeast(figure: string, value: number, least: number): Figure {

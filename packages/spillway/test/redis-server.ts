@@ -63,8 +63,6 @@ async function startOn(port: number, options: ServerOptions): Promise<RedisServe
   const { login = '', tls } = options
   const url = `${tls === undefined ? 'redis' : 'rediss'}://${login}127.0.0.1:${port}`
   const end = (signal: NodeJS.Signals) => {
-    // One that is paused would not notice that it is to shut down.
-    child.kill('SIGCONT')
     child.kill(signal)
     return gone
   }
@@ -81,7 +79,11 @@ async function startOn(port: number, options: ServerOptions): Promise<RedisServe
     pause: () => void child.kill('SIGSTOP'),
     resume: () => void child.kill('SIGCONT'),
     kill: () => end('SIGKILL'),
-    stop: () => end('SIGTERM'),
+    stop: () => {
+      // One that is paused would not notice that it is to shut down.
+      child.kill('SIGCONT')
+      return end('SIGTERM')
+    },
   }
 }
 

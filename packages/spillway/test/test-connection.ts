@@ -1,6 +1,7 @@
 /** A connection to Redis for tests that look below the store. */
 import { createKeys } from '../src/store/keys.js'
-import { connectRedis, type RedisConnection } from '../src/store/redis/connect.js'
+import { connectRedis } from '../src/store/redis/connect.js'
+import type { RedisConnection } from '../src/store/redis/redis-connection.js'
 import type { RedisConnectionOptions } from '../src/store/redis/redis-options.js'
 
 /** What is wrong with a server is an error in a test. */

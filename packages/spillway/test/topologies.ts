@@ -10,7 +10,7 @@ import { type RedisServer, startRedis } from './redis-server.js'
 
 export const DRIVERS = { 'node-redis': redis, 'ioredis 5': ioredis5, 'ioredis 6': ioredis6 }
 export type DriverName = keyof typeof DRIVERS
-export const DRIVER_NAMES = Object.keys(DRIVERS) as DriverName[]
+const DRIVER_NAMES = Object.keys(DRIVERS) as DriverName[]
 
 /** All of them, or the one that SPILLWAY_TEST_DRIVER names. */
 export function driversToTest(): DriverName[] {

@@ -89,6 +89,18 @@ describe('a vendor', () => {
       'vendors.a.shed.when: is a function: only a program can have it, not a file',
     ],
     [
+      'protocol: openai, shed: { sensors: { cpu: 1 } }',
+      'vendors.a.shed.sensors: is a function: only a program can have it, not a file',
+    ],
+    [
+      'protocol: openai, hedge: { delayMs: soon }',
+      `vendors.a.hedge.delayMs: must be a duration of at least 1 ms, such as 250 or '5s', got "soon"`,
+    ],
+    [
+      'protocol: openai, concurrency: { adaptive: gradient }',
+      `vendors.a.concurrency.adaptive: must be one of 'aimd', 'gradient2', got "gradient"; did you mean 'gradient2'?`,
+    ],
+    [
       'protocol: openai, concurency: 5',
       "vendors.a.concurency: unknown option; did you mean 'concurrency'?",
     ],

@@ -6,6 +6,8 @@ import { AllSeries, type Series } from './series.js'
 
 const STATES = ['closed', 'open', 'half-open', 'isolated'] as const
 
+const STORE_STATUSES = ['starting', 'shared', 'away', 'apart', 'off'] as const
+
 /** Lanes are named after models, and those after what clients send. */
 const MOST_LANES = 100
 
@@ -127,6 +129,35 @@ function addGauges(registry: Registry, spillway: Spillway, running: () => number
           for (const each of STATES)
             this.set({ vendor: name, lane, state: each }, each === state ? 1 : 0)
         }
+      }
+    },
+  })
+  new Gauge({
+    name: 'spillway_store_status',
+    help: 'One for how the shared store stands for a vendor, zero for the others.',
+    labelNames: ['vendor', 'status'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { name, store } of guards()) {
+        if (store === undefined) continue
+        for (const each of STORE_STATUSES) {
+          this.set({ vendor: name, status: each }, each === store.status ? 1 : 0)
+        }
+      }
+    },
+  })
+  new Gauge({
+    name: 'spillway_store_pods',
+    help: 'Pods among which limits are shared, and those of them that are not heard of.',
+    labelNames: ['vendor', 'kind'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { name, store } of guards()) {
+        if (store === undefined) continue
+        this.set({ vendor: name, kind: 'all' }, store.pods)
+        this.set({ vendor: name, kind: 'missing' }, store.missing)
       }
     },
   })

@@ -14,6 +14,7 @@ import {
   type RaceSide,
 } from '../local/race.js'
 import { type AttemptListener, type CallFunction, GuardAttempt } from './attempt.js'
+import { giveBack, takeFree } from './free-now.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
@@ -68,7 +69,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     if (this.#race.over || options.signal?.aborted === true) return
     const other = this.#hedger.laneFor(lane)
     const price = { cost: options.cost, costs: [], of: undefined }
-    const admission = this.#hedger.tryTake(machinery, other, price)
+    const admission = takeFree(machinery, this.#hedger, other, price)
     if (isThenable(admission)) void admission.then((each) => this.#begin(other, each))
     else this.#begin(other, admission)
   }
@@ -76,7 +77,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
   #begin(lane: string, admission: CallAdmission | undefined): void {
     if (admission === undefined) return
     const { fn, machinery } = this.#call
-    if (this.#race.over) return this.#hedger.giveBack(machinery, lane, admission)
+    if (this.#race.over) return giveBack(machinery, lane, admission)
     const nowMs = machinery.clock.now()
     this.#hedger.begun(this.#delayMs)
     this.#second = this.#attempt(lane, admission, nowMs, this.#race.join())
@@ -106,7 +107,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     if (answered) {
       const nowMs = this.#call.machinery.clock.now()
       this.#hedger.delay.record(nowMs, nowMs - this.first.startMs)
-      if (side.hedge) this.#hedger.wonBy(this.#delayMs)
+      if (side.hedge) this.#hedger.won(this.#delayMs)
     }
     this.#end.onVerdict(verdict)
     if (answered) this.#end.onValue(end.value)

@@ -2,19 +2,21 @@
 import type { SpillwayError } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
-import { Acceptance, throttleError } from '../local/throttle.js'
+import { Acceptance, type CheckedThrottle, throttleError } from '../local/throttle.js'
 
 /** Names of lanes may be many. */
 const MOST_LANES = 1_000
 
 export class LaneThrottles {
   readonly #name: string
-  readonly #options: { k: number; windowMs: number; random: Random }
+  readonly #options: CheckedThrottle
+  readonly #random: Random
   readonly #lanes = new Map<string, Acceptance>()
 
-  constructor(name: string, options: { k: number; windowMs: number }, random: Random) {
+  constructor(name: string, options: CheckedThrottle, random: Random) {
     this.#name = name
-    this.#options = { ...options, random }
+    this.#options = options
+    this.#random = random
   }
 
   /** Why a call is refused here, if it is. */
@@ -28,7 +30,7 @@ export class LaneThrottles {
     let acceptance = this.#lanes.get(lane)
     if (acceptance === undefined) {
       if (this.#lanes.size >= MOST_LANES) this.#lanes.clear()
-      acceptance = new Acceptance(this.#options)
+      acceptance = new Acceptance(this.#options, this.#random)
       this.#lanes.set(lane, acceptance)
     }
     acceptance.ended(nowMs, outcome)

@@ -70,7 +70,7 @@ export interface GuardOptions {
   /** Stage 4: one verdict on the downstream for the whole fleet. */
   breaker?: Omit<BreakerPolicy, 'classify'>
   /** Beside it: refuses a part of the calls here, the more of them fail or are refused there. */
-  throttle?: Pick<ThrottleOptions, 'k' | 'windowMs'>
+  throttle?: Pick<ThrottleOptions, 'k' | 'windowMs' | 'minimumCalls'>
   /** Stage 5: the vendor's contract, one budget for the whole fleet. */
   limits?: readonly SharedLimit[]
   /** How much later than its permit a call may reach the vendor; see the shared rate limiter. */

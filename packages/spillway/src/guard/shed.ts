@@ -21,6 +21,7 @@ export function shedRefusal(
   call: RunOptions,
 ): SpillwayError | undefined {
   if (shedder === undefined) return undefined
+  shedder.arrive()
   const waiting = room.length === 0 ? 0 : dispatcher.crowd(arrivedMs)
   const { active } = slots
   const reason = shedder.decide(priority, call, deadlineMs, arrivedMs, waiting, active)

@@ -11,6 +11,7 @@ import {
   type Duration,
   duration,
   func,
+  integer,
   number,
   object,
   optional,
@@ -26,8 +27,10 @@ export interface ThrottleOptions {
   name?: string
   /** So many requests for each accepted one are let through, from 1. Default: 2. */
   k?: number
-  /** How far back it looks. Default: 30 seconds. */
+  /** How far back it looks. Default: 10 seconds. */
   windowMs?: Duration
+  /** Calls needed in that time before anything is refused. Default: 10. */
+  minimumCalls?: number
   /** Your own word on how a call ended. */
   classify?: OutcomeOptions['classify']
   /** Default: the system's clock. */
@@ -53,7 +56,14 @@ export interface Throttle {
 
 export const throttleFields = {
   k: optional(number({ min: 1 }), 2),
-  windowMs: optional(duration({ min: 100 }), 30_000),
+  windowMs: optional(duration({ min: 100 }), 10_000),
+  minimumCalls: optional(integer({ min: 1 }), 10),
+}
+
+export interface CheckedThrottle {
+  k: number
+  windowMs: number
+  minimumCalls: number
 }
 
 const readOptions = object({
@@ -67,8 +77,9 @@ const readOptions = object({
 const SLICES = 30
 
 export function createThrottle(options: ThrottleOptions = {}): Throttle {
-  const { name, clock, classify, ...rest } = validate('throttle', options, readOptions)
-  const acceptance = new Acceptance(rest)
+  const checked = validate('throttle', options, readOptions)
+  const { name, clock, classify, random } = checked
+  const acceptance = new Acceptance(checked, random)
   return {
     name,
     async run(fn) {
@@ -91,12 +102,14 @@ export function createThrottle(options: ThrottleOptions = {}): Throttle {
 /** What one downstream, or one lane of it, has accepted lately. */
 export class Acceptance {
   readonly #k: number
+  readonly #minimum: number
   readonly #random: Random
   readonly #requests: RollingCounter
   readonly #accepts: RollingCounter
 
-  constructor({ k, windowMs, random }: { k: number; windowMs: number; random: Random }) {
+  constructor({ k, windowMs, minimumCalls }: CheckedThrottle, random: Random) {
     this.#k = k
+    this.#minimum = minimumCalls
     this.#random = random
     this.#requests = new RollingCounter(windowMs, SLICES)
     this.#accepts = new RollingCounter(windowMs, SLICES)
@@ -126,6 +139,7 @@ export class Acceptance {
 
   #refusal(nowMs: number): number {
     const requests = this.#requests.total(nowMs)
+    if (requests < this.#minimum) return 0
     const beyond = requests - this.#k * this.#accepts.total(nowMs)
     return beyond > 0 ? beyond / (requests + 1) : 0
   }

@@ -18,6 +18,8 @@ export {
   type Membership,
   type MembershipOptions,
 } from './membership.js'
+export type { OutageRule } from './outage/rules.js'
+export type { StoreSnapshot, StoreStatus } from './outage/store-watch.js'
 export type {
   AcquireOptions,
   Acquisition,

@@ -2,6 +2,7 @@
  * Which pods are alive. Each says so now and then, with a few words about itself; one that dies
  * disappears by itself, one that leaves says so.
  */
+import { untilBeatMs } from '../core/beat.js'
 import type { Clock, Timer } from '../core/clock.js'
 import { callSafely } from '../core/events.js'
 import { clockOption, randomOption } from '../core/injected.js'
@@ -115,7 +116,8 @@ class StoreMembership implements Membership {
       // The next beat tells whether we are back.
     }
     if (this.#closed) return
-    this.#timer = this.#options.clock.schedule(heartbeatMs, () => {
+    const { clock } = this.#options
+    this.#timer = clock.schedule(untilBeatMs(this.pod, heartbeatMs, clock.now()), () => {
       this.#beating = this.#beat()
     })
     this.#timer.unref()

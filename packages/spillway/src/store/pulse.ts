@@ -7,9 +7,9 @@
 import type { PulseReply, PulseRequest } from './port.js'
 
 /** A pod that was not heard of for this long may be spending on its own. */
-export const QUIET_US = 2_500_000
+const QUIET_US = 2_500_000
 /** After this long it is taken for dead, and its share is everybody's again. */
-export const KEPT_US = 30_000_000
+const KEPT_US = 30_000_000
 /** Pods that knew another epoch come within this time after a loss; later ones were away by themselves. */
 const GATHERING_US = 10_000_000
 const FAR_AHEAD_US = 1_000_000

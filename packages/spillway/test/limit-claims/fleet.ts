@@ -35,6 +35,8 @@ export interface Fleet {
   readonly kind: 'memory' | 'redis'
   /** For the titles of tests. */
   readonly name: string
+  /** Somebody hears what is published all the time, so whoever joins has missed nothing. */
+  readonly listening: boolean
   readonly clock: Clock
   start(): Promise<void>
   stop(): Promise<void>
@@ -57,6 +59,7 @@ export function createMemoryFleet(): Fleet {
   return {
     kind: 'memory',
     name: 'memory',
+    listening: true,
     clock,
     start: async () => {},
     stop: async () => {},
@@ -80,6 +83,8 @@ export function createRedisFleet(
   return {
     kind: 'redis',
     name: `Redis (${topology}, ${driversToTest().join(', ')})`,
+    // To Sentinels and back takes longer than breakers in tests are open.
+    listening: topology !== 'one server',
     clock: systemClock,
     async start() {
       servers = await begin()
@@ -89,6 +94,7 @@ export function createRedisFleet(
         return redisStore({ ...servers.connection, driver, commandTimeoutMs: 5_000 })
       })
       await vi.waitUntil(() => stores.every(({ ready }) => ready), { timeout: 10_000 })
+      if (this.listening) await Promise.all(stores.map(listen))
     },
     async stop() {
       await Promise.all(stores.map((store) => store.close()))
@@ -101,6 +107,13 @@ export function createRedisFleet(
     send: (...command) => servers.send(...command),
     everywhere: (...command) => servers.everywhere(...command),
   }
+}
+
+/** Until the store is closed. */
+function listen(store: RedisStore): Promise<void> {
+  return new Promise((onGap) => {
+    store.breakers.watch({ onView() {}, onGap })
+  })
 }
 
 /** A store whose answers to some of the calls for permits take so long to arrive. */

@@ -1,6 +1,6 @@
 /** A cluster whose slots move, and whose nodes fail: what becomes of pods. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { slotOf } from '../../src/store/redis/slot.js'
+import { slotOf } from '../../src/store/redis/servers/slot.js'
 import { type RedisCluster, startCluster } from '../redis-cluster.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'
@@ -13,6 +13,7 @@ import {
   startPods,
   untilAnswered,
 } from './counting.js'
+import { claimEndings } from './process.js'
 
 const DEADLINE_MS = 200
 
@@ -53,6 +54,10 @@ async function moveSlot(slot: number, from: RedisServer, to: RedisServer, pauseM
     await node.send('CLUSTER', 'SETSLOT', `${slot}`, 'NODE', `${toId}`)
   }
 }
+
+describe('a process on a cluster', () => {
+  claimEndings(() => ({ urls: cluster.urls }))
+})
 
 describe('a slot that moves to another node', () => {
   it('is followed command by command: none fails, none is lost, none runs twice', async () => {

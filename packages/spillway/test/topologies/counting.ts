@@ -2,14 +2,14 @@
 import { createHash } from 'node:crypto'
 import { onTestFinished, vi } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
-import type { RedisConnection } from '../../src/store/redis/connect.js'
+import type { RedisConnection } from '../../src/store/redis/redis-connection.js'
 import type { RedisConnectionOptions } from '../../src/store/redis/redis-options.js'
 import { createScriptRunner, type Script, type ScriptRunner } from '../../src/store/redis/runner.js'
 import type { StoreFailure } from '../../src/store/store-failure.js'
 import { connectTestRedis } from '../test-connection.js'
 import { DRIVERS, type DriverName, driversToTest } from '../topologies.js'
 
-export function script(name: string, text: string): Script {
+function script(name: string, text: string): Script {
   return { name, sha: createHash('sha1').update(text).digest('hex'), text }
 }
 

@@ -4,6 +4,7 @@ import { MASTER, startSentinels, type Watched } from '../redis-sentinels.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'
 import { keepCounting, latestMs, type Pod, startPods, untilAnswered } from './counting.js'
+import { claimEndings } from './process.js'
 
 const DEADLINE_MS = 200
 
@@ -34,6 +35,10 @@ async function valuesOf(server: RedisServer, keys: readonly string[]): Promise<u
   return (await server.send('MGET', ...keys)) as unknown[]
 }
 
+describe('a process on Sentinels', () => {
+  claimEndings(() => ({ sentinels: watched.urls, master: MASTER }))
+})
+
 describe('a master that nobody knows', () => {
   it('is a problem with a name', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
@@ -46,6 +51,26 @@ describe('a master that nobody knows', () => {
     expect(store.problem).toMatchObject({ code: 'REDIS_SETUP', message })
     expect(store.ready).toBe(false)
     expect(warned).toHaveBeenCalledExactlyOnceWith(message, { type: 'SpillwayWarning' })
+  })
+})
+
+describe('a user of the Sentinels', () => {
+  it('needs no more than the docs say', async () => {
+    const rules = 'on >pw resetchannels &+switch-master -@all +sentinel|master +subscribe +ping'
+    for (const { send } of watched.sentinels) {
+      await send('ACL', 'SETUSER', 'least', ...rules.split(' '))
+    }
+    const sentinels = watched.urls.map((url) => url.replace('//', '//least:pw@'))
+    const pods = await startPods({ sentinels, master: MASTER }, DEADLINE_MS)
+    await untilAnswered(pods, 'user')
+    await vi.waitUntil(
+      async () => {
+        const lists = await Promise.all(watched.sentinels.map(({ send }) => send('CLIENT', 'LIST')))
+        const listening = lists.join().match(/ sub=1 .* user=least/g)
+        return listening?.length === pods.length
+      },
+      { timeout: 5_000 },
+    )
   })
 })
 

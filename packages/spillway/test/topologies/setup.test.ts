@@ -1,4 +1,5 @@
 /** Servers that cannot be used as they are set up: said at once, by name, and seen to be over. */
+import { readFileSync } from 'node:fs'
 import { redisStore } from 'spillway/redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createKeys } from '../../src/store/keys.js'
@@ -8,12 +9,11 @@ import { type RedisServer, startRedis } from '../redis-server.js'
 import { DRIVERS, driversToTest, START_MS } from '../topologies.js'
 
 /** What docs/redis.md says is enough. */
-export const LEAST = [
-  'resetkeys ~sw1:* resetchannels &sw1:breakers -@all',
-  '+info +ping +eval +evalsha +subscribe +publish +time',
-  '+get +set +setrange +mget +pexpire +hget +hset +hdel +hgetall +hvals',
-  '+zadd +zcard +zcount +zrange +zrangebyscore +zrem',
-].join(' ')
+const LEAST = (() => {
+  const page = readFileSync(new URL('../../../../docs/redis.md', import.meta.url), 'utf8')
+  const [, rules = ''] = /ACL SETUSER spillway on >password (.*?)```/s.exec(page) ?? []
+  return rules.trim().replace(/\s+/g, ' ')
+})()
 
 let server: RedisServer
 let cluster: RedisCluster
@@ -55,6 +55,24 @@ describe.each(driversToTest())('with %s', (name) => {
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
     await new Promise<void>((onGap) => void store.breakers.watch({ onView() {}, onGap }))
     expect(store.warnings).toEqual([])
+  })
+
+  it('a user who may not ask what the server is does without', async () => {
+    await setUser(server, 'modest', `${LEAST} -info`)
+    const { store } = connect({ url: as('modest', server.url), driver })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    await store.limits.report({ guard: 'g', pod: 'p', requests: 1 })
+    expect(store.warnings).toEqual([])
+  })
+
+  it('a user who may not select a database is told so', async () => {
+    await setUser(server, 'selecting', `${LEAST} +select`)
+    const { store } = connect({ url: as('selecting', server.url), database: 3, driver })
+    await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+    await setUser(server, 'confined', LEAST)
+    const message = await problemOf({ url: as('confined', server.url), database: 3, driver })
+    expect(message).toContain('lets this user do less than Spillway needs (NOPERM')
+    expect(message).toContain('select')
   })
 
   it.each([

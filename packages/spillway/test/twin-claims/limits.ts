@@ -16,6 +16,7 @@ import {
 import { type Reports, reportRequests, totalRequests } from '../../src/store/limits/reports.js'
 import {
   applyFeedback,
+  bookPermits,
   changeLimits,
   type Kept,
   readLimits,
@@ -63,6 +64,17 @@ const operations = (weight: number) =>
         kind: fc.constant('settle' as const),
         which: small,
         delta: fc.integer({ min: -15, max: 15 }),
+        resent: fc.boolean(),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        kind: fc.constant('book' as const),
+        which: small,
+        /** How many slices ago it was used. */
+        ago: fc.integer({ min: -1, max: 14 }),
+        units: fc.integer({ min: 1, max: 15 }),
         resent: fc.boolean(),
       }),
     },
@@ -334,6 +346,15 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
         mine(settlePermits, request)
         await redis.settle(request)
         if (op.resent) await redis.settle(request)
+        break
+      }
+      case 'book': {
+        const limit = op.which % release.length
+        const spent = [{ limit, stamp: (stamps[name]?.[limit] ?? 0) - op.ago, units: op.units }]
+        const request = { ...ref, pod: 'b', sequence: ++sequence, spent }
+        mine(bookPermits, request)
+        await redis.book(request)
+        if (op.resent) await redis.book(request)
         break
       }
       case 'feedback': {

@@ -126,8 +126,8 @@ export class WatchedLimit implements AdaptiveLimit {
   readonly #window = new CallWindow()
   /** With fractions, or it would never grow slowly. */
   #exact: number
-  /** Calls from before this ran under a higher limit. */
-  #loweredMs = Number.NEGATIVE_INFINITY
+  /** So many more calls have to end before what they say is about the limit of now. */
+  #outdated = 0
 
   constructor(options: WatchedLimitOptions) {
     const { name, adaptive, min, max, initial = USUAL_INITIAL, clock } = options
@@ -137,6 +137,8 @@ export class WatchedLimit implements AdaptiveLimit {
     this.#algorithm = adaptive === 'aimd' ? new Aimd(options) : new Gradient2(options)
     this.#exact = Math.min(Math.max(initial, min), max)
     this.limit = Math.floor(this.#exact)
+    // Of the first ones, too, the short ones end first.
+    this.#outdated = 2 * this.limit
   }
 
   record({ latencyMs, inFlight, outcome }: LimitedCall): void {
@@ -147,7 +149,10 @@ export class WatchedLimit implements AdaptiveLimit {
 
   /** The same for those who know all of it already. */
   ended(nowMs: number, startMs: number, inFlight: number, dropped: boolean): void {
-    if (startMs < this.#loweredMs) return
+    if (this.#outdated > 0) {
+      this.#outdated--
+      return
+    }
     const window = this.#window
     if (dropped) window.drop(inFlight)
     else window.add(nowMs - startMs, inFlight)
@@ -158,7 +163,9 @@ export class WatchedLimit implements AdaptiveLimit {
     window.clear()
     this.#exact = Math.min(Math.max(next, min), max)
     this.limit = Math.floor(this.#exact)
-    if (this.limit < before) this.#loweredMs = nowMs
+    // Those that run now began under a higher limit. It is their number that is waited for and not that
+    // they have ended: of those begun since, the short ones end first, and would look like all.
+    if (this.limit < before) this.#outdated = inFlight
     if (this.limit === before || !listening()) return
     emit({ type: 'limit.changed', name: this.name, from: before, to: this.limit })
   }

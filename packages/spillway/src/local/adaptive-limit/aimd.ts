@@ -27,7 +27,7 @@ export class Aimd implements LimitAlgorithm {
 
   next(limit: number, window: CallWindow): number {
     const { backoff, latencyMs = Infinity } = this.#options
-    if (window.dropShare >= TELLING_SHARE || window.typicalMs() > latencyMs) {
+    if (window.dropShare >= TELLING_SHARE || window.typical().ms > latencyMs) {
       this.#good = 0
       return limit * backoff
     }

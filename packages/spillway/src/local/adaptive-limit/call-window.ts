@@ -3,10 +3,17 @@
  * at once, how many the downstream refused. About one round of all slots, so that a decision sees what
  * the last one has done.
  */
-const FEWEST = 10
+const FEWEST = 30
 const MOST = 256
-/** Of those sorted by time, the longest are left out: a few stragglers say nothing about the load. */
-const TYPICAL_SHARE = 0.9
+/** A straggler counts as so many times the median: a few of them say nothing about the load. */
+const LONGEST = 3
+
+export interface Typical {
+  /** The mean, with stragglers counted as less; zero without calls. */
+  ms: number
+  /** How far from the truth it may well be: its standard error. */
+  errorMs: number
+}
 
 export class CallWindow {
   count = 0
@@ -35,13 +42,20 @@ export class CallWindow {
     return this.dropped / this.count
   }
 
-  /** The mean without the longest; zero without calls. */
-  typicalMs(): number {
-    const sorted = this.#latencies.subarray(0, this.#timed).sort()
-    const counted = Math.ceil(this.#timed * TYPICAL_SHARE)
+  typical(): Typical {
+    const count = this.#timed
+    if (count === 0) return { ms: 0, errorMs: 0 }
+    const sorted = this.#latencies.subarray(0, count).sort()
+    const longest = (sorted[count >> 1] as number) * LONGEST
     let sum = 0
-    for (let index = 0; index < counted; index++) sum += sorted[index] as number
-    return counted === 0 ? 0 : sum / counted
+    let squares = 0
+    for (const each of sorted) {
+      const counted = Math.min(each, longest)
+      sum += counted
+      squares += counted * counted
+    }
+    const ms = sum / count
+    return { ms, errorMs: Math.sqrt(Math.max(0, squares / count - ms * ms) / count) }
   }
 
   clear(): void {

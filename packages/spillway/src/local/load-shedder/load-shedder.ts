@@ -55,7 +55,7 @@ export interface LoadShedder {
   run<T>(fn: () => T | PromiseLike<T>, request?: ShedRequest): Promise<T>
   /** The same for servers: nothing means refused; otherwise say when it is over. */
   enter(request?: ShedRequest): ShedVisit | undefined
-  /** Why it would be refused now; nothing: it would not. */
+  /** Why it would be refused now; nothing: it would not. Asking counts as nothing. */
   check(request?: ShedRequest): ShedReason | undefined
   snapshot(): LoadShedderSnapshot
   /** Refuses everything with CLOSED, and has no timer any more. */
@@ -102,6 +102,7 @@ class LocalLoadShedder implements LoadShedder {
     if (this.#closed) return refuse(closedError('shed', this.name))
     const nowMs = this.#clock.now()
     let reason: ShedReason | undefined
+    this.#shedder.arrive()
     try {
       reason = this.#decide(request, nowMs)
     } catch (error) {
@@ -128,6 +129,7 @@ class LocalLoadShedder implements LoadShedder {
   enter(request: ShedRequest = NOTHING_KNOWN): ShedVisit | undefined {
     const nowMs = this.#clock.now()
     if (this.#closed) return undefined
+    this.#shedder.arrive()
     const reason = this.#decide(request, nowMs)
     if (reason === undefined) return this.#begin(nowMs)
     this.#note(reason, request)

@@ -29,6 +29,8 @@ export class PressureGauge {
   highest: SampledSignal | undefined
   /** The part of the pressure beyond 1, and more the longer it does not go away. */
   overload = 0
+  /** Calls that have come. */
+  arrived = 0
   /** What a call usually takes, and how far apart calls end. */
   usualMs = 0
   msPerCall = 0
@@ -39,7 +41,6 @@ export class PressureGauge {
   readonly #system: SystemSensors | undefined
   readonly #latencies: RollingHistogram | undefined
   readonly #arrivals: { atMs: number; count: number }[] = []
-  #arrived = 0
   #touched = false
   #idleSamples = 0
   #samplesOver = 0
@@ -75,10 +76,9 @@ export class PressureGauge {
     return this.#latencies !== undefined
   }
 
-  /** A call has come. */
+  /** Somebody wants to know. */
   touch(nowMs: number): void {
     this.#touched = true
-    this.#arrived++
     if (nowMs >= this.#lateMs) this.#wake(nowMs)
   }
 
@@ -97,7 +97,7 @@ export class PressureGauge {
     if (this.#lateMs === Number.NEGATIVE_INFINITY) {
       // What was before the first call says nothing about now.
       this.#system?.start(this.#options.loopDelayMs !== undefined)
-      this.#arrivals.splice(0, RATE_SAMPLES, { atMs: nowMs, count: this.#arrived })
+      this.#arrivals.splice(0, RATE_SAMPLES, { atMs: nowMs, count: this.arrived })
       this.#sampledMs = nowMs
       this.#idleSamples = 0
       this.#arm(nowMs)
@@ -174,9 +174,9 @@ export class PressureGauge {
   #rps(nowMs: number): number {
     const arrivals = this.#arrivals
     const oldest = arrivals.length < RATE_SAMPLES ? arrivals[0] : arrivals.shift()
-    arrivals.push({ atMs: nowMs, count: this.#arrived })
+    arrivals.push({ atMs: nowMs, count: this.arrived })
     if (oldest === undefined || nowMs <= oldest.atMs) return 0
-    return ((this.#arrived - oldest.count) * 1_000) / (nowMs - oldest.atMs)
+    return ((this.arrived - oldest.count) * 1_000) / (nowMs - oldest.atMs)
   }
 
   #readLatencies(nowMs: number, slaMs: number | undefined): void {

@@ -3,10 +3,10 @@
  * overload is when the cost of a decision matters.
  */
 import type { Clock } from '../../core/clock.js'
+import { shareOf } from '../../core/name-share.js'
 import type { Random } from '../../core/random.js'
 import type { CheckedShed } from './options.js'
 import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
-import { shareOf } from './user-share.js'
 
 /** Why a call is refused. */
 export type ShedReason =
@@ -70,6 +70,11 @@ export class Shedder {
   /** Whether `record` wants to hear of calls. */
   get timesCalls(): boolean {
     return this.#gauge?.timesCalls === true
+  }
+
+  /** A call has come, whatever becomes of it. */
+  arrive(): void {
+    if (this.#gauge !== undefined) this.#gauge.arrived++
   }
 
   /** A call was answered, that had come so long ago. */

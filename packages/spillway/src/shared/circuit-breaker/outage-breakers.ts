@@ -77,6 +77,7 @@ export class OutageBreakers implements BreakerStore {
         if (this.#watch.reachable) watcher.onView(guard, lane, view)
       },
       onGap: () => {
+        this.#watch.lookNow()
         if (this.#watch.reachable) watcher.onGap()
       },
     })
@@ -88,9 +89,8 @@ export class OutageBreakers implements BreakerStore {
 
   #ask<T>(remote: () => T | Promise<T>, local: () => T): T | Promise<T> {
     if (!this.#watch.reachable) return local()
-    const sentMs = this.#clock.now()
     return Promise.resolve(remote()).catch((error) => {
-      this.#watch.failed(error, sentMs)
+      this.#watch.failed(error)
       if (this.#watch.reachable) throw error
       return local()
     })

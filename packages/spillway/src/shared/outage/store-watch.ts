@@ -4,6 +4,7 @@
  * is back. Pulses also tell whether it is still the store that was known (its epoch), and among how
  * many pods limits are shared.
  */
+import { untilBeatMs } from '../../core/beat.js'
 import type { Clock, Timer } from '../../core/clock.js'
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
@@ -66,15 +67,21 @@ export interface StoreSnapshot {
 }
 
 const BEAT_MS = 1_000
-/** So long a new pod waits for its first connection before it goes by its outage rules. */
-const STARTING_MS = 500
+/**
+ * So often a new pod looks for its first connection before it goes by its outage rules: for a second,
+ * or longer where it is busy starting.
+ */
+const FIRST_LOOKS = 100
 const FIRST_LOOK_MS = 10
 /** So many failures are an outage although other answers came meanwhile. */
 const MOST_FAILURES = 3
 /** After so long without an answer one more is asked for. */
 const DOUBT_MS = 40
-/** So many permits in a row that came too late to be used are an outage as well. */
+/** Nothing at all for so long is no bad luck. */
+const SILENCE_MS = 90
+/** Permits that came too late to be used, so many in a row and for so long, are an outage as well. */
 const MOST_LATE = 10
+const LATE_MS = 500
 /** All pods notice within this time that a store has lost something. */
 const ALL_HERE_MS = 2_000
 /** After a return it takes so long until all pods have been heard of again. */
@@ -97,14 +104,16 @@ export class StoreWatch {
   #spender: Spender | undefined
   #begun!: () => void
   #sinceMs: number
-  #startedMs: number
+  #looks = 0
   #why: unknown
   #connected = false
   #heardMs = Number.NEGATIVE_INFINITY
   #failures = 0
   /** Answers in a row that came too late to be of use. */
   #late = 0
-  #askedMs = 0
+  #lateSinceMs = 0
+  /** Commands that mechanisms wait for. */
+  #underWay = 0
   #doubt: Timer | undefined
   #epoch = ''
   #count = 0
@@ -122,9 +131,8 @@ export class StoreWatch {
     this.#options = options
     this.#backoff = new Backoff(clock, random)
     this.fleet = { pods: expectedPods, rank: expectedPods - 1 }
-    this.#startedMs = clock.now()
-    this.#sinceMs = this.#startedMs
-    this.#aheadUs = clock.wallMs() * 1_000 - this.#startedMs * 1_000
+    this.#sinceMs = clock.now()
+    this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
     this.started = new Promise((resolve) => {
       this.#begun = resolve
     })
@@ -141,6 +149,11 @@ export class StoreWatch {
     if (this.status !== 'off') this.#next(0)
   }
 
+  /** A connection was made anew: perhaps to another server than before. */
+  lookNow(): void {
+    if (this.reachable && this.status !== 'starting' && this.#round === undefined) this.#next(0)
+  }
+
   /** Tells when `reachable` or `joined` have changed. */
   onChange(listener: () => void): void {
     this.#onChange.add(listener)
@@ -153,43 +166,59 @@ export class StoreWatch {
 
   /** An answer has come. `nowUs`: the store's time in it. */
   heard(nowUs: number): void {
-    const nowMs = this.#options.clock.now()
-    this.#heardMs = nowMs
+    this.alive()
+    this.#aheadUs = nowUs - this.#heardMs * 1_000
+  }
+
+  /** An answer has come. */
+  alive(): void {
+    this.#heardMs = this.#options.clock.now()
     this.#failures = 0
-    this.#aheadUs = nowUs - nowMs * 1_000
   }
 
   /** Whether permits came in time to be used. A store that is too slow for that is as good as none. */
   permitted(tookMs: number): void {
     const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
+    const nowMs = this.#options.clock.now()
+    if (this.#late === 0) this.#lateSinceMs = nowMs
     this.#late = late ? this.#late + 1 : 0
-    if (this.#late < MOST_LATE || !this.reachable) return
+    if (this.#late < MOST_LATE || nowMs - this.#lateSinceMs < LATE_MS || !this.reachable) return
     this.#late = 0
     this.#lose(
       new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
     )
   }
 
-  /** A command that was sent then has failed. */
-  failed(error: unknown, sentMs: number): void {
+  /** A command has failed. */
+  failed(error: unknown): void {
     if (!this.reachable || this.status === 'starting') return
     // One answer that did not come may be bad luck, if others did.
     const unsure = error instanceof StoreFailure ? error.kind === 'ambiguous' : true
-    if (unsure && this.#heardMs >= sentMs && ++this.#failures < MOST_FAILURES) return
+    if (unsure && this.#silentMs < SILENCE_MS && ++this.#failures < MOST_FAILURES) return
     this.#lose(error)
   }
 
-  /** A command leaves. If nothing is heard for a while, a pulse follows: both cannot be bad luck. */
-  asked(sentMs: number): void {
-    this.#askedMs = sentMs
+  /** A command leaves. While it is under way and nothing is heard, pulses follow: all cannot be bad luck. */
+  asked(): void {
+    this.#underWay++
     if (this.#doubt !== undefined) return
     this.#doubt = this.#options.clock.schedule(DOUBT_MS, () => {
       this.#doubt = undefined
-      if (!this.reachable || this.#closed || this.#heardMs >= this.#askedMs) return
-      if (this.#round === undefined) this.#next(0)
-      this.asked(this.#askedMs)
+      if (!this.reachable || this.#closed || this.#underWay === 0) return
+      if (this.#silentMs >= DOUBT_MS && this.#round === undefined) this.#next(0)
+      this.#underWay--
+      this.asked()
     })
     this.#doubt.unref()
+  }
+
+  /** It has come back, or not. */
+  over(): void {
+    this.#underWay--
+  }
+
+  get #silentMs(): number {
+    return this.#options.clock.now() - this.#heardMs
   }
 
   snapshot(): StoreSnapshot {
@@ -230,9 +259,10 @@ export class StoreWatch {
   #delayMs(): number {
     if (this.status === 'starting') return FIRST_LOOK_MS
     if (!this.reachable) return this.#backoff.nextMs()
-    const { clock, random } = this.#options
-    const beatMs = BEAT_MS * (0.9 + 0.1 * random())
-    const leftMs = this.#trustMs - clock.now()
+    const { clock, pod } = this.#options
+    const nowMs = clock.now()
+    const beatMs = untilBeatMs(pod, BEAT_MS, nowMs)
+    const leftMs = this.#trustMs - nowMs
     return this.status === 'apart' ? Math.min(beatMs, Math.max(1, leftMs)) : beatMs
   }
 
@@ -244,21 +274,20 @@ export class StoreWatch {
       await this.#hear(reply)
       if (this.joined) this.#spender?.refresh()
     } catch (error) {
-      this.#onSilence(error, sentMs)
+      this.#onSilence(error)
     }
   }
 
-  #onSilence(error: unknown, sentMs: number): void {
+  #onSilence(error: unknown): void {
     if (this.status !== 'starting') {
-      this.failed(error, this.reachable ? sentMs : Number.POSITIVE_INFINITY)
+      this.failed(error)
       if (!this.reachable) this.#why = error
       return
     }
     // A connection that is being made needs a moment; one that was refused does not.
     const dialling =
       error instanceof StoreFailure && error.kind === 'not-sent' && error.cause === undefined
-    const waitedMs = this.#options.clock.now() - this.#startedMs
-    if (!dialling || waitedMs >= STARTING_MS) this.#lose(error)
+    if (!dialling || ++this.#looks >= FIRST_LOOKS) this.#lose(error)
   }
 
   #part(): PulsePart {
@@ -329,6 +358,9 @@ export class StoreWatch {
     this.#why = error
     this.#backoff.lost()
     if (this.#connected) this.#podsBefore = this.fleet.pods
+    // Pods that start together have not all been heard of yet.
+    const { expectedPods } = this.#options
+    if (this.fleet.pods < expectedPods) this.fleet = { ...this.fleet, pods: expectedPods }
     this.#change('away')
     this.#next(this.#backoff.nextMs())
   }

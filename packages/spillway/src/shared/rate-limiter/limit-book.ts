@@ -188,17 +188,20 @@ export class LimitBook implements Spender {
     const limits = this.#limits
     const specs = this.#specs
     const alone = this.#alone
-    const sentMs = this.#clock.now()
-    watch?.asked(sentMs)
+    watch?.asked()
     return {
       ref: { ...this.#ref(lane), limits: alone?.specsToAsk(specs) ?? specs },
       units: limits.map(({ unit }) => unit),
       heard: (reply, costs) => {
+        watch?.over()
         alone?.heard(lane, specs, costs, reply)
         watch?.heard(reply.nowUs)
         return this.#learn(reply, limits)
       },
-      failed: (error) => watch?.failed(error, sentMs),
+      failed: (error) => {
+        watch?.over()
+        watch?.failed(error)
+      },
     }
   }
 
@@ -229,18 +232,20 @@ export class LimitBook implements Spender {
     const specs = this.#specs
     const alone = this.#alone as LimitsAlone
     const sentMs = this.#clock.now()
-    watch.asked(sentMs)
+    watch.asked()
     const asked = { ...this.#ref(lane), limits: alone.specsToAsk(specs), costs }
     const reply = this.#store.take(report === undefined ? asked : { ...asked, report })
     return Promise.resolve(reply).then(
       (each) => {
+        watch.over()
         alone.heard(lane, specs, costs, each)
         watch.heard(each.nowUs)
         if (each.granted > 0) watch.permitted(this.#clock.now() - sentMs)
         return this.#learn(each, limits)
       },
       (error) => {
-        watch.failed(error, sentMs)
+        watch.over()
+        watch.failed(error)
         // Whoever has waited for the store as long as that does not wait for it again.
         if (watch.joined) throw error
         return this.#takeAlone(lane, costs)

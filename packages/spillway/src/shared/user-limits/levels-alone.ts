@@ -24,7 +24,7 @@ const OPEN: LevelReply = {
 
 /** What has to be known of the store. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
-  Partial<Pick<StoreWatch, 'failed'>>
+  Partial<Pick<StoreWatch, 'started' | 'asked' | 'over' | 'alive' | 'failed'>>
 
 export class LevelsAlone {
   readonly #name: string
@@ -50,6 +50,11 @@ export class LevelsAlone {
     return !this.#watch.reachable || this.#failing
   }
 
+  /** Until it is known whether there is a store. */
+  get starting(): Promise<void> | undefined {
+    return this.#watch.status === 'starting' ? this.#watch.started : undefined
+  }
+
   /** Time to see, in the background, whether it answers again. */
   get shouldTry(): boolean {
     if (!this.#watch.reachable || this.#clock.now() < this.#askAgainMs) return false
@@ -58,15 +63,28 @@ export class LevelsAlone {
   }
 
   answered(): void {
+    this.#watch.over?.()
+    this.#watch.alive?.()
     if (!this.#failing) return
     this.#failing = false
     this.#backoff.found()
   }
 
+  /** One is on its way, to see. */
+  get trying(): boolean {
+    return this.#askAgainMs === Number.POSITIVE_INFINITY
+  }
+
+  /** A trip leaves. */
+  asked(): void {
+    this.#watch.asked?.()
+  }
+
   failed(error: unknown): void {
-    // No connection: whoever watches over it knows when there is one again.
-    const offline = error instanceof StoreFailure && error.kind === 'not-sent'
-    if (offline) this.#watch.failed?.(error, this.#clock.now())
+    this.#watch.over?.()
+    // If it is gone altogether, whoever watches over it knows when it is back.
+    const here = error instanceof StoreFailure && error.kind === 'server'
+    if (!here) this.#watch.failed?.(error)
     if (!this.#watch.reachable) return
     if (!this.#failing) this.#backoff.lost()
     this.#failing = true

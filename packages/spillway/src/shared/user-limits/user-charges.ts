@@ -2,6 +2,7 @@
 import { SpillwayError } from '../../core/errors.js'
 import { swallow } from '../../core/thenable.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
+import { StoreFailure } from '../../store/store-failure.js'
 import type { OutageRule } from '../outage/rules.js'
 import { Batcher } from './batcher.js'
 import type { Level, Subject } from './levels.js'
@@ -26,7 +27,9 @@ export class UserCharges {
     this.#store = store
     this.#levels = levels
     this.#alone = alone
-    this.#batcher = new Batcher((requests) => store.levels.check(requests))
+    this.#batcher = new Batcher((requests) =>
+      alone === undefined ? store.levels.check(requests) : this.#trip(alone, requests),
+    )
   }
 
   /** Nothing, if no level applies. */
@@ -65,18 +68,23 @@ export class UserCharges {
   }
 
   #chargeFar(alone: LevelsAlone, subject: Subject, request: UserRequest): MaybePromise<UserReply> {
+    const { starting } = alone
+    if (starting !== undefined) return starting.then(() => this.#chargeFar(alone, subject, request))
     if (!alone.inForce) {
-      return this.#ask(alone, request).catch(() => this.#chargeAlone(alone, subject, request))
+      return this.#batcher.ask(request).catch(() => this.#chargeAlone(alone, subject, request))
     }
-    if (alone.shouldTry) void this.#ask(alone, request).catch(() => {})
+    if (alone.shouldTry) void this.#trip(alone, [request]).catch(() => {})
     return this.#chargeAlone(alone, subject, request)
   }
 
-  async #ask(alone: LevelsAlone, request: UserRequest): Promise<LevelReply> {
+  /** Whoever gathered while the last trip failed is not sent on the next. */
+  async #trip(alone: LevelsAlone, requests: LevelRequest[]): Promise<LevelReply[]> {
+    if (alone.inForce && !alone.trying) throw new StoreFailure('not-sent', 'the store is away')
+    alone.asked()
     try {
-      const reply = await this.#batcher.ask(request)
+      const replies = await this.#store.levels.check(requests)
       alone.answered()
-      return reply
+      return replies
     } catch (error) {
       alone.failed(error)
       throw error

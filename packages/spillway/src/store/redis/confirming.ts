@@ -5,9 +5,9 @@
 import type { Clock } from '../../core/clock.js'
 import { sleep } from '../../core/sleep.js'
 import { StoreFailure } from '../store-failure.js'
-import type { RedisConnection } from './connect.js'
+import type { RedisConnection } from './redis-connection.js'
 import { createScriptRunner, type ScriptRunner } from './runner.js'
-import { within } from './within.js'
+import { within } from './servers/within.js'
 
 export interface Confirming {
   readonly runner: ScriptRunner

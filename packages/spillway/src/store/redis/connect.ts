@@ -1,27 +1,21 @@
 /** The way to the store that the options ask for. */
 import { validate } from '../../core/options.js'
-import type { Access } from './access.js'
-import { parseServerUrl, type ServerUrl } from './address.js'
-import { connectCluster } from './cluster.js'
-import { createDialler } from './dial.js'
-import { useClient } from './given-client.js'
-import type { Login } from './handshake.js'
-import { loadDriver } from './load-driver.js'
-import { connectServer } from './one-server.js'
+import { loadDriver } from './drivers/load-driver.js'
+import { useClient } from './given/given-client.js'
+import type { RedisConnection } from './redis-connection.js'
 import {
   type CheckedConnection,
   type RedisConnectionOptions,
   readConnection,
 } from './redis-options.js'
-import type { RedisClient } from './runner.js'
-import { connectSentinels } from './sentinel.js'
-import type { Warn } from './setup-error.js'
-import type { Subscribe } from './subscription.js'
-
-export interface RedisConnection extends RedisClient {
-  /** Takes a connection of its own, which does not keep the process alive, until it is closed. */
-  readonly subscribe: Subscribe
-}
+import { parseServerUrl, type ServerUrl } from './servers/address.js'
+import { connectCluster } from './servers/cluster.js'
+import { createDialler } from './servers/dial.js'
+import { connectServer } from './servers/one-server.js'
+import { connectSentinels } from './servers/sentinel.js'
+import type { Access } from './setup/access.js'
+import type { Login } from './setup/handshake.js'
+import type { Warn } from './setup/setup-error.js'
 
 export interface Surroundings {
   access: Access

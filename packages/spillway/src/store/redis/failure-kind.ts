@@ -23,3 +23,9 @@ export function kindOf(error: unknown): FailureKind {
   if (/^[A-Z][A-Z\d_-]+(?: |$)/.test(message)) return 'server'
   return NEVER_WRITTEN.has(message) ? 'not-sent' : 'ambiguous'
 }
+
+/** Node leaves the message empty when each of a host's addresses has failed, and sets the code. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.message || String((error as NodeJS.ErrnoException).code ?? error.name)
+}

@@ -12,9 +12,9 @@ import {
   text,
 } from '../../core/options.js'
 import type { Random } from '../../core/random.js'
-import { parseServerUrl, type ServerUrl } from './address.js'
-import { readClient } from './given-client.js'
-import { readDriver } from './load-driver.js'
+import { readDriver } from './drivers/load-driver.js'
+import { readClient } from './given/given-client.js'
+import { parseServerUrl, type ServerUrl } from './servers/address.js'
 
 export interface RedisConnectionOptions {
   /** One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default: this machine. */

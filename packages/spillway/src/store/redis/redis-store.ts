@@ -13,7 +13,7 @@ import { createRedisPods } from './redis-pods.js'
 import { createRedisPulses } from './redis-pulses.js'
 import { createRedisQueues } from './redis-queues.js'
 import { createScriptRunner } from './runner.js'
-import { createWarnings } from './setup-error.js'
+import { createWarnings } from './setup/setup-error.js'
 
 export interface RedisStoreOptions extends RedisConnectionOptions {
   /** What all keys begin with; fleets that must not meet need different ones. Default: `sw`. */

@@ -8,6 +8,7 @@ import type { Clock, Timer } from '../../core/clock.js'
 import { refuse } from '../../core/errors.js'
 import { TimerList } from '../../core/timer-list.js'
 import { type FailureKind, StoreFailure } from '../store-failure.js'
+import { messageOf } from './failure-kind.js'
 
 export interface Script {
   readonly name: string
@@ -253,10 +254,4 @@ function notSent(script: Script, why: string, cause?: unknown): StoreFailure {
 function offline(script: Script, { problem }: RedisClient): StoreFailure {
   const why = problem === undefined ? '' : `: ${messageOf(problem)}`
   return notSent(script, `no connection to Redis${why}`, problem)
-}
-
-/** Node leaves the message empty when each of a host's addresses has failed, and sets the code. */
-function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.message || String((error as NodeJS.ErrnoException).code ?? error.name)
 }

@@ -70,7 +70,7 @@ describe('a subscription', () => {
     const { clock, heard, lines, server } = setup()
     server.refuses = true
     await clock.advance(60_000)
-    expect(lines.length).toBeLessThan(40)
+    expect(lines.length).toBeLessThan(75)
     server.refuses = false
     await clock.advance(2_000)
     expect(heard).toEqual(['subscribed'])

@@ -5,7 +5,7 @@
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import type { Random } from '../../core/random.js'
-import { type Line, Redial } from './redial.js'
+import { type Line, Redial } from './servers/redial.js'
 
 export interface Hearer {
   onMessage(text: string): void

@@ -1,0 +1,102 @@
+/**
+ * Everything that can happen to a store, done to one that four pods under saturating load share. For
+ * each fault: how long calls waited, what callers were told, what reached the vendor, and when all was
+ * shared again.
+ */
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { Fleet, LIMIT, WINDOW_MS } from './fleet.js'
+import { FAULTS, type Fault, FOLDER } from './matrix.js'
+
+const DEADLINE_MS = 100
+/** What a busy machine adds to a timer of 100 ms. */
+const NOISE_MS = 60
+const FAULT_MS = WINDOW_MS * 2
+const BEFORE_MS = WINDOW_MS + 2_000
+const LONGEST_RETURN_MS = 30_000
+
+export const faults: Scenario = {
+  name: 'faults',
+  what: 'twelve ways to lose a store, four pods; --only NAME for one',
+  seconds: FAULTS.length * 35,
+  async run(only) {
+    const chosen = FAULTS.filter(({ name }) => only === undefined || name === only)
+    if (chosen.length === 0) {
+      throw new Error(`no such fault; known: ${FAULTS.map(({ name }) => name).join(', ')}`)
+    }
+    const figures: Figure[] = []
+    for (const fault of chosen) {
+      process.stderr.write(`  ${fault.name} …\n`)
+      figures.push(...(await suffer(fault)))
+    }
+    return figures
+  },
+}
+
+async function suffer(fault: Fault): Promise<Figure[]> {
+  FOLDER.path = fault.durable ? mkdtempSync(join(tmpdir(), 'faults-')) : undefined
+  const fleet = new Fleet()
+  await fleet.start(FOLDER.path)
+  try {
+    await sleep(BEFORE_MS)
+    // How a fleet starts is another matter: its first windows are over.
+    fleet.vendor.arrivals.length = 0
+    await sleep(WINDOW_MS)
+    for (const pod of fleet.pods) pod.send('reset')
+    const callsBefore = fleet.vendor.arrivals.length
+    await fault.inject(fleet)
+    await sleep(FAULT_MS)
+    const callsDuring = fleet.vendor.arrivals.length - callsBefore
+    await fault.lift(fleet)
+    const liftedMs = performance.now()
+    const reached = await fleet.until((status) => status !== 'away', LONGEST_RETURN_MS)
+    const breakerMs = await tripAndSee(fleet, liftedMs)
+    const joined = await fleet.until((status) => status === 'shared', LONGEST_RETURN_MS)
+    await sleep(WINDOW_MS * 2)
+    const reports = await Promise.all(fleet.pods.map((pod) => pod.report()))
+    const sum = (of: (report: (typeof reports)[number]) => number) =>
+      reports.reduce((total, report) => total + of(report), 0)
+    const { name } = fault
+    const longest = Math.max(...reports.map(({ longestWaitMs }) => longestWaitMs))
+    const since = (atMs = Number.POSITIVE_INFINITY) => (atMs - liftedMs) / 1_000
+    const windows = WINDOW_MS / 1_000
+    const stall = Math.max(...reports.map(({ stallMs }) => stallMs))
+    return [
+      told(`${name}: longest stall of a pod, ms`, stall),
+      atMost(`${name}: longest wait, ms`, longest, DEADLINE_MS + NOISE_MS),
+      atMost(
+        `${name}: unhandled rejections`,
+        sum(({ unhandled }) => unhandled),
+        0,
+      ),
+      atMost(
+        `${name}: false refusals`,
+        sum(({ falseRefusals }) => falseRefusals),
+        0,
+      ),
+      atMost(`${name}: worst window, %`, (fleet.vendor.worst(WINDOW_MS) / LIMIT) * 100, 105),
+      told(`${name}: used meanwhile, %`, (callsDuring / ((LIMIT * FAULT_MS) / WINDOW_MS)) * 100),
+      atMost(`${name}: store reached again, s`, since(reached), 2),
+      atMost(`${name}: breaker shared again, s`, breakerMs / 1_000, 2.5),
+      atMost(`${name}: limits shared again, s`, since(joined), windows + 2.5),
+    ]
+  } finally {
+    await fleet.stop()
+  }
+}
+
+/** One pod opens a breaker of no importance: how long until all others know? Again, if it cannot yet. */
+async function tripAndSee({ pods }: Fleet, liftedMs: number): Promise<number> {
+  const endMs = performance.now() + LONGEST_RETURN_MS
+  while (performance.now() < endMs) {
+    if (pods.every(({ openedMs }) => openedMs !== undefined)) {
+      return Math.max(...pods.map(({ openedMs = 0 }) => openedMs)) - liftedMs
+    }
+    pods[0]?.send('trip')
+    await sleep(100)
+  }
+  return Number.POSITIVE_INFINITY
+}

@@ -1,0 +1,109 @@
+/** Four pods in processes of their own, each behind a network of its own, one store, one vendor. */
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { FromPod, PodReport, ToPod } from './messages.js'
+import { PodNetwork } from './pod-network.js'
+import { type RedisProcess, startRedis } from './redis-process.js'
+import { CountingVendor } from './vendor.js'
+
+const PROGRAM = fileURLToPath(new URL('pod.js', import.meta.url))
+const PODS = 4
+export const LIMIT = 200
+export const WINDOW_MS = 5_000
+
+export class Pod {
+  status = 'starting'
+  /** When it last began to be so. */
+  readonly sinceMs = new Map<string, number>()
+  /** When it heard that the breaker we tripped is open. */
+  openedMs: number | undefined
+  readonly #child: ChildProcess
+  readonly network: PodNetwork
+
+  constructor(child: ChildProcess, network: PodNetwork) {
+    this.#child = child
+    this.network = network
+    child.on('message', (message: FromPod) => {
+      if (message.kind === 'status') {
+        this.status = message.status
+        this.sinceMs.set(message.status, performance.now())
+      }
+      if (message.kind === 'breaker' && message.lane === 'check' && message.to === 'open') {
+        this.openedMs = performance.now()
+      }
+    })
+  }
+
+  send(message: ToPod): void {
+    this.#child.send(message)
+  }
+
+  async report(): Promise<PodReport> {
+    const reported = new Promise<PodReport>((resolve) => {
+      const hear = (message: FromPod) => {
+        if (message.kind !== 'report') return
+        this.#child.off('message', hear)
+        resolve(message.report)
+      }
+      this.#child.on('message', hear)
+    })
+    this.send('report')
+    return reported
+  }
+
+  async stop(): Promise<void> {
+    this.#child.disconnect()
+    await once(this.#child, 'exit')
+    await this.network.stop()
+  }
+}
+
+export class Fleet {
+  readonly pods: Pod[] = []
+  readonly vendor = new CountingVendor()
+  redis!: RedisProcess
+  /** Another server, where a fault needs one. */
+  other: RedisProcess | undefined
+
+  async start(folder: string | undefined): Promise<void> {
+    this.redis = await startRedis(await freePort(), folder)
+    const vendorPort = await this.vendor.start()
+    for (let index = 0; index < PODS; index++) {
+      const network = new PodNetwork(this.redis.port)
+      const port = await network.start()
+      const args = [port, vendorPort, `pod-${index}`, LIMIT, WINDOW_MS].map(String)
+      const child = fork(PROGRAM, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+      this.pods.push(new Pod(child, network))
+    }
+    await this.until((status) => status === 'shared', 20_000)
+  }
+
+  /** Answers with when the last of them was, or nothing if that took too long. */
+  async until(is: (status: string) => boolean, withinMs: number): Promise<number | undefined> {
+    const endMs = performance.now() + withinMs
+    while (performance.now() < endMs) {
+      if (this.pods.every(({ status }) => is(status))) return performance.now()
+      await sleep(10)
+    }
+    return undefined
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.pods.map((pod) => pod.stop()))
+    await this.vendor.stop()
+    await this.redis.stop()
+    await this.other?.stop()
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

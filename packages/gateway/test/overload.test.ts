@@ -1,0 +1,45 @@
+/** What a gateway does about slow vendors and too many callers: the guard's options, in its file. */
+import { expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { expectIdle, startGateway } from './gateway-kit.js'
+
+it('hedges a vendor that takes too long: the second answer is passed on whole, the first request ends', async () => {
+  const guard = { hedge: { delayMs: '50ms' } }
+  const running = await startGateway({ guard }, { knobs: { neverAnswer: true, tokens: 3 } })
+  const { chat, vendor, gateway, failures } = running
+  const asking = chat({ stream: true })
+  await until('the first has arrived', () => vendor.counts.arrived === 1)
+  vendor.set({ neverAnswer: false })
+  const answer = await asking
+  expect(answer.status).toBe(200)
+  const text = await answer.text()
+  expect(text.match(/"content"/g)?.length).toBeGreaterThanOrEqual(3)
+  expect(text).toContain('[DONE]')
+  expect(vendor.counts.arrived).toBe(2)
+  await expectIdle(running)
+  const [openai] = gateway.spillway.snapshot().guards
+  expect(openai?.hedges).toMatchObject({ made: 1, won: 1 })
+  expect(failures).toEqual([])
+})
+
+it('sheds by tier, and finds out how many a vendor can bear', async () => {
+  const guard = {
+    shed: { maxInFlight: 10, tiers: { free: 0.2 } },
+    concurrency: { adaptive: 'gradient2', max: 20 },
+  }
+  const callers = [
+    { key: 'env:FREE', user: 'ann', tier: 'free' },
+    { key: 'env:PAID', user: 'bob', tier: 'paid' },
+  ]
+  const env = { FREE: 'free-key', PAID: 'paid-key' }
+  const running = await startGateway({ guard, callers }, { knobs: { latencyMs: 300 } }, env)
+  const as = (key: string) => ({ headers: { authorization: `Bearer ${key}` } })
+  const paid = Array.from({ length: 4 }, () => running.chat({}, as('paid-key')))
+  await until('all have arrived', () => running.vendor.counts.arrived === 4)
+  const refused = await running.chat({}, as('free-key'))
+  expect(refused.status).toBe(503)
+  expect(await refused.text()).toContain('SHED')
+  for (const answer of await Promise.all(paid)) expect(answer.status).toBe(200)
+  const [openai] = running.gateway.spillway.snapshot().guards
+  expect(openai?.lanes).toMatchObject([{ lane: 'gpt', limit: 20 }])
+})

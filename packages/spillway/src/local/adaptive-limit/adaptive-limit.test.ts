@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest'
+import { onEvent, type SpillwayEvent } from '../../core/events.js'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import {
+  type AdaptiveLimit,
+  type AdaptiveLimitOptions,
+  createAdaptiveLimit,
+} from './adaptive-limit.js'
+
+/** A downstream that can do so many at once; beyond that all wait, or are refused. */
+function createWorld(options: AdaptiveLimitOptions, capacity: number) {
+  const clock = createVirtualClock()
+  const limit = createAdaptiveLimit({ ...options, clock })
+  const world = { capacity, idleMs: 100, demand: Number.POSITIVE_INFINITY, refuses: false }
+  /** All slots, once. */
+  async function round(): Promise<void> {
+    const inFlight = Math.min(limit.limit, world.demand)
+    const crowd = Math.max(1, inFlight / world.capacity)
+    const latencyMs = world.refuses ? world.idleMs : world.idleMs * crowd
+    await clock.advance(latencyMs)
+    for (let call = 0; call < inFlight; call++) {
+      const dropped = world.refuses && call >= world.capacity
+      limit.record({ latencyMs, inFlight, outcome: dropped ? 'dropped' : 'success' })
+    }
+  }
+  return {
+    clock,
+    limit,
+    world,
+    async rounds(count: number) {
+      for (let done = 0; done < count; done++) await round()
+    },
+    async forMs(ms: number) {
+      const endMs = clock.now() + ms
+      while (clock.now() < endMs) await round()
+    },
+  }
+}
+
+const off = (limit: AdaptiveLimit, capacity: number) => Math.abs(limit.limit - capacity) / capacity
+
+describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
+  it('does not grow while less than half of it is used', async () => {
+    const { limit, world, rounds } = createWorld({ adaptive, initial: 20 }, 1_000)
+    world.demand = 9
+    await rounds(1_000)
+    expect(limit.limit).toBe(20)
+    world.demand = 15
+    await rounds(100)
+    expect(limit.limit).toBeGreaterThan(20)
+  })
+
+  it('finds what a downstream can do that refuses the rest', async () => {
+    const { limit, world, rounds } = createWorld({ adaptive }, 60)
+    world.refuses = true
+    await rounds(200)
+    expect(off(limit, 60)).toBeLessThanOrEqual(0.2)
+    world.capacity = 30
+    await rounds(200)
+    expect(off(limit, 30)).toBeLessThanOrEqual(0.2)
+  })
+
+  it('stays within its bounds, whatever happens', async () => {
+    const { limit, world, rounds } = createWorld({ adaptive, min: 5, max: 40 }, 1_000)
+    await rounds(500)
+    expect(limit.limit).toBe(40)
+    world.refuses = true
+    world.capacity = 0
+    await rounds(500)
+    expect(limit.limit).toBe(5)
+  })
+
+  it('does not shrink because of a failure now and then', async () => {
+    const { limit, rounds } = createWorld({ adaptive, initial: 50, max: 50 }, 1_000)
+    for (let each = 0; each < 50; each++) {
+      await rounds(1)
+      limit.record({ latencyMs: 1, inFlight: 50, outcome: 'dropped' })
+    }
+    expect(limit.limit).toBe(50)
+  })
+
+  it('learns nothing from calls that say nothing', () => {
+    const limit = createAdaptiveLimit({ adaptive })
+    for (let call = 0; call < 1_000; call++) {
+      limit.record({ latencyMs: 1, inFlight: 20, outcome: 'ignored' })
+    }
+    expect(limit.limit).toBe(20)
+  })
+
+  it('is cut once for one crowd, not once for each call that was in it', async () => {
+    const { clock, limit, rounds } = createWorld({ adaptive, initial: 100, max: 100 }, 100)
+    await rounds(5)
+    await clock.advance(1_000)
+    for (let call = 0; call < 200; call++) {
+      limit.record({ latencyMs: 500, inFlight: 100, outcome: 'dropped' })
+    }
+    expect(limit.limit).toBe(90)
+  })
+})
+
+describe('gradient2', () => {
+  it('finds the capacity of a downstream that lets the rest wait, when it halves and doubles', async () => {
+    const { limit, world, forMs } = createWorld({ adaptive: 'gradient2' }, 50)
+    for (const capacity of [50, 25, 50, 100]) {
+      world.capacity = capacity
+      await forMs(20_000)
+      expect(off(limit, capacity)).toBeLessThanOrEqual(0.2)
+    }
+  })
+
+  it('does not take the queue of a long incident for what is normal', async () => {
+    const { limit, world, forMs } = createWorld({ adaptive: 'gradient2' }, 50)
+    await forMs(20_000)
+    world.capacity = 10
+    // Half an hour in which an average of the past would become four times what it was.
+    await forMs(1_800_000)
+    expect(limit.snapshot().baselineMs).toBeLessThan(125)
+    expect(off(limit, 10)).toBeLessThanOrEqual(0.3)
+  })
+
+  it('believes that a downstream has become slower by itself, because it still is when it is let alone', async () => {
+    const { limit, world, forMs } = createWorld({ adaptive: 'gradient2' }, 50)
+    await forMs(20_000)
+    world.idleMs = 300
+    await forMs(600_000)
+    expect(limit.snapshot().baselineMs).toBeGreaterThan(250)
+    expect(off(limit, 50)).toBeLessThanOrEqual(0.2)
+    // What is left of the difference it finds out with the next probe.
+    world.idleMs = 100
+    await forMs(40_000)
+    expect(limit.snapshot().baselineMs).toBeLessThan(120)
+  })
+
+  it('is not misled by a few calls that take very long', async () => {
+    const { limit, clock } = createWorld({ adaptive: 'gradient2', initial: 50, max: 50 }, 50)
+    for (let call = 0; call < 5_000; call++) {
+      await clock.advance(2)
+      limit.record({ latencyMs: call % 20 === 0 ? 3_000 : 100, inFlight: 50, outcome: 'success' })
+    }
+    expect(limit.limit).toBeGreaterThanOrEqual(45)
+  })
+})
+
+describe('aimd', () => {
+  it('goes by the latency it is told, and has no baseline that could drift', async () => {
+    const { limit, world, rounds } = createWorld({ adaptive: 'aimd', latencyMs: 110 }, 50)
+    await rounds(300)
+    expect(off(limit, 50)).toBeLessThanOrEqual(0.2)
+    world.capacity = 25
+    await rounds(300)
+    expect(off(limit, 25)).toBeLessThanOrEqual(0.2)
+    expect(limit.snapshot().baselineMs).toBeUndefined()
+  })
+})
+
+it('tells when it has found another number', async () => {
+  const events: SpillwayEvent[] = []
+  const stop = onEvent((event) => events.push(event))
+  const { rounds } = createWorld({ name: 'model', adaptive: 'aimd' }, 1_000)
+  await rounds(4)
+  stop()
+  expect(events).toEqual([{ type: 'limit.changed', name: 'model', from: 20, to: 21 }])
+})
+
+it.each([
+  [
+    { adaptive: 'gradient' },
+    "adaptiveLimit.adaptive: must be one of 'aimd', 'gradient2', got \"gradient\"; did you mean 'gradient2'?",
+  ],
+  [{ adaptive: 'aimd', min: 9, max: 3 }, 'adaptiveLimit.min: must not be above max, which is 3'],
+  [
+    { adaptive: 'aimd', max: 3, initial: 9 },
+    'adaptiveLimit.initial: must be from min to max, which are 1 and 3, got 9',
+  ],
+  [
+    { adaptive: 'aimd', backof: 0.5 },
+    "adaptiveLimit.backof: unknown option; did you mean 'backoff'?",
+  ],
+])('says what is wrong with %j', (options, message) => {
+  expect(() => createAdaptiveLimit(options as never)).toThrow(message)
+})

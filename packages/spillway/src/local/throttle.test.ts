@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest'
+import { createRandom } from '../core/random.js'
+import { sleep } from '../core/sleep.js'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { createThrottle, type ThrottleOptions } from './throttle.js'
+
+function createWorld(options: ThrottleOptions = {}) {
+  const clock = createVirtualClock()
+  const throttle = createThrottle({ clock, random: createRandom(1), ...options })
+  const vendor = { down: false, calls: 0 }
+  const ask = () =>
+    throttle
+      .run(async () => {
+        vendor.calls++
+        if (vendor.down) throw Object.assign(new Error('down'), { status: 503 })
+        return 'an answer'
+      })
+      .catch((error) => error.code ?? error.message)
+  return {
+    clock,
+    throttle,
+    vendor,
+    ask,
+    async many(count: number) {
+      for (let call = 0; call < count; call++) {
+        await ask()
+        await clock.advance(10)
+      }
+    },
+  }
+}
+
+describe('a throttle', () => {
+  it('refuses nothing while half of the calls are accepted', async () => {
+    const { vendor, throttle, many } = createWorld()
+    for (let round = 0; round < 50; round++) {
+      vendor.down = round % 2 === 1
+      await many(1)
+    }
+    expect(vendor.calls).toBe(50)
+    expect(throttle.snapshot()).toMatchObject({ requests: 50, accepts: 25, refusal: 0 })
+  })
+
+  it('refuses (requests − k × accepts) / (requests + 1) of them', async () => {
+    const { vendor, throttle, many } = createWorld()
+    await many(100)
+    vendor.down = true
+    await many(900)
+    const { requests, accepts, refusal } = throttle.snapshot()
+    expect(requests).toBe(1_000)
+    expect(accepts).toBe(100)
+    expect(refusal).toBeCloseTo((1_000 - 2 * 100) / 1_001)
+    expect(vendor.calls).toBeLessThan(700)
+  })
+
+  it('always lets some through, and so finds out that the vendor is back', async () => {
+    const { vendor, throttle, many, ask } = createWorld({ windowMs: '10s' })
+    vendor.down = true
+    await many(3_000)
+    const { calls } = vendor
+    expect(calls).toBeLessThan(300)
+    vendor.down = false
+    await many(6_000)
+    expect(await ask()).toBe('an answer')
+    expect(throttle.snapshot().refusal).toBe(0)
+  })
+
+  it('does not take calls that have no answer yet for refused ones', async () => {
+    const { clock, throttle } = createWorld()
+    const calls = Array.from({ length: 100 }, () => throttle.run(() => sleep(clock, 10_000)))
+    await clock.until(Promise.all(calls))
+    expect(throttle.snapshot()).toEqual({ requests: 100, accepts: 100, refusal: 0 })
+  })
+
+  it('takes an answer for accepted that says no: the vendor did its work', async () => {
+    const { throttle } = createWorld()
+    for (let call = 0; call < 20; call++) {
+      await throttle.run(() => ({ status: 404, ok: false, headers: new Headers() }))
+    }
+    expect(throttle.snapshot()).toMatchObject({ accepts: 20 })
+  })
+
+  it('refuses with SHED, and says how it came to that', async () => {
+    const { vendor, throttle, many } = createWorld({ random: () => 0 })
+    vendor.down = true
+    await many(10)
+    await expect(throttle.run(() => 1)).rejects.toMatchObject({
+      code: 'SHED',
+      scope: 'local',
+      message: 'throttle: throttled here, because of the last 11 calls 0 were accepted',
+    })
+  })
+
+  it('says what is wrong with its options', () => {
+    expect(() => createThrottle({ k: 0.5 })).toThrow(
+      'throttle.k: must be a number of at least 1, got 0.5',
+    )
+    expect(() => createThrottle({ window: 5 } as never)).toThrow("did you mean 'windowMs'?")
+  })
+})

@@ -1,0 +1,107 @@
+/** Connections through ioredis, version 5 or 6: an optional peer dependency, loaded when needed. */
+import type { Socket } from 'node:net'
+import type { Line } from '../servers/redial.js'
+import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
+
+/** What we use of a client. */
+export interface IoredisClient {
+  readonly status: string
+  readonly stream?: Socket | undefined
+  on(event: string, listener: (...args: never[]) => void): unknown
+  call(command: string, ...args: string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  disconnect(): void
+  subscribe(channel: string): Promise<unknown>
+  ping(): Promise<unknown>
+}
+
+type ClientClass = new (options: object) => IoredisClient
+
+/**
+ * What makes a client one that is used for one connection: it neither connects again nor keeps
+ * anything for later. The ready check asks for INFO and waits; our own handshake does that.
+ */
+export const ONE_CONNECTION = {
+  // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
+  protocol: 2,
+  lazyConnect: true,
+  retryStrategy: null,
+  enableOfflineQueue: false,
+  enableReadyCheck: false,
+  enableAutoPipelining: false,
+  autoResendUnfulfilledCommands: false,
+  autoResubscribe: false,
+  maxRetriesPerRequest: 0,
+  commandTimeout: undefined,
+  disableClientInfo: true,
+}
+
+export async function loadIoredis(): Promise<Driver> {
+  const driver = ioredisDriver(await import('ioredis'))
+  if (driver === undefined) throw new Error("the package 'ioredis' has no class Redis")
+  return driver
+}
+
+/** The package, however it was imported, or its class. Nothing, if this is another package. */
+export function ioredisDriver(value: unknown): Driver | undefined {
+  const given = Object(value) as { Redis?: unknown; default?: unknown }
+  const Redis = [given.Redis, given.default, value].find(isClientClass)
+  return Redis && driverOf(Redis)
+}
+
+function isClientClass(value: unknown): value is ClientClass {
+  if (typeof value !== 'function') return false
+  const methods = Object(value.prototype) as Partial<IoredisClient>
+  return typeof methods.call === 'function' && typeof methods.disconnect === 'function'
+}
+
+function driverOf(Redis: ClientClass): Driver {
+  return {
+    line: (address, tls, lost) =>
+      lineOf(new Redis({ ...ONE_CONNECTION, ...address, tls, connectTimeout: CONNECT_MS }), lost),
+  }
+}
+
+export function lineOf(client: IoredisClient, lost: Lost): Line<Connection> {
+  client.on('error', lost)
+  client.on('end', () => lost(new Error('the connection was closed')))
+  client.on('connect', () => client.stream?.unref())
+  let corked = false
+  const uncork = () => {
+    corked = false
+    client.stream?.uncork()
+  }
+  return {
+    client: {
+      get ready() {
+        return client.status === 'ready'
+      },
+      send(args) {
+        // ioredis writes each command by itself; this way those of one turn leave together.
+        if (!corked && client.stream !== undefined) {
+          corked = true
+          client.stream.cork()
+          process.nextTick(uncork)
+        }
+        const [command = '', ...rest] = args
+        return client.call(command, ...rest)
+      },
+      async subscribe(channel, hear) {
+        client.on('message', (from: string, text: string) => {
+          if (from === channel) hear(text)
+        })
+        await client.subscribe(channel)
+      },
+      ping: () => client.ping(),
+    },
+    open: () => client.connect(),
+    drop: () => {
+      // An error reaches us before the commands under way; let them have it, too.
+      queueMicrotask(() => {
+        // `disconnect` would give the other end two seconds to say goodbye.
+        if (client.stream === undefined) client.disconnect()
+        else client.stream.destroy()
+      })
+    },
+  }
+}

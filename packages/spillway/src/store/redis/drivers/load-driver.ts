@@ -1,0 +1,41 @@
+/** Finds the client library: the one that was asked for, or whichever is installed. */
+import type { Check } from '../../../core/options.js'
+import type { Driver } from './driver.js'
+import { ioredisDriver, loadIoredis } from './ioredis.js'
+import { loadNodeRedis, nodeRedisDriver } from './node-redis.js'
+
+const LOADERS = { redis: loadNodeRedis, ioredis: loadIoredis }
+type Name = keyof typeof LOADERS
+const NAMES = Object.keys(LOADERS) as Name[]
+
+/** A package by its name, or the package itself. */
+export const readDriver: Check<Name | Driver> = (value, path, problems) => {
+  if (typeof value === 'string' && Object.hasOwn(LOADERS, value)) return value as Name
+  // In this order, because ioredis has a createClient, too.
+  const driver = ioredisDriver(value) ?? nodeRedisDriver(value)
+  if (driver === undefined) {
+    problems.push({ path, message: "must be 'redis', 'ioredis' or one of these packages itself" })
+  }
+  return driver as Driver
+}
+
+export async function loadDriver(wanted: Name | Driver | undefined): Promise<Driver> {
+  if (typeof wanted === 'object') return wanted
+  const names = wanted === undefined ? NAMES : [wanted]
+  const causes: unknown[] = []
+  for (const name of names) {
+    try {
+      return await LOADERS[name]()
+    } catch (cause) {
+      causes.push(cause)
+    }
+  }
+  const problem = new Error(
+    wanted === 'ioredis'
+      ? "the package 'ioredis' is missing: npm install ioredis, or pass a client of your own"
+      : "the package 'redis' is missing: npm install redis, or pass a client of your own",
+    { cause: causes[0] },
+  )
+  process.emitWarning(problem.message, { type: 'SpillwayWarning' })
+  throw problem
+}

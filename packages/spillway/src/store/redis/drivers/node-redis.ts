@@ -1,0 +1,105 @@
+/** Connections through node-redis, the package `redis`: an optional peer dependency, loaded when needed. */
+import type { ConnectionOptions } from 'node:tls'
+import type { Address } from '../servers/address.js'
+import type { Line } from '../servers/redial.js'
+import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
+
+/** What we use of a client. */
+export interface NodeRedisClient {
+  readonly isOpen: boolean
+  readonly isReady: boolean
+  on(event: 'error', listener: (error: unknown) => void): unknown
+  sendCommand(args: readonly string[]): Promise<unknown>
+  connect(): Promise<unknown>
+  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  ping(): Promise<unknown>
+  unref(): void
+  destroy(): void
+}
+
+interface Package {
+  createClient(options: object): NodeRedisClient
+}
+
+/**
+ * Without a word about `timeout`, node-redis makes an `AbortSignal` and a timer for every command,
+ * ten times the cost of the rest; type mappings would change what a reply looks like. Said once and
+ * not with each command, because then node-redis would merge the two each time.
+ */
+export const COMMAND_OPTIONS = { timeout: undefined, typeMapping: undefined }
+
+/** What makes a client one that is used for one connection. */
+export const ONE_CONNECTION = { disableOfflineQueue: true, commandOptions: COMMAND_OPTIONS }
+
+export async function loadNodeRedis(): Promise<Driver> {
+  return driverOf((await import('redis')) as unknown as Package)
+}
+
+/** Nothing, if this is another package. */
+export function nodeRedisDriver(value: unknown): Driver | undefined {
+  const given = Object(value) as Partial<Package>
+  return typeof given.createClient === 'function' ? driverOf(given as Package) : undefined
+}
+
+function driverOf({ createClient }: Package): Driver {
+  return {
+    line: (address, tls, lost) =>
+      lineOf(lost, (socket) => createClient(optionsOf(address, tls, socket))),
+  }
+}
+
+function optionsOf(address: Address, tls: ConnectionOptions | undefined, socket: object): object {
+  return {
+    // Nothing of RESP 3 is needed, and older servers and proxies do not speak it.
+    RESP: 2,
+    disableClientInfo: true,
+    ...ONE_CONNECTION,
+    socket: {
+      ...tls,
+      ...address,
+      tls: tls !== undefined,
+      connectTimeout: CONNECT_MS,
+      ...socket,
+    },
+  }
+}
+
+export function lineOf(lost: Lost, create: (socket: object) => NodeRedisClient): Line<Connection> {
+  const hangUp = new AbortController()
+  // `destroy` does not reach a socket that is still connecting; the signal does.
+  const client = create({ reconnectStrategy: false, signal: hangUp.signal })
+  client.on('error', lost)
+  client.unref()
+  return {
+    client: {
+      get ready() {
+        return isReady(client)
+      },
+      send: (args) => client.sendCommand(args),
+      subscribe: (channel, hear) => client.subscribe(channel, hear),
+      ping: () => client.ping(),
+    },
+    open: () => client.connect(),
+    drop: () => {
+      // An error reaches us before the commands under way; let them have it, too.
+      queueMicrotask(() => {
+        destroy(client)
+        hangUp.abort()
+      })
+    },
+  }
+}
+
+/** A client that is being closed is still ready but no longer open. */
+export function isReady(client: { isReady: boolean; isOpen: boolean }): boolean {
+  return client.isReady && client.isOpen
+}
+
+/** Also takes a client out of the package's books, so it is called for one that never connected. */
+function destroy(client: NodeRedisClient): void {
+  try {
+    client.destroy()
+  } catch {
+    // Before 6.3 that was an error.
+  }
+}

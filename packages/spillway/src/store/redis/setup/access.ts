@@ -1,0 +1,88 @@
+/** Whether the user we are logged in as may do all that the scripts do; said before anything depends on it. */
+
+import { refuse } from '../../../core/errors.js'
+import type { Keys } from '../../keys.js'
+import { messageOf } from '../failure-kind.js'
+import { SCRIPTS } from '../scripts.gen.js'
+import { RedisSetupError, type Warn } from './setup-error.js'
+
+/** Which keys and which channel, for the check and for whoever has to grant them. */
+export type Access = Pick<Keys, 'prefix' | 'breakers' | 'check'>
+
+type Failed = [command: string, error: string][]
+
+export async function checkAccess(
+  send: (args: string[]) => Promise<unknown>,
+  access: Access,
+  key: string,
+  name: string,
+  warn: Warn,
+): Promise<void> {
+  const { text, sha } = SCRIPTS.checkAccess
+  const args = ['1', key, access.breakers]
+  const fail = (cause: unknown) => refuse(explain(cause, access, name))
+  // Both ways in which scripts are run; the second knows the script by the time it gets there.
+  const [, failed] = await Promise.all([
+    send(['EVAL', text, ...args]).catch(fail),
+    send(['EVALSHA', sha, ...args]).catch(fail),
+  ])
+  const problem = problemOf(failed as Failed, access, name)
+  if (problem !== undefined) throw problem
+  // Breakers count without it; others only hear of it a second later.
+  const mute = (failed as Failed).find(([command]) => command === 'PUBLISH')
+  if (mute !== undefined) warn(missing(['PUBLISH'], `&${access.breakers}`, name).message)
+}
+
+const DENIED = /NOPERM|permission|can't run|can't access|can't publish/
+
+function problemOf(failed: Failed, access: Access, name: string): Error | undefined {
+  const needed = failed.filter(([command]) => command !== 'PUBLISH')
+  const other = needed.find(([, error]) => !DENIED.test(error))
+  if (other !== undefined) return explain(new Error(other[1]), access, name, other[0])
+  const [first] = needed
+  const commands = needed.map(([command]) => command)
+  return first && missing(commands, undefined, name, first[1])
+}
+
+function missing(
+  commands: readonly string[],
+  pattern: string | undefined,
+  name: string,
+  cause?: unknown,
+): RedisSetupError {
+  const granted = commands.map((command) => `+${command.toLowerCase()}`)
+  if (pattern !== undefined) granted.push(pattern)
+  const what = `the user Spillway logs in as may not run ${commands.join(', ')}`
+  const on =
+    pattern === undefined
+      ? ''
+      : ` on ${pattern.startsWith('&') ? 'the channel' : 'keys'} ${pattern.slice(1)}`
+  return new RedisSetupError(
+    `${name}: ${what}${on}. Grant it: ACL SETUSER … ${granted.join(' ')}`,
+    cause,
+  )
+}
+
+/** Whoever may not listen asks now and then, and is up to date a little later. */
+export function deafness(warn: Warn): (channel: string) => void {
+  return (channel) => warn(missing(['SUBSCRIBE'], `&${channel}`, 'Redis').message)
+}
+
+/** A connection that breaks meanwhile is nobody's fault; the rest is. */
+function explain(cause: unknown, access: Access, name: string, within?: string): Error {
+  const message = messageOf(cause)
+  const command = /'(evalsha|eval)/i.exec(message)?.[1]?.toUpperCase()
+  if (/^NOPERM/.test(message)) {
+    if (command !== undefined) return missing([command], undefined, name, cause)
+    if (/key/.test(message)) return missing(['EVAL'], `~${access.prefix}*`, name, cause)
+  }
+  if (/READONLY/.test(message)) {
+    return new RedisSetupError(`${name} is a read-only replica: name the master`, cause)
+  }
+  if (/syntax error/.test(message)) {
+    const why = `it does not know ${within} … PXAT`
+    return new RedisSetupError(`${name} is too old: ${why}, which came with Redis 6.2`, cause)
+  }
+  // Out of memory, for example: this passes.
+  return new Error(`${name}: ${within ?? 'EVAL'}: ${message}`, { cause })
+}

@@ -1,0 +1,55 @@
+/** What is said on a connection before anything else: who we are, and what the server is. */
+
+import type { Connection } from '../drivers/driver.js'
+import { messageOf } from '../failure-kind.js'
+import { type Expected, judge } from './server-info.js'
+import { RedisSetupError, type Warn } from './setup-error.js'
+
+export interface Login {
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly database: number
+}
+
+/** Rejects if the server does not take us, or is not what it has to be. */
+export async function shakeHands(
+  { send }: Connection,
+  { username, password, database }: Login,
+  expected: Expected | 'sentinel',
+  name: string,
+  warn: Warn,
+): Promise<void> {
+  const ask = async (args: string[]) => {
+    try {
+      return await send(args)
+    } catch (error) {
+      throw explain(error, name)
+    }
+  }
+  if (password !== undefined) {
+    await ask(username === undefined ? ['AUTH', password] : ['AUTH', username, password])
+  }
+  if (database > 0) await ask(['SELECT', String(database)])
+  if (expected === 'sentinel') return
+  const info = await ask(['INFO']).catch((error: unknown) => {
+    // Without it we know less; what is wrong will still be noticed, only later.
+    if (error instanceof Error && /NOPERM/.test(String(error.cause))) return ''
+    throw error
+  })
+  const { problem, warning } = judge(String(info), expected, name)
+  if (problem !== undefined) throw problem
+  if (warning !== undefined) warn(warning)
+}
+
+function explain(cause: unknown, name: string): Error {
+  const message = messageOf(cause)
+  const problem = (text: string) => new RedisSetupError(`${name} ${text} (${message})`, cause)
+  if (message.startsWith('WRONGPASS')) return problem('does not know this user or password')
+  if (/without any password/.test(message)) return problem('has no password, but one was given')
+  if (message.startsWith('NOAUTH')) {
+    return problem('wants a password: say it in the URL or as redis.password')
+  }
+  if (message.startsWith('NOPERM')) return problem('lets this user do less than Spillway needs')
+  if (/DB index is out of range/.test(message)) return problem('does not have that database')
+  return new Error(`${name}: ${message}`, { cause })
+}

@@ -1,0 +1,115 @@
+/** Breakers while the store is away: this pod's own, from where the fleet's was; then shared again. */
+import { describe, expect, it } from 'vitest'
+import { createSpillway, type GuardOptions } from '../src/index.js'
+import { createHarness } from '../src/testing/index.js'
+import { vendorError } from './guard-pod.js'
+
+const BREAKER = {
+  consecutiveFailures: 3,
+  openMs: '10s',
+  probes: 1,
+  successes: 1,
+  rampMs: 0,
+} as const
+
+function setup(breaker: NonNullable<GuardOptions['breaker']> = BREAKER) {
+  const fleet = createHarness({
+    seed: 1,
+    pods: 2,
+    create: ({ name, clock, store, random }) =>
+      createSpillway({ store, clock, random, pod: name }).guard('vendor', { breaker }),
+  })
+  const guards = fleet.pods.map(({ value }) => value)
+  const all = (act: 'goDown' | 'comeBack') => {
+    for (const { store } of fleet.pods) store[act]()
+  }
+  const call = (pod: number, fails = false) =>
+    fleet.settle(
+      guards[pod]!.run(() => {
+        if (fails) throw vendorError(500)
+        return 'fine'
+      }).catch((error) => error.code ?? error.status),
+    )
+  const states = () => guards.map(({ breaker: each }) => each?.state())
+  return { fleet, guards, all, call, states }
+}
+
+async function fail(call: ReturnType<typeof setup>['call'], pod: number, times = 3) {
+  for (let failure = 0; failure < times; failure++) await call(pod, true)
+}
+
+describe('a breaker whose store is away', () => {
+  it('that was open stays so until its time is over, and then lets this pod probe', async () => {
+    const { fleet, all, call, states } = setup()
+    await fleet.run(100)
+    await fail(call, 0)
+    await fleet.run(100)
+    expect(states()).toEqual(['open', 'open'])
+    all('goDown')
+    await fleet.run(5_000)
+    expect(await call(1)).toBe('CIRCUIT_OPEN')
+    await fleet.run(5_000)
+    expect(states()).toEqual(['half-open', 'half-open'])
+    expect(await call(1)).toBe('fine')
+    expect(states()).toEqual(['half-open', 'closed'])
+  })
+
+  it('opens for this pod alone, and the fleet’s word counts again within two seconds', async () => {
+    const { fleet, all, call, states, guards } = setup()
+    await fleet.run(1_100)
+    all('goDown')
+    await fleet.run(1_500)
+    expect(guards.map((guard) => guard.snapshot().store?.status)).toEqual(['away', 'away'])
+    await fail(call, 0)
+    expect(states()).toEqual(['open', 'closed'])
+    all('comeBack')
+    await fleet.run(2_000)
+    // What one pod saw without the others does not open it for them, nor keep it open for itself.
+    expect(states()).toEqual(['closed', 'closed'])
+    await fail(call, 0)
+    await fleet.run(50)
+    expect(states()).toEqual(['open', 'open'])
+  })
+
+  it('keeps what was isolated by hand isolated', async () => {
+    const { fleet, all, call, guards } = setup()
+    await fleet.run(100)
+    await fleet.settle(guards[0]!.breaker!.isolate('1m'))
+    await fleet.run(100)
+    all('goDown')
+    await fleet.run(30_000)
+    expect(await call(1)).toBe('CIRCUIT_OPEN')
+    await expect(fleet.settle(guards[0]!.breaker!.release())).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    })
+    await fleet.run(31_000)
+    expect(await call(1)).toBe('fine')
+  })
+
+  it('lets everything through if that is its rule', async () => {
+    const { fleet, all, call } = setup({ ...BREAKER, outage: 'open' })
+    await fleet.run(100)
+    await fail(call, 0)
+    await fleet.run(50)
+    expect(await call(0)).toBe('CIRCUIT_OPEN')
+    all('goDown')
+    await fleet.run(1_500)
+    await fail(call, 0, 5)
+    expect(await call(0)).toBe('fine')
+    all('comeBack')
+    await fleet.run(1_500)
+    expect(await call(0)).toBe('CIRCUIT_OPEN')
+  })
+
+  it('lets nothing through if that is its rule, and says why', async () => {
+    const { fleet, all, call } = setup({ ...BREAKER, outage: 'closed' })
+    await fleet.run(100)
+    expect(await call(0)).toBe('fine')
+    all('goDown')
+    await fleet.run(1_500)
+    expect(await call(0)).toBe('STORE_UNAVAILABLE')
+    all('comeBack')
+    await fleet.run(1_500)
+    expect(await call(0)).toBe('fine')
+  })
+})

@@ -1,0 +1,144 @@
+/** Epochs: both stores have to notice the same, and a real server what only a real one can do. */
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { systemClock } from '../src/core/clock.js'
+import { createSpillway } from '../src/index.js'
+import { createKeys } from '../src/store/keys.js'
+import { createMemoryPulses } from '../src/store/memory/memory-pulses.js'
+import type { PulsePart, PulseStore } from '../src/store/port.js'
+import { redisStore } from '../src/store/redis/index.js'
+import { createRedisPulses } from '../src/store/redis/redis-pulses.js'
+import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
+import { type RedisServer, startRedis } from './redis-server.js'
+import { connectTestRedis } from './test-connection.js'
+
+let server: RedisServer
+let runner: ScriptRunner
+beforeAll(async () => {
+  server = await startRedis()
+  const client = connectTestRedis({ url: server.url })
+  runner = createScriptRunner(client, { commandTimeoutMs: 5_000, clock: systemClock })
+  await vi.waitUntil(() => client.ready, { timeout: 5_000 })
+})
+afterAll(async () => {
+  await runner.close()
+  await server.stop()
+})
+
+const SECOND = 1_000_000
+let stores = 0
+
+describe.each(['memory', 'redis'])('epochs in %s', (kind) => {
+  function setup() {
+    let nowUs = 1_900_000_000_000_000
+    const create = (): PulseStore =>
+      kind === 'memory'
+        ? createMemoryPulses(() => nowUs)
+        : createRedisPulses(runner, createKeys(`e${stores++}-`), () => String(nowUs))
+    const store = create()
+    const pulse = async (pod: string, part: PulsePart = 'joined', epoch = '', count = 0) =>
+      store.pulse({ guard: 'g', pod, part, epoch, count, fresh: `epoch-of-${pod}` })
+    const pass = (us: number) => {
+      nowUs += us
+    }
+    return { pulse, pass, now: () => nowUs }
+  }
+
+  it('begin with whoever comes first, and nothing is lost by that', async () => {
+    const { pulse } = setup()
+    expect(await pulse('a')).toMatchObject({ epoch: 'epoch-of-a', count: 1, lostUs: 0, pods: 1 })
+    expect(await pulse('b')).toMatchObject({ epoch: 'epoch-of-a', count: 2, lostUs: 0, pods: 2 })
+  })
+
+  it('begin anew where the store is behind what a pod has seen', async () => {
+    const { pulse, now } = setup()
+    const { epoch, count } = await pulse('a')
+    const lost = await pulse('b', 'joined', epoch, count + 5)
+    expect(lost).toMatchObject({ epoch: 'epoch-of-b', count: 1, lostUs: now() })
+    // The other hears of it, although it has seen no more than there is.
+    expect(await pulse('a', 'joined', epoch, count)).toMatchObject({ epoch: 'epoch-of-b' })
+  })
+
+  it('are known as a loss by whoever knew another one, soon after they began', async () => {
+    const { pulse, pass, now } = setup()
+    // A new pod was faster than those who know what is lost.
+    expect(await pulse('new')).toMatchObject({ lostUs: 0 })
+    pass(SECOND)
+    const lostUs = now()
+    expect(await pulse('old', 'apart', 'epoch-before', 100)).toMatchObject({ lostUs })
+    expect(await pulse('new', 'joined', 'epoch-of-new', 1)).toMatchObject({ lostUs })
+    pass(60 * SECOND)
+    expect(await pulse('very-old', 'apart', 'epoch-long-ago', 7)).toMatchObject({ lostUs })
+  })
+
+  it('do not mistrust the fleet because of one pod that was away for long', async () => {
+    const { pulse, pass } = setup()
+    await pulse('a')
+    pass(60 * SECOND)
+    expect(await pulse('b', 'apart', 'epoch-long-ago', 7)).toMatchObject({ lostUs: 0 })
+  })
+
+  it('keep the shares of pods that are silent or apart, for a while', async () => {
+    const { pulse, pass } = setup()
+    await pulse('a')
+    await pulse('b', 'apart')
+    await pulse('guest', 'guest')
+    expect(await pulse('c')).toMatchObject({ joined: 2, pods: 3, rank: 2 })
+    pass(2.6 * SECOND)
+    expect(await pulse('c')).toMatchObject({ joined: 1, pods: 3 })
+    pass(25 * SECOND)
+    expect(await pulse('c')).toMatchObject({ joined: 1, pods: 2 })
+    pass(3 * SECOND)
+    expect(await pulse('c')).toMatchObject({ joined: 1, pods: 1, rank: 0 })
+    await pulse('d')
+    expect(await pulse('d', 'gone')).toMatchObject({ pods: 1 })
+  })
+})
+
+describe('a real server', () => {
+  const podOn = (url: string) => {
+    const store = redisStore({ url })
+    const spillway = createSpillway({ store, expectedPods: 2 })
+    const guard = spillway.guard('vendor', {
+      limits: [{ limit: 10, windowMs: 1_000 }],
+      breaker: {},
+      userLimits: [{ per: 'user', limit: 5, windowMs: '1m' }],
+    })
+    onTestFinished(async () => {
+      await spillway.close({ graceMs: 0 })
+      await store.close()
+    })
+    return { guard, spillway, status: () => guard.snapshot().store?.status }
+  }
+
+  it('that is not there at the start is done without, and joined when it appears', async () => {
+    const first = await startRedis()
+    const { port } = first
+    await first.stop()
+    const { guard, status, spillway } = podOn(`redis://127.0.0.1:${port}`)
+    const startMs = performance.now()
+    expect(await guard.run(() => 'fine', { user: 'ann' })).toBe('fine')
+    expect(performance.now() - startMs).toBeLessThan(1_000)
+    expect(status()).toBe('away')
+    expect(spillway.health().problems.join()).toMatch(/never heard of the store: counts on 2 pods/)
+    const second = await startRedis({ port })
+    onTestFinished(() => second.stop())
+    await vi.waitUntil(() => status() === 'shared', { timeout: 4_000 })
+    expect(await guard.run(() => 'fine', { user: 'ann' })).toBe('fine')
+    expect(spillway.health().status).toBe('ok')
+  })
+
+  it('that is restarted is another one, even if it has forgotten nothing', async () => {
+    const own = await startRedis()
+    const { guard, status } = podOn(own.url)
+    await vi.waitUntil(() => status() === 'shared', { timeout: 4_000 })
+    await guard.run(() => 'fine')
+    const { port } = own
+    await own.kill()
+    await vi.waitUntil(() => status() === 'away', { timeout: 4_000 })
+    expect(await guard.run(() => 'fine')).toBe('fine')
+    const next = await startRedis({ port })
+    onTestFinished(() => next.stop())
+    await vi.waitUntil(() => status() === 'apart', { timeout: 4_000, interval: 10 })
+    await vi.waitUntil(() => status() === 'shared', { timeout: 5_000 })
+  })
+})

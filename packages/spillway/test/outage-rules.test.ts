@@ -1,0 +1,277 @@
+/** Which rule is in force when, what callers are told, and what operators see. */
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { createSpillway, type GuardOptions, onEvent, type SpillwayEvent } from '../src/index.js'
+import { createRateLimiter } from '../src/shared/index.js'
+import { createHarness, createVirtualClock } from '../src/testing/index.js'
+import { createOutageFleet } from './outage-fleet.js'
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+})
+
+function setup(options: GuardOptions, { pods = 1, expectedPods = 1, down = false } = {}) {
+  const fleet = createHarness({
+    seed: 1,
+    pods,
+    create: ({ name, clock, store, random }) => {
+      if (down) store.goDown()
+      const spillway = createSpillway({ store, clock, random, pod: name, expectedPods })
+      return { spillway, guard: spillway.guard('vendor', options) }
+    },
+  })
+  const { value } = fleet.pods[0]!
+  const all = (act: 'goDown' | 'comeBack') => {
+    for (const { store } of fleet.pods) store[act]()
+  }
+  const call = (user = 'ann') =>
+    fleet.settle(value.guard.run(() => 'fine', { user }).catch((error) => error))
+  const passing = async (calls: number) => {
+    let passed = 0
+    for (let made = 0; made < calls; made++) if ((await call()) === 'fine') passed++
+    return passed
+  }
+  return { fleet, ...value, all, call, passing }
+}
+
+const limits = (outage?: 'share' | 'local' | 'open' | 'closed') =>
+  ({ limits: [{ limit: 8, windowMs: '1m', ...(outage && { outage }) }] }) as const
+
+describe('a limit whose store is away', () => {
+  it.each([
+    ['share', 2],
+    ['local', 8],
+    ['open', 20],
+    ['closed', 0],
+  ] as const)(
+    'by the rule %s lets so many of 20 calls of one of four pods through: %i',
+    async (rule, most) => {
+      const { fleet, all, passing } = setup(limits(rule), { pods: 4 })
+      await fleet.run(1_500)
+      all('goDown')
+      await fleet.run(1_500)
+      expect(await passing(20)).toBe(most)
+    },
+  )
+
+  it('shares without being told to', async () => {
+    const { fleet, all, passing } = setup(limits(), { pods: 4 })
+    await fleet.run(1_500)
+    all('goDown')
+    await fleet.run(1_500)
+    expect(await passing(20)).toBe(2)
+  })
+
+  it('says in its refusals that it is the share of this pod that is used up', async () => {
+    const { fleet, all, passing, call } = setup(limits(), { pods: 4 })
+    await fleet.run(1_500)
+    all('goDown')
+    await fleet.run(1_500)
+    await passing(2)
+    const error = await call()
+    expect(error).toMatchObject({
+      code: 'VENDOR_LIMITED',
+      scope: 'local',
+      details: { alone: true },
+    })
+    expect(error.message).toMatch(/^vendor: the store is away, and this pod's share of the limits/)
+    expect(error.retryAfterMs).toBeGreaterThan(0)
+  })
+
+  it('of which nothing was ever heard shares among as many pods as are expected, and warns', async () => {
+    const { fleet, passing, spillway } = setup(limits(), { expectedPods: 4, down: true })
+    await fleet.run(1_100)
+    expect(await passing(20)).toBe(2)
+    expect(spillway.health()).toEqual({
+      status: 'degraded',
+      guards: { vendor: 'away' },
+      problems: [
+        'vendor: the store does not answer: pulses.pulse: no connection',
+        'vendor: never heard of the store: counts on 4 pods',
+      ],
+    })
+  })
+
+  it('is suggested its rules when one is misspelt', () => {
+    const build = (options: object) => () => createSpillway().guard('vendor', options)
+    const misspelt = { limits: [{ limit: 1, windowMs: 1_000, outage: 'shared' }] }
+    expect(build(misspelt)).toThrow(/limits\[0\]\.outage: must be one of .* did you mean 'share'\?/)
+    expect(build({ breaker: { outage: 'share' } })).toThrow(
+      /breaker\.outage: must be one of 'local'/,
+    )
+    const level = { userLimits: [{ per: 'user', limit: 1, windowMs: 1_000, outage: 'opne' }] }
+    expect(build(level)).toThrow(/userLimits\[0\]\.outage: .* did you mean 'open'\?/)
+  })
+})
+
+describe('user limits whose store is away', () => {
+  const users = (outage?: 'share' | 'local' | 'open' | 'closed') =>
+    ({
+      userLimits: [{ per: 'user', limit: 8, windowMs: '1h', ...(outage && { outage }) }],
+      limits: [{ limit: 1_000, windowMs: '1m' }],
+    }) as const
+
+  it.each([
+    [undefined, 20],
+    ['share', 2],
+    ['local', 8],
+    ['closed', 0],
+  ] as const)(
+    'by the rule %s let so many of 20 calls of one user through: %i',
+    async (rule, most) => {
+      const { fleet, all, passing } = setup(users(rule), { pods: 4 })
+      await fleet.run(1_500)
+      all('goDown')
+      await fleet.run(1_500)
+      expect(await passing(20)).toBe(most)
+      all('comeBack')
+      await fleet.run(1_500)
+      // Nothing of it was told to the store: its bucket is full.
+      expect(await passing(20)).toBe(8)
+    },
+  )
+
+  it('say that it is this pod that counts', async () => {
+    const { fleet, all, passing, call } = setup(users('local'))
+    await fleet.run(1_500)
+    all('goDown')
+    await fleet.run(1_500)
+    await passing(8)
+    expect(await call()).toMatchObject({ code: 'USER_LIMITED', scope: 'local' })
+  })
+})
+
+describe('what operators see', () => {
+  it('is in events, snapshots and health, from the first failure to the return', async () => {
+    const events: SpillwayEvent[] = []
+    const stop = onEvent((event) => events.push(event))
+    const { fleet, all, spillway, guard } = setup({ ...limits(), breaker: {} })
+    await fleet.run(1_500)
+    expect(spillway.health()).toEqual({ status: 'ok', guards: { vendor: 'shared' }, problems: [] })
+    all('goDown')
+    await fleet.run(1_500)
+    expect(guard.snapshot().store).toMatchObject({
+      status: 'away',
+      why: 'pulses.pulse: no connection',
+      rules: { limits: { requests: 'share' }, breaker: 'local' },
+      inForce: { limits: true, breaker: true },
+      shares: { requests: 8 },
+    })
+    expect(guard.snapshot().store?.forMs).toBeGreaterThan(500)
+    fleet.restartStore()
+    all('comeBack')
+    await fleet.run(2_000)
+    expect(guard.snapshot().store).toMatchObject({
+      status: 'apart',
+      inForce: { limits: true, breaker: false },
+    })
+    expect(spillway.snapshot().health.status).toBe('degraded')
+    await fleet.run(60_000)
+    stop()
+    expect(spillway.health().status).toBe('ok')
+    const seen = events.flatMap((each) =>
+      each.type === 'store.degraded'
+        ? each.status
+        : each.type === 'store.restored'
+          ? 'restored'
+          : [],
+    )
+    expect(seen).toEqual(['away', 'apart', 'restored'])
+  })
+})
+
+describe('SPILLWAY_SHARED', () => {
+  it('=off turns a pod to its share of what is expected, and asks the store nothing', async () => {
+    vi.stubEnv('SPILLWAY_SHARED', 'off')
+    const { fleet, passing, spillway } = setup(limits(), { expectedPods: 4 })
+    await fleet.run(3_000)
+    expect(await passing(20)).toBe(2)
+    expect(spillway.health()).toMatchObject({ status: 'degraded', guards: { vendor: 'off' } })
+    expect(fleet.pods[0]!.store.counts.sent).toBe(0)
+  })
+
+  it('that is neither on nor off is a mistake', () => {
+    vi.stubEnv('SPILLWAY_SHARED', 'of')
+    expect(() => createSpillway()).toThrow(/SPILLWAY_SHARED: must be one of 'on', 'off'/)
+  })
+})
+
+describe('bugs others shipped', () => {
+  it('a store that is gone does not hang requests, nor answer them with false 429s', async () => {
+    const all = createOutageFleet({ guard: { limits: [{ limit: 100_000, windowMs: 10_000 }] } })
+    await all.run(3_000)
+    for (const { store } of all.fleet.pods) store.loseRequests(1)
+    await all.run(10_000)
+    await all.stop()
+    expect(all.refusals).toEqual({})
+    expect(all.longestMs).toBeLessThanOrEqual(100)
+  })
+
+  it('no call pays the deadline of the store again and again', async () => {
+    const all = createOutageFleet({ pods: 1, callers: () => 1, limit: 100_000 })
+    await all.run(3_000)
+    const { store } = all.fleet.pods[0]!
+    store.loseRequests(1)
+    await all.run(200)
+    const callsBefore = all.vendor.arrivalCount
+    const sentBefore = store.counts.sent
+    await all.run(10_000)
+    await all.stop()
+    // One caller that is never kept waiting, and what looks for the store in the background.
+    expect(all.vendor.arrivalCount - callsBefore).toBeGreaterThan(10_000 / 25)
+    expect(store.counts.sent - sentBefore).toBeLessThan(60)
+  })
+
+  it('an idle pod does not get a share of what others have used already', async () => {
+    // Three use everything, the fourth does nothing until the store is gone.
+    let idle = true
+    const all = createOutageFleet({ callers: (pod) => (pod === 3 ? 0 : 10) })
+    await all.run(24_900)
+    all.each(({ store }) => store.goDown())
+    await all.run(500)
+    const late = all.fleet.pods[3]!
+    let passed = 0
+    for (let call = 0; call < 100; call++) {
+      const answer = late.value.guard
+        .run(() => all.vendor.call())
+        .then(
+          () => passed++,
+          () => {},
+        )
+      await all.fleet.settle(answer)
+      idle = false
+    }
+    await all.stop()
+    expect(idle).toBe(false)
+    expect(passed).toBeLessThanOrEqual(1)
+    expect(all.worst()).toBeLessThanOrEqual(105)
+  })
+
+  it('a limiter without a guard has the same rules', async () => {
+    const clock = createVirtualClock()
+    const fleet = createHarness({
+      seed: 1,
+      pods: 2,
+      create: ({ name, clock: own, store, random }) =>
+        createRateLimiter({
+          name: 'vendor',
+          pod: name,
+          store,
+          random,
+          clock: own,
+          limits: [{ limit: 10, windowMs: '1m' }],
+        }),
+    })
+    await fleet.run(1_500)
+    for (const { store } of fleet.pods) store.goDown()
+    const take = async () => {
+      const answers = await Promise.all(
+        Array.from({ length: 9 }, () => fleet.pods[0]!.value.acquire()),
+      )
+      return answers.filter(({ allowed }) => allowed).length
+    }
+    expect(await fleet.settle(take())).toBe(5)
+    const refused = await fleet.settle(fleet.pods[0]!.value.acquire())
+    expect(refused).toMatchObject({ allowed: false, alone: true })
+    expect(clock.now()).toBe(0)
+  })
+})

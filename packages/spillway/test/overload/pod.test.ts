@@ -1,0 +1,77 @@
+/** A real process with far more to do than it can. `npm run e2e -- shed` is the same for longer. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { Agent, get } from 'node:http'
+import { fileURLToPath } from 'node:url'
+import { expect, it, onTestFinished } from 'vitest'
+
+const FIXTURE = fileURLToPath(new URL('../fixtures/busy-pod.mjs', import.meta.url))
+const CALLERS = 100
+const LOAD_MS = 1_500
+const PROBE_EVERY_MS = 20
+
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+function ask(url: string, agent: Agent): Promise<{ status: number; tookMs: number }> {
+  const startMs = performance.now()
+  return new Promise((resolve, reject) => {
+    get(url, { agent }, (response) => {
+      response.resume()
+      response.once('end', () => {
+        resolve({ status: response.statusCode ?? 0, tookMs: performance.now() - startMs })
+      })
+    }).once('error', reject)
+  })
+}
+
+/** A hundred callers who never stop, and somebody who asks for its health. */
+async function overload(kind: 'naive' | 'protected') {
+  const pod = fork(FIXTURE, [kind])
+  const agent = new Agent({ keepAlive: true })
+  const probing = new Agent({ keepAlive: true })
+  onTestFinished(() => {
+    pod.kill('SIGKILL')
+    agent.destroy()
+    probing.destroy()
+  })
+  const [port] = (await once(pod, 'message')) as [number]
+  const url = `http://127.0.0.1:${port}`
+  const endMs = performance.now() + LOAD_MS
+  const statuses: Record<number, number> = {}
+  const caller = async () => {
+    while (performance.now() < endMs) {
+      const { status } = await ask(url, agent)
+      statuses[status] = (statuses[status] ?? 0) + 1
+      if (status === 503) await pause(30)
+    }
+  }
+  const health: { status: number; tookMs: number }[] = []
+  const prober = async () => {
+    while (performance.now() < endMs) {
+      health.push(await ask(`${url}/health/live`, probing))
+      await pause(PROBE_EVERY_MS)
+    }
+  }
+  await Promise.all([prober(), ...Array.from({ length: CALLERS }, caller)])
+  const startMs = performance.now()
+  while ((await ask(url, agent)).status !== 200) await pause(20)
+  const recoveryMs = performance.now() - startMs
+  const sorted = health.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
+  return {
+    statuses,
+    recoveryMs,
+    healthy: health.every(({ status }) => status === 200),
+    medianMs: sorted[sorted.length >> 1] as number,
+  }
+}
+
+it('a pod with a load shedder goes on answering its health checks, where one without keeps them waiting', async () => {
+  const naive = await overload('naive')
+  const pod = await overload('protected')
+  expect(naive.statuses[503]).toBeUndefined()
+  expect(pod.statuses[503]).toBeGreaterThan(0)
+  expect(pod.statuses[200]).toBeGreaterThan(0)
+  expect(pod.healthy).toBe(true)
+  expect(pod.recoveryMs).toBeLessThan(2_000)
+  expect(pod.medianMs).toBeLessThan(naive.medianMs / 2)
+})
