@@ -199,6 +199,7 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
         { numRuns: runs, interruptAfterTimeLimit: LONGEST_MS },
       )
       expect(steps).toBeGreaterThanOrEqual(100 * runs)
+      if (runs < ALL_HISTORIES) return
       for (const what of EVERYTHING) expect([what, reached[what] ?? 0]).not.toEqual([what, 0])
     }, 120_000)
 
@@ -268,7 +269,8 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
       const kind = end.kind as JobEnd['kind']
       return [{ ...end, kind, ...job, turn: job.turn - (stale ? 1 : 0), generation }]
     })
-  const one = (index: number) => leased[index % Math.max(1, leased.length)]
+  /** Those handed out last are most likely still out. */
+  const one = (index: number) => leased.at(-1 - (index % Math.min(12, Math.max(1, leased.length))))
 
   for (const { pauseUs: passed, operation: op } of given.steps) {
     nowUs += passed
