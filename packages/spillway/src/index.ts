@@ -69,7 +69,8 @@ export type {
   FleetReport,
   FleetStoreStatus,
 } from './guard/fleet.js'
-export type { Guard, GuardSnapshot, GuardStoreSnapshot } from './guard/guard.js'
+export type { Guard } from './guard/guard.js'
+export type { GuardSnapshot, GuardStoreSnapshot } from './guard/guard-snapshot.js'
 export type {
   Job,
   JobHandler,

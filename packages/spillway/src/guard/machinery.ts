@@ -10,6 +10,7 @@ import type { TimedCall } from '../local/timed-call.js'
 import type { LocalTimeout } from '../local/timeout.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
+import type { StoreWatch } from '../shared/outage/store-watch.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
 import type { Store } from '../store/port.js'
@@ -40,6 +41,8 @@ export interface Machinery {
   readonly breaker: FleetBreaker | undefined
   readonly limits: LimitStage | undefined
   readonly users: UserStage | undefined
+  /** Over a remote store. */
+  readonly watch: StoreWatch | undefined
   readonly timeout: LocalTimeout
   /** Of bodies that nobody reads. */
   readonly unreadTimers: TimerList

@@ -1,0 +1,281 @@
+/** Puts a guard together: from its options, everything its calls have in common. */
+import type { Clock } from '../core/clock.js'
+import { definedOf } from '../core/defined.js'
+import { LinkedList } from '../core/linked-list.js'
+import { isResponse, type OutcomeOptions } from '../core/outcome.js'
+import type { Random } from '../core/random.js'
+import { TimerList } from '../core/timer-list.js'
+import { Shedder } from '../local/load-shedder/shedder.js'
+import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
+import { createRetryBudget, type RetryBudget } from '../local/retry-budget.js'
+import type { RetryPolicy } from '../local/retry-call.js'
+import type { TimedCall } from '../local/timed-call.js'
+import { createDeadlineTimeout, createLocalTimeout, type LocalTimeout } from '../local/timeout.js'
+import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
+import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
+import type { StoreWatch } from '../shared/outage/store-watch.js'
+import { watchOver } from '../shared/outage/watch-over.js'
+import { LimitBook } from '../shared/rate-limiter/limit-book.js'
+import { createLevels } from '../shared/user-limits/levels.js'
+import { LevelsAlone } from '../shared/user-limits/levels-alone.js'
+import { UserCharges } from '../shared/user-limits/user-charges.js'
+import type { Store } from '../store/port.js'
+import { AttemptMeter } from './attempt-meter.js'
+import type { ClosingSign } from './closing.js'
+import { Dispatcher } from './dispatcher.js'
+import { Hedger } from './hedger.js'
+import { LaneLimits } from './lane-limits.js'
+import { LaneThrottles } from './lane-throttles.js'
+import type { Machinery } from './machinery.js'
+import type { CheckedGuard } from './options.js'
+import { busyError, limitedError, storeError } from './refusals.js'
+import { Room } from './room.js'
+import { LimitStage, UserStage } from './shared-stages.js'
+import { Slots } from './slots.js'
+import { Starter } from './starter.js'
+import { Tally } from './tally.js'
+
+export interface GuardSurroundings {
+  store: Store
+  /** The store is in this process and goes by the same clock. */
+  sameClock: boolean
+  /** This pod, and no other that ever was. */
+  pod: string
+  clock: Clock
+  random: Random
+  /** How many pods there are, as long as nobody has said. */
+  expectedPods: number
+}
+
+const DEFAULT_UNREAD_MS = 60_000
+
+/** `onFree` is told when a slot has come free. */
+export function assemble(
+  name: string,
+  options: CheckedGuard,
+  around: GuardSurroundings,
+  closing: ClosingSign,
+  onFree: () => void,
+): Machinery {
+  const { clock, random } = around
+  const { queue, pace, concurrency } = options
+  const queueMs = queue?.timeoutMs ?? Number.POSITIVE_INFINITY
+  const room = new Room({
+    clock,
+    size: queue?.size ?? 0,
+    timeoutMs: queueMs,
+    targetMs: queue?.targetMs ?? Math.max(1, queueMs / 10),
+    agingMs: queue?.agingMs ?? Math.max(1, queueMs / 2),
+  })
+  const lanes = createLaneLimits(name, options, clock)
+  const slots = new Slots(
+    () => concurrency?.limit ?? Number.POSITIVE_INFINITY,
+    pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit),
+    lanes,
+  )
+  const throttles = options.throttle && new LaneThrottles(name, options.throttle, random)
+  const watch = createWatch(name, options, around)
+  const limits = createLimits(name, options, around, watch, () => machinery)
+  const users = createUsers(name, options, around, watch)
+  const timeout = createTimeout(name, options, clock)
+  // Last, because it begins to listen at once: nothing that complains comes after it.
+  const breaker = createBreaker(name, options, around, watch)
+  const dispatcher = new Dispatcher({
+    clock,
+    room,
+    slots,
+    breaker: breaker && {
+      isClear: (lane) => breaker.isClear(lane),
+      enter: (lane) => breaker.enter(lane),
+      exit: (permit, outcome) => breaker.exit(permit, outcome),
+      isPermit,
+    },
+    limits,
+    patient: queue !== undefined,
+    limitedError: (lane, retryAfterMs, paused) =>
+      limitedError(name, lane, retryAfterMs, paused, limits?.alone === true),
+    busyError: (stage) => busyError(name, stage, slots, clock.now()),
+    storeError: (cause) => storeError(name, cause),
+  })
+  const budget = createBudget(options, clock, () => machinery)
+  const judging = judgingOf(name, options)
+  const policy = (retry: NonNullable<CheckedGuard['retry']>): RetryPolicy => ({
+    ...retry,
+    name,
+    budget,
+    classify: judging.classify,
+    clock,
+    random,
+    usualMs: 0,
+    closing,
+  })
+  const retriedHeader = options.fetch?.hops?.retried
+  const retry = options.retry && {
+    ...policy(options.retry),
+    ...(retriedHeader !== undefined && {
+      retriedBelow: (value: unknown) => isResponse(value) && value.headers.has(retriedHeader),
+    }),
+  }
+  const machinery: Machinery = {
+    name,
+    store: around.store,
+    sameClock: around.sameClock,
+    clock,
+    options,
+    room,
+    slots,
+    starter: new Starter(),
+    dispatcher,
+    breaker,
+    limits,
+    users,
+    watch,
+    timeout,
+    unreadTimers: new TimerList(clock, options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS, {
+      keepsAlive: false,
+    }),
+    retry,
+    budget,
+    shedder: options.shed && new Shedder(name, options.shed, clock, random),
+    throttles,
+    hedger: options.hedge && new Hedger(name, options.hedge, budget as RetryBudget, clock),
+    meter: (lanes ?? throttles) && new AttemptMeter(clock, lanes, throttles),
+    once: policy(ONCE),
+    judging,
+    tally: new Tally(),
+    running: new LinkedList<TimedCall<unknown>>(),
+    overdue: new Set(),
+    timings: undefined,
+    closed: false,
+    onFree,
+  }
+  return machinery
+}
+
+function createBreaker(
+  name: string,
+  options: CheckedGuard,
+  around: GuardSurroundings,
+  watch: StoreWatch | undefined,
+): FleetBreaker | undefined {
+  if (options.breaker === undefined) return undefined
+  const { store, pod, clock } = around
+  return new FleetBreaker({ name, store, pod, clock, policy: options.breaker, watch })
+}
+
+function createLimits(
+  name: string,
+  options: CheckedGuard,
+  around: GuardSurroundings,
+  watch: StoreWatch | undefined,
+  machinery: () => Machinery,
+): LimitStage | undefined {
+  if (options.limits === undefined) return undefined
+  const { store, pod, clock } = around
+  const { limits, jitterMs, basePauseMs, maxPauseMs } = options
+  const book = new LimitBook({
+    name,
+    store: store.limits,
+    pod,
+    clock,
+    limits,
+    jitterMs,
+    basePauseMs,
+    maxPauseMs,
+    watch,
+    onGivenBack: (lane) => machinery().dispatcher.unblock(lane),
+  })
+  return new LimitStage({
+    book,
+    remote: store.remote,
+    onPause: (lane, pauseMs) => {
+      const untilMs = clock.now() + Math.min(pauseMs, maxPauseMs)
+      machinery().dispatcher.pauseUntil(lane, untilMs)
+    },
+    ride: (lane) => machinery().breaker?.ride(lane),
+  })
+}
+
+/** No retry while the room backs up or all slots are in use; calls ask their lane's breaker. */
+function createBudget(
+  { retry, hedge }: CheckedGuard,
+  clock: Clock,
+  machinery: () => Machinery,
+): RetryBudget | undefined {
+  if (retry === undefined && hedge === undefined) return undefined
+  return createRetryBudget({
+    ...(retry !== undefined && { ratio: retry.budget }),
+    // A hedge counts as a first retry; how often a call is tried its policy knows.
+    retries: Math.max((retry?.attempts ?? 1) - 1, hedge === undefined ? 0 : 1),
+    clock,
+    conditions: () => {
+      const { room, slots } = machinery()
+      return {
+        queueWaitMs: room.oldestWaitMs(clock.now()),
+        slotsInUse: Math.max(slots.active / slots.limit, slots.lanes?.used ?? 0),
+      }
+    },
+  })
+}
+
+const ONCE: NonNullable<CheckedGuard['retry']> = {
+  attempts: 1,
+  budget: 0,
+  backoff: 'constant',
+  baseMs: 1,
+  maxMs: 1,
+  jitter: 'none',
+  maxRetryAfterMs: 0,
+  where: 'anywhere',
+}
+
+function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOptions {
+  const slowMs = breaker?.slowMs
+  return {
+    name,
+    ...(slowMs !== undefined && { slowMs }),
+    ...(classify !== undefined && { classify }),
+  }
+}
+
+function createLaneLimits(
+  name: string,
+  { concurrency }: CheckedGuard,
+  clock: Clock,
+): LaneLimits | undefined {
+  if (concurrency?.adaptive === undefined) return undefined
+  return new LaneLimits(name, { ...concurrency, adaptive: concurrency.adaptive }, clock)
+}
+
+function createUsers(
+  name: string,
+  { userLimits }: CheckedGuard,
+  { store, clock, random }: GuardSurroundings,
+  watch: StoreWatch | undefined,
+): UserStage | undefined {
+  if (userLimits === undefined) return undefined
+  const alone = watch && new LevelsAlone(name, watch, clock, random)
+  return new UserStage(name, new UserCharges(store, createLevels(userLimits, name), alone))
+}
+
+function createWatch(
+  name: string,
+  { limits, breaker, userLimits }: CheckedGuard,
+  { store, ...around }: GuardSurroundings,
+): StoreWatch | undefined {
+  const shares = (limits ?? breaker ?? userLimits) !== undefined
+  return shares ? watchOver(store, { name, ...around }) : undefined
+}
+
+function createTimeout(name: string, { timeout }: CheckedGuard, clock: Clock): LocalTimeout {
+  const { callMs, firstByteMs, idleMs, adaptive } = timeout ?? {}
+  if ((callMs ?? firstByteMs ?? idleMs) === undefined) return createDeadlineTimeout(name, clock)
+  return createLocalTimeout({
+    name,
+    clock,
+    ...(callMs !== undefined && { callMs }),
+    ...(firstByteMs !== undefined && { firstByteMs }),
+    ...(idleMs !== undefined && { idleMs }),
+    ...(adaptive !== undefined && { adaptive: definedOf(adaptive) }),
+  })
+}
