@@ -39,7 +39,7 @@ function callsPerSecond(scenario: Scenario): Round {
   }
 }
 
-const ROUNDS = { warmUp: 1, counted: 5 }
+const ROUNDS = { warmUp: 4, counted: 7 }
 
 const inMemory: Figure = {
   name: 'simulated-calls-per-second',

@@ -45,6 +45,7 @@ export class Fleet {
       seed,
       pods: 0,
       connection,
+      clock: { quick: true },
       create: (tools) => create(tools, this),
     })
   }
