@@ -41,5 +41,5 @@ it('sheds by tier, and finds out how many a vendor can bear', async () => {
   expect(await refused.text()).toContain('SHED')
   for (const answer of await Promise.all(paid)) expect(answer.status).toBe(200)
   const [openai] = running.gateway.spillway.snapshot().guards
-  expect(openai?.lanes).toMatchObject([{ lane: 'gpt', limit: 20 }])
+  expect(openai?.laneLimits).toMatchObject([{ lane: 'gpt', limit: 20 }])
 })
