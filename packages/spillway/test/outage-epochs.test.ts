@@ -127,6 +127,18 @@ describe('a real server', () => {
     expect(spillway.health().status).toBe('ok')
   })
 
+  it('that is emptied is another one from the next heartbeat on', async () => {
+    const own = await startRedis()
+    onTestFinished(() => own.stop())
+    const { guard, status } = podOn(own.url)
+    await vi.waitUntil(() => status() === 'shared', { timeout: 4_000 })
+    await guard.run(() => 'fine')
+    await own.send('FLUSHALL')
+    await vi.waitUntil(() => status() === 'apart', { timeout: 4_000, interval: 10 })
+    expect(await guard.run(() => 'fine')).toBe('fine')
+    await vi.waitUntil(() => status() === 'shared', { timeout: 5_000 })
+  })
+
   it('that is restarted is another one, even if it has forgotten nothing', async () => {
     const own = await startRedis()
     const { guard, status } = podOn(own.url)
