@@ -73,8 +73,6 @@ const BEAT_MS = 1_000
  */
 const FIRST_LOOKS = 100
 const FIRST_LOOK_MS = 10
-/** An answer that did not come has taken as long as so many. */
-const LOOKS_IN_A_SILENCE = 25
 /** So many failures are an outage although other answers came meanwhile. */
 const MOST_FAILURES = 3
 /** After so long without an answer one more is asked for. */
@@ -286,11 +284,10 @@ export class StoreWatch {
       if (!this.reachable) this.#why = error
       return
     }
-    // A connection that is being made needs a moment, and so may a first answer; a refusal does not.
-    const { kind, cause } = error instanceof StoreFailure ? error : { kind: 'server', cause: error }
-    const given = kind === 'server' || (kind === 'not-sent' && cause !== undefined)
-    this.#looks += kind === 'ambiguous' ? LOOKS_IN_A_SILENCE : 1
-    if (given || this.#looks >= FIRST_LOOKS) this.#lose(error)
+    // A connection that is being made needs a moment; one that was refused does not.
+    const dialling =
+      error instanceof StoreFailure && error.kind === 'not-sent' && error.cause === undefined
+    if (!dialling || ++this.#looks >= FIRST_LOOKS) this.#lose(error)
   }
 
   #part(): PulsePart {
