@@ -8,8 +8,8 @@ const stores = {
   'a cluster': redisStore({ urls: ['redis://127.0.0.1:1'], username: 'app', password: 'secret' }),
 }
 
-await sleep(500)
 for (const [name, store] of Object.entries(stores)) {
+  while (store.problem === undefined) await sleep(20)
   console.log(`${name}: ready ${store.ready}, because ${store.problem}`)
   await store.close()
 }
