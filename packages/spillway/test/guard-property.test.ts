@@ -2,7 +2,7 @@
  * Whatever happens, in whatever order: nothing leaks, every call ends in time, and a slot is held for
  * what runs and for nothing else. `SPILLWAY_SEED` tries other histories than the usual ones.
  */
-import fc from 'fast-check'
+
 import { describe, expect, it } from 'vitest'
 import { SpillwayError } from '../src/core/errors.js'
 import { sleep } from '../src/core/sleep.js'
@@ -17,9 +17,9 @@ import type { Store } from '../src/store/port.js'
 import type { FaultyStore } from '../src/testing/faulty-store.js'
 import { createHarness } from '../src/testing/harness.js'
 import { createVirtualClock, type VirtualClock } from '../src/testing/virtual-clock.js'
+import { fc } from './fast-check.js'
 import { type Call, vendorError, watch } from './guard-pod.js'
 
-const SEED = Number(process.env.SPILLWAY_SEED ?? 20_301)
 const RUNS = Number(process.env.SPILLWAY_RUNS ?? 1_500)
 const LONGEST_MS = process.env.SPILLWAY_RUNS === undefined ? 9_000 : 3_600_000
 const GRACE_MS = 300
@@ -411,7 +411,6 @@ function holding(jobs: Set<Job>, nowMs: number): number {
 describe('a guard, under any interleaving of calls, faults, time and closing', () => {
   const events = fc.array(event, { maxLength: 40, size: 'max' })
   const settings = {
-    seed: SEED,
     interruptAfterTimeLimit: LONGEST_MS,
     markInterruptAsFailure: false,
   }

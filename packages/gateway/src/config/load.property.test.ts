@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../../spillway/test/fast-check.js'
 import { ConfigError } from './error.js'
 import { loadConfig } from './load.js'
 

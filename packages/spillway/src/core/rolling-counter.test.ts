@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../test/fast-check.js'
 import { RollingCounter } from './rolling-counter.js'
 
 const history = fc.array(

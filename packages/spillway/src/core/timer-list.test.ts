@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it, vi } from 'vitest'
+import { fc } from '../../test/fast-check.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { TimerList } from './timer-list.js'
 

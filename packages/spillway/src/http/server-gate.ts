@@ -12,10 +12,11 @@ import { isThenable } from '../core/thenable.js'
 import { shedByHookError, storeError } from '../guard/refusals.js'
 import { userLimitedError } from '../guard/user-standing.js'
 import type { HealthLevel } from '../health/health.js'
-import { createLevels, type OwnCharge, type UserRequest } from '../shared/user-limits/levels.js'
-import { UserCharges } from '../shared/user-limits/user-charges.js'
+import type { OwnCharge, UserRequest } from '../shared/user-limits/levels.js'
+import { createOwnCharges } from '../shared/user-limits/own-charges.js'
+import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
 import { memoryStore } from '../store/memory/memory-store.js'
-import type { LevelReply, MaybePromise } from '../store/port.js'
+import type { MaybePromise } from '../store/port.js'
 import { type ClientAddress, createClientAddress } from './client-address.js'
 import { exhaustedItem, policyItem, standingItem } from './rate-limit-fields.js'
 import {
@@ -103,14 +104,15 @@ export class ServerGate<Request> {
 
   constructor(options: ServerOptions<Request>) {
     this.#options = validate('server', options, readingServer<Request>())
-    const { name, limits, trustedProxies, ipv6Bits, deadline, clock, identify } = this.#options
+    const { name, limits, trustedProxies, ipv6Bits, deadline, identify } = this.#options
     this.name = name
     this.identify = identify
     this.#names = hopNames(deadline?.headers)
     this.#address = createClientAddress(trustedProxies, ipv6Bits)
     if (limits !== undefined) {
-      const store = this.#options.store ?? memoryStore({ clock })
-      this.#charges = new UserCharges(store, createLevels(limits, name))
+      const { clock, random, expectedPods, store = memoryStore({ clock }) } = this.#options
+      const charges = { store, name, levels: limits, expectedPods, clock, random }
+      this.#charges = createOwnCharges(charges)
     }
   }
 
@@ -133,7 +135,7 @@ export class ServerGate<Request> {
     }
     const request = this.#charges?.requestFor(call, 1)
     if (request === undefined) return this.#admit(visit)
-    let reply: MaybePromise<LevelReply>
+    let reply: MaybePromise<UserReply>
     try {
       reply = (this.#charges as UserCharges).charge(request)
     } catch (error) {
@@ -196,7 +198,11 @@ export class ServerGate<Request> {
     return runHop(headers, this.#names, next, { clock, onRetried })
   }
 
-  #judge(request: UserRequest, reply: LevelReply, visit: Verdict['visit']): Verdict {
+  #judge(request: UserRequest, reply: UserReply, visit: Verdict['visit']): Verdict {
+    const alone = reply.alone !== undefined
+    if (alone && reply.refusedBy === 0) this.#unchecked++
+    // Nobody has counted it, so there is nothing to tell.
+    if (reply.tightest === 0) return this.#admit(visit)
     const policy = this.#policyOf(request.levels)
     const charge = request.levels[reply.tightest - 1] as OwnCharge
     if (reply.refusedBy === 0) {
@@ -204,7 +210,7 @@ export class ServerGate<Request> {
       return { refusal: undefined, policy, standing: standingItem(charge, reply), visit }
     }
     visit?.end()
-    const refusal = userLimitedError(this.name, request, reply, false)
+    const refusal = userLimitedError(this.name, request, reply, alone)
     const standing = exhaustedItem(charge, reply)
     return { ...this.#refuse(refusal), policy, standing }
   }
@@ -219,10 +225,6 @@ export class ServerGate<Request> {
   }
 
   #noAnswer(error: unknown, visit: Verdict['visit']): Verdict {
-    if (this.#options.outage === 'open') {
-      this.#unchecked++
-      return this.#admit(visit)
-    }
     visit?.end()
     return this.#refuse(
       error instanceof SpillwayError ? error : storeError(this.name, error, 'user-limit'),

@@ -1,7 +1,7 @@
 /** How a user says what a server does with a request before its handler sees it. */
 import type { Clock } from '../core/clock.js'
 import type { HopHeaders } from '../core/hops.js'
-import { clockOption } from '../core/injected.js'
+import { clockOption, randomOption } from '../core/injected.js'
 import {
   arrayOf,
   type Check,
@@ -16,6 +16,7 @@ import {
   text,
 } from '../core/options.js'
 import type { Priority } from '../core/priority.js'
+import type { Random } from '../core/random.js'
 import type { HealthLevel } from '../health/health.js'
 import { readStore } from '../shared/store-option.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
@@ -64,8 +65,8 @@ export interface ServerOptions<Request> {
   trustedProxies?: TrustedProxies
   /** IPv6 addresses that have so many bits in common are counted as one. Default: 64. */
   ipv6Bits?: number
-  /** When the store does not answer: `open` lets requests through, `closed` refuses. Default: `open`. */
-  outage?: 'open' | 'closed'
+  /** Among how many pods levels with the outage rule `share` are shared out. Default: 1. */
+  expectedPods?: number
   deadline?: {
     /** Names of the headers, if not Spillway's own. */
     headers?: HopHeaders
@@ -80,6 +81,8 @@ export interface ServerOptions<Request> {
   healthLevels?: readonly HealthLevel[]
   /** Default: the system's clock. */
   clock?: Clock
+  /** Default: `Math.random`. */
+  random?: Random
 }
 
 const readHeaders: Check<HopHeaders> = (value) => value as HopHeaders
@@ -91,7 +94,7 @@ const fields = {
   limits: optional(readLevels),
   trustedProxies: optional(readTrustedProxies, 0),
   ipv6Bits: optional(integer({ min: 16, max: 128 }), 64),
-  outage: optional(oneOf('open', 'closed'), 'open'),
+  expectedPods: optional(integer({ min: 1 }), 1),
   deadline: optional(
     object({
       headers: optional(readHeaders),
@@ -106,6 +109,7 @@ const fields = {
     'deep',
   ]),
   clock: clockOption,
+  random: randomOption,
 }
 
 export type CheckedServer<Request> = ReturnType<ReturnType<typeof readingServer<Request>>>

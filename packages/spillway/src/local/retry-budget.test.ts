@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../test/fast-check.js'
 import { onEvent, type SpillwayEvent } from '../core/events.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createRetryBudget, type RetryConditions } from './retry-budget.js'

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../test/fast-check.js'
 import { createRandom } from '../core/random.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { BreakerCommand, BreakerView, LaneRef, Store, TakeRequest } from '../store/port.js'

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../test/fast-check.js'
 import { isResponse, judge } from '../core/outcome.js'
 import { createRandom } from '../core/random.js'
 import { ArrivalLog } from './arrival-log.js'

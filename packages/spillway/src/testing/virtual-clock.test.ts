@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../test/fast-check.js'
 import { sleep } from '../core/sleep.js'
 import { createRandom } from './index.js'
 import { createVirtualClock } from './virtual-clock.js'

@@ -3,7 +3,7 @@
  * histories: pods that come and go, late and repeated reports, lost probes, commands, jumps of the
  * clock. They have to give the same replies and publish the same views.
  */
-import fc from 'fast-check'
+
 import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
 import { isTripped } from '../../src/store/breaker/tally.js'
@@ -20,6 +20,7 @@ import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
 import type { BreakerCommand, BreakerReport, BreakerView } from '../../src/store/port.js'
 import { createRedisBreakers, readPublished } from '../../src/store/redis/redis-breakers.js'
 import { createRedisPods } from '../../src/store/redis/redis-pods.js'
+import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 const START_US = 1_900_000_000_000_000

@@ -2,7 +2,7 @@
  * Every transition exists twice, in TypeScript and in Lua. Both are fed the same long random
  * histories, several pods and jumps of the clock included, and have to give the same replies.
  */
-import fc from 'fast-check'
+
 import { describe, expect, it } from 'vitest'
 import { createKeys } from '../../src/store/keys.js'
 import { checkLevels } from '../../src/store/levels/check-levels.js'
@@ -25,6 +25,7 @@ import {
 } from '../../src/store/limits/transitions.js'
 import { createRedisLevels } from '../../src/store/redis/redis-levels.js'
 import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
+import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 /** In 2096: some keys end at a time of the history's, and that must not be over yet. */

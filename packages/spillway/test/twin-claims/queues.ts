@@ -4,7 +4,7 @@
  * and its breaker, jumps of the clock included. They have to give the same replies and wake the same
  * workers.
  */
-import fc from 'fast-check'
+
 import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
 import {
@@ -31,6 +31,7 @@ import type { JobEnd, NewJob, QueueCommand, ReserveRequest } from '../../src/sto
 import { createRedisBreakers } from '../../src/store/redis/redis-breakers.js'
 import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
 import { createRedisQueues } from '../../src/store/redis/redis-queues.js'
+import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 /** In 2033, and no key ends within a history: their ends are counted in the server's time. */

@@ -4,7 +4,7 @@
  * again, and meet paused lanes, open breakers and jumps of the clock. They have to give the same
  * replies and publish the same views.
  */
-import fc from 'fast-check'
+
 import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
 import {
@@ -34,6 +34,7 @@ import type { BreakerReport, BreakerView, TakeReply, TakeRequest } from '../../s
 import { createRedisBreakers, readPublished } from '../../src/store/redis/redis-breakers.js'
 import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
 import { createRedisPods } from '../../src/store/redis/redis-pods.js'
+import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
 /** In 2033, and no key ends within a history: their ends are counted in the server's time. */

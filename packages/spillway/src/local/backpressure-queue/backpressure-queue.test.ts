@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../../test/fast-check.js'
 import { createBackpressureQueue } from './backpressure-queue.js'
 import {
   queueReadable,

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../../test/fast-check.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
 
@@ -60,6 +60,8 @@ function granted(grants: Grant[], fromMs: number, toMs: number): number {
 }
 
 const CLOSE = 1e-6
+/** As in rate-limiter.ts: nobody sleeps for less. */
+const SHORTEST_WAIT_MS = 0.001
 
 describe('under any sequence of wishes, waits and aborts', () => {
   it('a sliding window grants at most its limit in any window, wherever it begins', async () => {
@@ -108,7 +110,9 @@ describe('under any sequence of wishes, waits and aborts', () => {
         const beatMs = base.windowMs / base.limit
         for (const [index, { atMs, cost }] of grants.entries()) {
           const next = grants[index + 1]
-          if (next) expect(next.atMs - atMs).toBeGreaterThanOrEqual(cost * beatMs - CLOSE)
+          // Slots keep the distance. Who waits for one may be woken a microsecond after it has begun.
+          const distanceMs = cost * beatMs - SHORTEST_WAIT_MS - CLOSE
+          if (next) expect(next.atMs - atMs).toBeGreaterThanOrEqual(distanceMs)
         }
       }),
       { numRuns: 200 },

@@ -9,11 +9,9 @@ import { clockOption, randomOption } from '../../core/injected.js'
 import { integer, object, optional, text, validate } from '../../core/options.js'
 import type { Random } from '../../core/random.js'
 import type { Store } from '../../store/port.js'
-import { isSharingOff } from '../outage/rules.js'
 import { readStore } from '../store-option.js'
-import { createLevels, readLevels, type Subject, type UserLevel } from './levels.js'
-import { LevelsAlone, type StoreView } from './levels-alone.js'
-import { UserCharges } from './user-charges.js'
+import { readLevels, type Subject, type UserLevel } from './levels.js'
+import { createOwnCharges } from './own-charges.js'
 
 export interface UserLimitsOptions {
   store: Store
@@ -62,19 +60,7 @@ const readOptions = object({
 })
 
 export function createUserLimits(options: UserLimitsOptions): UserLimits {
-  const { store, name, levels, expectedPods, clock, random } = validate(
-    'userLimits',
-    options,
-    readOptions,
-  )
-  const fleet = { pods: expectedPods, rank: expectedPods - 1 }
-  const view: StoreView = isSharingOff()
-    ? { status: 'off', reachable: false, fleet }
-    : { status: 'shared', reachable: true, fleet }
-  const alone = store.remote
-    ? new LevelsAlone(name ?? 'user limits', view, clock, random)
-    : undefined
-  const charges = new UserCharges(store, createLevels(levels, name), alone)
+  const charges = createOwnCharges(validate('userLimits', options, readOptions))
   return {
     async check({ cost = 1, ...subject }) {
       if (!Number.isInteger(cost) || cost < 1) validate('cost', cost, integer({ min: 1 }))

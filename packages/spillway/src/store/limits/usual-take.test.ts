@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../../test/fast-check.js'
 import type { LimitSpec } from '../limit-spec.js'
 import { emptyGuard, emptyLane } from './lane-state.js'
 import { settlePermits, takePermits } from './transitions.js'

@@ -1,0 +1,33 @@
+/**
+ * Charges of user limits that belong to no guard: nobody watches over the store for them, so they find
+ * out by themselves when it is away, and go by their levels' outage rules then.
+ */
+import type { Clock } from '../../core/clock.js'
+import type { Random } from '../../core/random.js'
+import type { Store } from '../../store/port.js'
+import { isSharingOff } from '../outage/rules.js'
+import { createLevels, type readLevels } from './levels.js'
+import { LevelsAlone, type StoreView } from './levels-alone.js'
+import { UserCharges } from './user-charges.js'
+
+export interface OwnChargesOptions {
+  store: Store
+  name: string | undefined
+  levels: ReturnType<typeof readLevels>
+  /** Among how many pods levels with the outage rule `share` are shared out. */
+  expectedPods: number
+  clock: Clock
+  random: Random
+}
+
+export function createOwnCharges(options: OwnChargesOptions): UserCharges {
+  const { store, name, levels, expectedPods, clock, random } = options
+  const fleet = { pods: expectedPods, rank: expectedPods - 1 }
+  const view: StoreView = isSharingOff()
+    ? { status: 'off', reachable: false, fleet }
+    : { status: 'shared', reachable: true, fleet }
+  const alone = store.remote
+    ? new LevelsAlone(name ?? 'user limits', view, clock, random)
+    : undefined
+  return new UserCharges(store, createLevels(levels, name), alone)
+}
