@@ -78,5 +78,7 @@ export interface GatewayConfig {
   }
   /** How long running requests may go on after SIGTERM. */
   readonly drain: { readonly graceMs: number; readonly delayMs: number }
+  /** Whether the gateway looks by itself whether its file has changed. */
+  readonly reload: { readonly watch: boolean }
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
 }
