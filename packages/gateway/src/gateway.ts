@@ -48,10 +48,14 @@ export async function createGateway(
   config: GatewayConfig,
   { log = createLog(config.log.level), read }: GatewayOptions = {},
 ): Promise<Gateway> {
-  const { redis, pod } = config
+  const { redis, pod, expectedPods } = config
   const store =
     redis && redisStore({ url: redis.url, ...(redis.prefix && { prefix: redis.prefix }) })
-  const spillway = createSpillway({ ...(store && { store }), ...(pod !== undefined && { pod }) })
+  const spillway = createSpillway({
+    ...(store && { store }),
+    ...(pod !== undefined && { pod }),
+    expectedPods,
+  })
   const health = new Health(() => spillway.health())
   const inside = await startMock(config, undefined)
   let mock = inside

@@ -63,6 +63,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     admin: optional(readAdmin, ADMIN),
     redis: readRedis(sources),
     pod: optional(textOrReference(sources, /./, 'text')),
+    expectedPods: optional(integer({ min: 1 }), 1),
     vendors: readVendors(sources),
     routes: optional(readRoutes),
     callers: optional(readCallers(sources)),
