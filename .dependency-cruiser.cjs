@@ -63,7 +63,8 @@ const GATEWAY_MAY_IMPORT = {
   data: ['config/', 'tokens/', 'protocols/'],
   admin: [],
   observe: ['data/'],
-  cli: ['config/', 'gateway\\.ts'],
+  cli: ['config/', 'reload/', 'gateway\\.ts'],
+  reload: ['config/'],
   bin: ['config/', 'cli/'],
 }
 

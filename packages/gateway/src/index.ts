@@ -9,3 +9,5 @@ export type {
 } from './config/config.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
 export { createLog, type GatewayLog } from './observe/log.js'
+export type { Changes } from './reload/changes.js'
+export type { ReloadReport } from './reload/reloads.js'

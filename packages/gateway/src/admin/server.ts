@@ -8,9 +8,12 @@ export interface AdminOptions {
   readonly health: Health
   readonly registry: Registry
   readonly spillway: Spillway
+  /** Which configuration is in force, and what became of the last one that was read. */
+  readonly config: () => unknown
 }
 
-export function createAdminServer({ health, registry, spillway }: AdminOptions): FastifyInstance {
+export function createAdminServer(options: AdminOptions): FastifyInstance {
+  const { health, registry, spillway, config } = options
   const server = fastify({ logger: false, forceCloseConnections: true })
   for (const path of ['/health/live', '/health/ready']) {
     server.get(path, (_, reply) => {
@@ -21,7 +24,9 @@ export function createAdminServer({ health, registry, spillway }: AdminOptions):
   const deep = createHealth({ spillway })
   server.get('/health/deep', async (_, reply) => {
     const report = await deep.deep()
-    return reply.code(report.status === 'unhealthy' ? 503 : 200).send(report)
+    return reply
+      .code(report.status === 'unhealthy' ? 503 : 200)
+      .send({ ...report, config: config() })
   })
   server.get('/metrics', async (_, reply) =>
     reply.type(registry.contentType).send(await registry.metrics()),

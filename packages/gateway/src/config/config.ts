@@ -66,6 +66,8 @@ export interface GatewayConfig {
   /** Shared state; none: in this process alone. */
   readonly redis: { readonly url: string; readonly prefix: string | undefined } | undefined
   readonly pod: string | undefined
+  /** How many gateways share the limits, as long as the store has never said. */
+  readonly expectedPods: number
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
   /** None: anybody may, as `anonymous`. */
@@ -78,5 +80,7 @@ export interface GatewayConfig {
   }
   /** How long running requests may go on after SIGTERM. */
   readonly drain: { readonly graceMs: number; readonly delayMs: number }
+  /** Whether the gateway looks by itself whether its file has changed. */
+  readonly reload: { readonly watch: boolean }
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
 }

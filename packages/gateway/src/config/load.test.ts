@@ -85,6 +85,8 @@ describe('a configuration', () => {
       callers: undefined,
       body: { keepBytes: 1_048_576, maxBytes: 33_554_432 },
       drain: { graceMs: 30_000, delayMs: 0 },
+      expectedPods: 1,
+      reload: { watch: true },
       log: { level: 'info' },
     })
   })

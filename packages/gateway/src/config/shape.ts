@@ -1,5 +1,6 @@
 /** How a configuration is written down. What comes out is `config.ts`. */
 import {
+  bool,
   type Check,
   duration,
   integer,
@@ -48,6 +49,8 @@ const readDrain = object({
   delayMs: optional(duration({ min: 0 }), 0),
 })
 
+const readReload = object({ watch: optional(bool(), true) })
+
 const readLog = object({
   level: optional(oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
 })
@@ -60,11 +63,13 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     admin: optional(readAdmin, ADMIN),
     redis: readRedis(sources),
     pod: optional(textOrReference(sources, /./, 'text')),
+    expectedPods: optional(integer({ min: 1 }), 1),
     vendors: readVendors(sources),
     routes: optional(readRoutes),
     callers: optional(readCallers(sources)),
     body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
     drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+    reload: optional(readReload, { watch: true }),
     log: optional(readLog, { level: 'info' as const }),
   })
   return (value, path, problems: Mistake[]) => {

@@ -70,7 +70,7 @@ export class Exchange implements AnswerListener {
     this.#response = response
     this.#path = pathOf(request.url ?? '/')
     this.#id = requestIdFor(request.headers['x-request-id'])
-    this.#reply = new Reply(response, this.#id, this.#arrivedMs, site)
+    this.#reply = new Reply(response, this.#id, this.#arrivedMs, site.hooks)
   }
 
   serve(): void {
@@ -86,7 +86,7 @@ export class Exchange implements AnswerListener {
       this.#leaving.abort(new HungUpError('the client hung up'))
     }
     this.#reply.close()
-    this.#site.onRecord(this.#record())
+    this.#site.hooks.onRecord(this.#record())
   }
 
   onEnded(how: BodyEnd, usage: Usage | undefined): void {
@@ -257,7 +257,7 @@ export class Exchange implements AnswerListener {
     if (this.#closed || this.#reason(error) instanceof HungUpError) return this.#reply.abandon()
     const attempts = this.#attempts
     const fault = faultOf(this.#reason(error), this.#aim?.vendor.name, attempts > 0)
-    if (fault.code === 'INTERNAL') this.#site.onFailure(error)
+    if (fault.code === 'INTERNAL') this.#site.hooks.onFailure(error)
     // A body that is too large is read to its end, or its sender would not read the answer.
     if (fault.status === 413) this.#request.resume()
     this.#reply.refuse(this.#reason(error), fault, attempts)

@@ -4,20 +4,24 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { Exchange } from './exchange.js'
 import type { Site } from './site.js'
+import type { Sites } from './sites.js'
 
 /** Longer than the load balancers in front keep theirs, so that none is used as it closes. */
 const KEEP_ALIVE_MS = 75_000
 const BACKLOG = 4_096
 
 export class DataServer {
-  readonly #site: Site
+  readonly #sites: Pick<Sites, 'current'>
   readonly #server: Server
   readonly #health: (path: string) => { status: number; body: string } | undefined
   #running = 0
   #onIdle: (() => void) | undefined
 
-  constructor(site: Site, health: (path: string) => { status: number; body: string } | undefined) {
-    this.#site = site
+  constructor(
+    sites: Pick<Sites, 'current'>,
+    health: (path: string) => { status: number; body: string } | undefined,
+  ) {
+    this.#sites = sites
     this.#health = health
     this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
       this.#handle(request, response),
@@ -59,10 +63,12 @@ export class DataServer {
       response.end(health.body)
       return
     }
-    const exchange = new Exchange(this.#site, request, response)
+    const site = this.#sites.current
+    const exchange = new Exchange(site, request, response)
     const open = openOn(request.socket)
-    open.push(exchange)
+    open.push({ exchange, site })
     this.#running++
+    site.enter()
     response.once('close', () => this.#ended(exchange, open))
     exchange.serve()
   }
@@ -71,25 +77,32 @@ export class DataServer {
     // An answer that waits behind another on its connection does not hear that the connection is gone.
     socket.once('close', () => {
       const open = openOn(socket)
-      for (const exchange of [...open]) this.#ended(exchange, open)
+      for (const { exchange } of [...open]) this.#ended(exchange, open)
     })
   }
 
-  #ended(exchange: Exchange, open: Exchange[]): void {
-    const place = open.indexOf(exchange)
+  #ended(exchange: Exchange, open: Open[]): void {
+    const place = open.findIndex((each) => each.exchange === exchange)
     if (place === -1) return
-    open.splice(place, 1)
+    const [{ site }] = open.splice(place, 1) as [Open]
     exchange.close()
+    site.leave()
     this.#running--
-    if (this.#site.draining) this.#server.closeIdleConnections()
+    if (site.hooks.draining) this.#server.closeIdleConnections()
     if (this.#running === 0) this.#onIdle?.()
   }
+}
+
+interface Open {
+  readonly exchange: Exchange
+  /** The configuration it began under. */
+  readonly site: Site
 }
 
 const OPEN = Symbol('open exchanges')
 
 /** The requests that came over a connection and are not over; more than one if they are pipelined. */
-function openOn(socket: Socket & { [OPEN]?: Exchange[] }): Exchange[] {
+function openOn(socket: Socket & { [OPEN]?: Open[] }): Open[] {
   socket[OPEN] ??= []
   return socket[OPEN]
 }
