@@ -7,5 +7,6 @@ export type {
   VendorConfig,
   VendorKey,
 } from './config/config.js'
+export type { ServerLimits } from './config/server-limits-shape.js'
 export { createGateway, type Gateway, type GatewayOptions } from './gateway.js'
 export { createLog, type GatewayLog } from './observe/log.js'
