@@ -3,6 +3,7 @@
  * in. How it is written down is `shape.ts`.
  */
 import type { GuardOptions, Priority } from 'spillway'
+import type { ServerLimits } from './server-limits-shape.js'
 
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
 
@@ -53,7 +54,8 @@ export interface RouteConfig {
 
 /** Somebody who may use the gateway. */
 export interface CallerConfig {
-  readonly secret: string
+  /** SHA-256 of its key, in hex: the key itself is not kept. */
+  readonly keyHash: string
   readonly user: string
   readonly tier: string | undefined
   readonly priority: Priority
@@ -78,6 +80,8 @@ export interface GatewayConfig {
     /** A larger one is refused with 413. */
     readonly maxBytes: number
   }
+  /** What a client may do to the data port. */
+  readonly server: ServerLimits
   /** How long running requests may go on after SIGTERM. */
   readonly drain: { readonly graceMs: number; readonly delayMs: number }
   /** Whether the gateway looks by itself whether its file has changed. */

@@ -17,6 +17,7 @@ import { readRedis } from './redis-shape.js'
 import { type Sources, textOrReference } from './references.js'
 import { linkRoutes, usualRoutes } from './route-links.js'
 import { readRoutes } from './route-shape.js'
+import { readServerLimits, SERVER_LIMITS } from './server-limits-shape.js'
 import { size } from './sizes.js'
 import { readVendors } from './vendor-shape.js'
 
@@ -68,6 +69,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     routes: optional(readRoutes),
     callers: optional(readCallers(sources)),
     body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+    server: optional(readServerLimits, SERVER_LIMITS),
     drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
     reload: optional(readReload, { watch: true }),
     log: optional(readLog, { level: 'info' as const }),

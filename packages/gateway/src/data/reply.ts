@@ -102,7 +102,7 @@ export class Reply implements AnswerSink {
     }
     // The vendor has been tried as often as is good for it.
     if (attempts > 0) headers['x-should-retry'] = 'false'
-    if (fault.status === 413) headers.connection = 'close'
+    if (fault.closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
     headers['content-type'] = this.#protocol.errorType

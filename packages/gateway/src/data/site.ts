@@ -2,7 +2,7 @@
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { Callers } from './callers.js'
-import type { ForwardOptions } from './headers.js'
+import { ForwardedHeaders } from './headers.js'
 import type { RequestRecord } from './record.js'
 import { Routes } from './routes.js'
 import type { Vendor } from './vendor.js'
@@ -12,7 +12,7 @@ export interface Aim {
   readonly vendor: Vendor
   readonly target: TargetConfig
   readonly ownHeaders: readonly string[]
-  readonly forward: ForwardOptions
+  readonly forwarded: ForwardedHeaders
 }
 
 /** What does not depend on the configuration. */
@@ -86,12 +86,12 @@ export class Site {
       vendor,
       target,
       ownHeaders: vendor.ownHeaders(target),
-      forward: {
+      forwarded: new ForwardedHeaders({
         own: new Set(vendor.ownNames),
         // Without a key of ours, and without callers of ours, the client's key is the vendor's: that of
         // the vendor it meant to ask.
         credentials: !vendor.hasKey && !this.callers.known && target.vendor === first.vendor,
-      },
+      }),
     }
   }
 }

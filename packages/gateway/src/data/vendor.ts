@@ -8,6 +8,7 @@ import type { Asked, Protocol } from '../protocols/protocol.js'
 import { AnswerPrior } from '../tokens/prior.js'
 import { classifyByBlame } from './blame.js'
 import { Held } from './held.js'
+import { presentableName } from './presentable.js'
 import { type AnswerListener, VendorAnswer } from './vendor-answer.js'
 
 export interface VendorRequest {
@@ -96,6 +97,8 @@ export class Vendor {
     const key = this.#config.keys.length > 1 ? this.#keyOf(target)?.name : undefined
     const lane = model === undefined ? key : key === undefined ? model : `${model} (${key})`
     if (lane === undefined || this.#lanes.has(lane)) return lane
+    // Lanes are shown to everybody: a key or a prompt in the place of a model has none of its own.
+    if (model !== undefined && presentableName(model) !== model) return OTHER_LANE
     if (this.#lanes.size >= MOST_LANES && !this.#forgetOne()) return OTHER_LANE
     this.#laneOf(lane)
     return lane
