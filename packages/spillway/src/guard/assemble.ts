@@ -146,6 +146,7 @@ export function assemble(
     running: new LinkedList<TimedCall<unknown>>(),
     overdue: new Set(),
     timings: undefined,
+    decisions: undefined,
     closed: false,
     onFree,
   }
