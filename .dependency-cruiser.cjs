@@ -20,6 +20,7 @@ const MAY_IMPORT = {
   guard: MECHANISMS,
   degrade: AROUND_A_GUARD,
   health: AROUND_A_GUARD,
+  operate: AROUND_A_GUARD,
   http: [...AROUND_A_GUARD, 'health/'],
   options: ['core/', 'guard/'],
   observe: AROUND_A_GUARD,

@@ -109,6 +109,13 @@ export {
   type HealthReport,
 } from './health/health.js'
 export type { PressureSource } from './local/pressure.js'
+export type { OperatorAction, OperatorRequest } from './operate/actions.js'
+export {
+  createOperator,
+  type Operator,
+  type OperatorOptions,
+  type OperatorResult,
+} from './operate/operator.js'
 export type {
   AddedJob,
   JobCounts,

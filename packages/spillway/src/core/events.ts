@@ -59,6 +59,23 @@ export type SpillwayEvent =
   | { type: 'feature.off' | 'feature.on'; name: string; because: string }
   /** Somebody wants something of this pod; a gateway drains itself. `name`: the pod. */
   | { type: 'pod.asked'; name: string; what: 'drain'; by: string }
+  /** Somebody has done something to the fleet by hand, or has tried to. */
+  | {
+      type: 'operator.acted'
+      /** The guard it was about. */
+      name: string
+      action: string
+      by: string
+      /** None: all lanes. */
+      lane: string | undefined
+      unit: string | undefined
+      limit: number | undefined
+      forMs: number | undefined
+      /** `refused`: it made no sense; `failed`: the store did not answer. */
+      result: 'done' | 'refused' | 'failed'
+      /** In words: what was done, or why not. */
+      message: string
+    }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 

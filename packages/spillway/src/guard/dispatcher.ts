@@ -194,8 +194,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
   pauseUntil(lane: string, untilMs: number): void {
     const gate = this.#gate(lane)
     // The longer of two pauses; how long the next in turn had to wait is asked again afterwards.
-    gate.blockedUntilMs = gate.paused ? Math.max(gate.blockedUntilMs, untilMs) : untilMs
-    gate.paused = true
+    const longerMs = gate.paused ? Math.max(gate.blockedUntilMs, untilMs) : untilMs
+    gate.pauseUntil(longerMs, this.#options.clock.now())
     this.#thinOut(gate)
     this.#sleep(this.#options.clock.now())
   }
@@ -314,12 +314,15 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const nowMs = this.#options.clock.now()
     const untilMs = nowMs + waitUs / 1_000
     // The vendor told us while the store was asked.
-    if (gate.paused && gate.blockedUntilMs > untilMs) return this.#thinOut(gate)
-    gate.blockedUntilMs = untilMs
+    if (gate.paused && gate.isBlocked(nowMs) && gate.blockedUntilMs > untilMs) {
+      return this.#thinOut(gate)
+    }
+    gate.unblock()
+    if (paused) gate.pauseUntil(untilMs, nowMs)
+    else gate.blockedUntilMs = untilMs
     gate.blockedAtMs = nowMs
     gate.blockedFor = costs
     gate.blocker = blocker as Entry<Wish> | undefined
-    gate.paused = paused
     this.#thinOut(gate)
   }
 
@@ -371,10 +374,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
       if (gate.underWay || !gate.isBlocked(nowMs)) continue
       room.excuse(lane, gate.blockedUntilMs)
       // One that fires earlier will do: it looks, and sleeps again.
-      if (gate.timer !== undefined && gate.timerDueMs <= gate.blockedUntilMs) continue
+      const { wakeMs } = gate
+      if (gate.timer !== undefined && gate.timerDueMs <= wakeMs) continue
       gate.timer?.cancel()
-      gate.timerDueMs = gate.blockedUntilMs
-      gate.timer = clock.schedule(gate.blockedUntilMs - nowMs, () => {
+      gate.timerDueMs = wakeMs
+      gate.timer = clock.schedule(wakeMs - nowMs, () => {
         gate.timer = undefined
         this.dispatch()
       })

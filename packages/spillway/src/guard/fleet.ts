@@ -4,11 +4,10 @@
  */
 
 import type { BreakerSnapshot, BreakerStateName } from '../shared/circuit-breaker/api.js'
-import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Member } from '../shared/membership.js'
+import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { BreakerView } from '../store/port.js'
-import type { LimitStage } from './shared-stages.js'
 import { readVitals } from './vitals.js'
 
 /** Lanes may be named after what callers send: so many of a guard are told of. */
@@ -56,10 +55,18 @@ export interface FleetReport {
   guards: FleetGuardReport[]
 }
 
+/** Whoever can ask the store how breakers stand, and how limits do. */
+interface BreakerSource {
+  look(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]>
+}
+interface LimitSource {
+  figures(lane: string): Promise<RateLimiterFigures>
+}
+
 export interface FleetSources {
   name: string
-  breaker: FleetBreaker | undefined
-  limits: LimitStage | undefined
+  breaker: BreakerSource | undefined
+  limits: LimitSource | undefined
   /** Used here, or by other pods. */
   lanes: Iterable<string>
 }

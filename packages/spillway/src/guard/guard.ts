@@ -13,6 +13,7 @@ import type { RetryResult } from '../local/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
+import { ALL_LANES } from '../shared/default-lane.js'
 import { assemble, type GuardSurroundings } from './assemble.js'
 import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
@@ -90,7 +91,7 @@ export class SharedGuard implements Guard {
   #heedBreaker(breaker: FleetBreaker, everywhere: boolean): void {
     const { dispatcher } = this.#machinery
     const heed = ({ lane, to }: BreakerChange) => {
-      const where = everywhere ? undefined : lane
+      const where = everywhere || lane === ALL_LANES ? undefined : lane
       // An open breaker empties the room at once: those calls fail fast, they do not wait.
       if (to === 'open' || to === 'isolated') {
         dispatcher.empty(where, (each) => breaker.refuse(each))

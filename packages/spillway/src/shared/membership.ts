@@ -60,10 +60,11 @@ export const BEATS_IN_A_LIFE = 5
 /** A pod that has not beaten for so long will not hear what is wanted of it. */
 const ASK_US = 30_000_000
 const MOST_ASKED = 1_000
+const FLEET = 'fleet'
 
 const readOptions = object({
   store: readStore,
-  name: optional(text(), 'fleet'),
+  name: optional(text(), FLEET),
   pod: optional(text(), 'pod'),
   heartbeatMs: optional(duration({ min: 10 }), 1_000),
   lifeMs: optional(duration({ min: 10 })),
@@ -72,6 +73,21 @@ const readOptions = object({
   clock: clockOption,
   random: randomOption,
 })
+
+/** The pods of this name that are alive now; whoever asks need not be one of them. */
+export async function listMembers(store: Store, name = FLEET): Promise<Member[]> {
+  const records = await store.pods.list({ group: groupOf(name) })
+  return records.map(({ pod, snapshot, ageUs }) => ({
+    pod,
+    snapshot: parsed(snapshot),
+    ageMs: ageUs / 1_000,
+  }))
+}
+
+/** A guard may have the same name, and its pods are a group as well. */
+function groupOf(name: string): string {
+  return `pods:${name}`
+}
 
 export function createMembership(options: MembershipOptions): Membership {
   return new StoreMembership(validate('membership', options, readOptions))
@@ -90,19 +106,13 @@ class StoreMembership implements Membership {
 
   constructor(options: ReturnType<typeof readOptions>) {
     this.#options = options
-    // A guard may have the same name, and its pods are a group as well.
-    this.#group = `pods:${options.name}`
+    this.#group = groupOf(options.name)
     this.pod = createPodId(options.pod, options.random)
     this.#beating = this.#beat()
   }
 
-  async members(): Promise<Member[]> {
-    const records = await this.#options.store.pods.list({ group: this.#group })
-    return records.map(({ pod, snapshot, ageUs }) => ({
-      pod,
-      snapshot: parsed(snapshot),
-      ageMs: ageUs / 1_000,
-    }))
+  members(): Promise<Member[]> {
+    return listMembers(this.#options.store, this.#options.name)
   }
 
   async ask(pod: string, ask: string): Promise<boolean> {

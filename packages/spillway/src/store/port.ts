@@ -71,6 +71,15 @@ export interface ChangeRequest extends LaneRef {
   override?: { id: string; limit: number; forUs: number }
 }
 
+/** By hand, for everybody, whatever the vendor says. */
+export interface PauseRequest {
+  guard: string
+  /** None: all lanes of the guard, also those that nobody has used yet. */
+  lane: string | undefined
+  /** The longer of two pauses counts. 0 ends the pause, also one that the vendor asked for. */
+  forUs: number
+}
+
 export interface LaneFigures {
   nowUs: number
   version: number
@@ -94,6 +103,8 @@ export interface LimitStore {
   book(request: BookRequest): MaybePromise<void>
   /** Answers with the time until which the lane is paused, or zero. */
   feedback(request: FeedbackRequest): MaybePromise<number>
+  /** Answers with the time until which it is paused, or zero. */
+  pause(request: PauseRequest): MaybePromise<number>
   /** Answers with the version that is in force now. */
   change(request: ChangeRequest): MaybePromise<number>
   figures(request: LaneRef): MaybePromise<LaneFigures>
@@ -170,7 +181,8 @@ export interface BreakerCommand extends BreakerRef {
     | { kind: 'isolate'; holder: string; forUs: number }
     /** Of one holder, or of all. */
     | { kind: 'release'; holder?: string }
-    | { kind: 'trip' }
+    /** Open for so long; without: for as long as failures would. */
+    | { kind: 'trip'; forUs?: number }
     | { kind: 'reset' }
 }
 

@@ -102,6 +102,7 @@ const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
     settle: true,
     book: true,
     feedback: true,
+    pause: true,
     change: true,
     figures: true,
     report: true,

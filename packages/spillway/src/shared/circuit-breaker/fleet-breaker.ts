@@ -17,7 +17,7 @@ import type {
   BreakerView,
   Store,
 } from '../../store/port.js'
-import { DEFAULT_LANE } from '../default-lane.js'
+import { ALL_LANES, DEFAULT_LANE } from '../default-lane.js'
 import { BEATS_IN_A_LIFE } from '../membership.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { BreakerChange, BreakerSnapshot, BreakerStateName } from './api.js'
@@ -29,6 +29,7 @@ import {
   type LaneBreakerOptions,
   type LanePermit,
 } from './lane-breaker.js'
+import { lookAt } from './look.js'
 import { type CheckedPolicy, flushMsOf, rampMsOf, toSpec } from './options.js'
 import { OutageBreakers } from './outage-breakers.js'
 import { isPermit, QuorumLane } from './quorum-lane.js'
@@ -44,8 +45,6 @@ export interface FleetBreakerOptions {
   watch?: StoreWatch | undefined
 }
 
-/** The lane of a breaker that spans all of them. */
-const ALL_LANES = ''
 /**
  * A lane of which nothing is heard is asked for so often. One of which something was heard in the
  * last half of that is not, so a lost message is found out after one and a half of it at the latest.
@@ -53,6 +52,8 @@ const ALL_LANES = ''
 const SYNC_MS = 1_000
 /** A lane that nobody has used for so long, and that has nothing to remember, is dropped. */
 const REST_MS = 300_000
+/** That all lanes are isolated is pushed; how often to make sure that nothing was lost. */
+const WHOLE_SYNC_MS = 5_000
 
 /** The breaker of a lane, with the pod's own beside it where there is a quorum. */
 interface Lane {
@@ -75,6 +76,8 @@ export class FleetBreaker {
   readonly #watch: StoreWatch | undefined
   readonly #pod: string
   readonly #lanes = new Map<string, Lane>()
+  /** Where each lane has a breaker of its own: what somebody has isolated all of them with. */
+  readonly #whole: LaneBreaker | undefined
   readonly #listeners = new Set<Listener>()
   readonly #ownListeners = new Set<Listener>()
   readonly #unwatch: () => void
@@ -96,6 +99,7 @@ export class FleetBreaker {
     this.#pod = pod
     this.#watch = watch
     this.#breakers = watch === undefined ? store.breakers : this.#overOutages(watch)
+    if (policy.per === 'lane') this.#whole = new LaneBreaker(this.#laneOptions(ALL_LANES))
     this.#unwatch = this.#breakers.watch({
       onView: (guard, lane, view) => {
         if (guard === this.name) this.#hear(lane, view)
@@ -109,13 +113,19 @@ export class FleetBreaker {
   /** Nothing stands in the way: entering cannot fail, and needs no trip. */
   isClear(lane: string | undefined): boolean {
     const { fleet, quorum } = this.#lane(lane)
-    return (quorum ?? fleet).isClear && !this.#barred
+    return (quorum ?? fleet).isClear && this.#whole?.isClear !== false && !this.#barred
   }
 
   /** A permit, or the error to refuse with; later, if the store has to be asked. */
   enter(lane: string | undefined): Entry | Promise<Entry> {
     if (this.#barred) return barredError(this.name)
     const own = this.#lane(lane)
+    if (this.#whole?.isClear === false) {
+      const { learning } = this.#whole
+      if (learning !== undefined) return learning.then(() => this.enter(lane))
+      const error = this.#heldBack()
+      if (error !== undefined) return this.#no(own, error)
+    }
     const entry = (own.quorum ?? own.fleet).enter()
     if (isThenable(entry)) {
       return entry.then((each) => (isPermit(each) ? each : this.#no(own, each)))
@@ -146,6 +156,7 @@ export class FleetBreaker {
   /** How many calls this pod may begin now, as far as it knows. */
   spare(lane: string): number {
     if (this.#policy.shadow) return Infinity
+    if (this.#heldBack() !== undefined) return 0
     const { fleet, quorum } = this.#lane(lane)
     return quorum?.selfIsolated === true && fleet.state === 'closed' ? 0 : fleet.spare
   }
@@ -164,7 +175,8 @@ export class FleetBreaker {
     if (this.#barred) return barredError(this.name)
     const { fleet, quorum } = this.#lane(lane)
     const breaker = quorum ?? fleet
-    return breaker.isClear || this.#policy.shadow ? undefined : breaker.knownRefusal()
+    if (this.#policy.shadow) return undefined
+    return this.#heldBack() ?? (breaker.isClear ? undefined : breaker.knownRefusal())
   }
 
   /** The same for a call that is now refused, if there is a reason: that is told. */
@@ -175,25 +187,22 @@ export class FleetBreaker {
   }
 
   state(lane: string | undefined): BreakerStateName {
-    return this.#lane(lane).fleet.state
+    return this.#whole?.state === 'isolated' ? 'isolated' : this.#lane(lane).fleet.state
   }
 
   snapshot(lane: string | undefined): BreakerSnapshot {
-    return snapshotOf(this.#lane(lane))
+    return this.#snapshotOf(this.#lane(lane))
   }
 
   /** Of all lanes that are in use. */
   snapshots(): BreakerSnapshot[] {
-    return Array.from(this.#lanes.values(), snapshotOf)
+    return Array.from(this.#lanes.values(), (lane) => this.#snapshotOf(lane))
   }
 
   /** By the store's own word, whether or not this pod has used them. */
-  async look(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]> {
-    const names = [...new Set(lanes.map((lane) => this.#laneOf(lane)))]
-    const { name: guard } = this
-    const asked = names.map((lane) => ({ guard, lane, spec: this.#spec, renew: [] }))
-    const views = await this.#store.breakers.sync(asked)
-    return views.map((view, index) => ({ lane: names[index] as string, view }))
+  look(lanes: readonly string[]): Promise<{ lane: string; view: BreakerView }[]> {
+    const { per } = this.#policy
+    return lookAt(this.#store.breakers, this.name, lanes, { spec: this.#spec, per })
   }
 
   onChange(listener: Listener): () => void {
@@ -237,8 +246,8 @@ export class FleetBreaker {
       reachable = watch.reachable
       if (!reachable) {
         breakers.begin()
-        for (const { fleet } of this.#lanes.values()) {
-          const heard = fleet.lastHeard
+        for (const each of this.#all()) {
+          const heard = each.lastHeard
           if (heard !== undefined) breakers.adopt(heard.ref, heard.view, heard.ageMs)
         }
       }
@@ -264,7 +273,7 @@ export class FleetBreaker {
     const closing = Array.from(this.#lanes.values(), async ({ fleet, quorum }) => {
       await Promise.all([fleet.close(), quorum?.close()])
     })
-    await Promise.all(closing)
+    await Promise.all([...closing, this.#whole?.close()])
     if (this.#spec.quorum > 1) await this.#leave()
   }
 
@@ -293,6 +302,7 @@ export class FleetBreaker {
   }
 
   #hear(lane: string, view: BreakerView): void {
+    if (lane === ALL_LANES && this.#whole !== undefined) return this.#whole.hear(view)
     // Of a release that divides lanes in another way.
     if (lane !== this.#laneOf(lane)) return
     // Listeners hear of lanes that nobody uses here, too; but that one is closed is no change.
@@ -301,23 +311,8 @@ export class FleetBreaker {
   }
 
   #createLane(lane: string): Lane {
-    const options: LaneBreakerOptions = {
-      name: this.name,
-      lane,
-      pod: this.#pod,
-      store: this.#breakers,
-      clock: this.#clock,
-      spec: this.#spec,
-      flushMs: flushMsOf(this.#policy),
-      rampMs: rampMsOf(this.#policy),
-      maxProbeMs: this.#policy.maxProbeMs,
-      scope: 'shared',
-      onChange: (from, to) => {
-        quorum?.forget()
-        this.#changed(lane, from, to)
-      },
-    }
     let quorum: QuorumLane | undefined
+    const options = this.#laneOptions(lane, () => quorum?.forget())
     const fleet = new LaneBreaker(options)
     const use = { used: true, usedMs: this.#clock.now() }
     if (this.#spec.quorum === 1) return { fleet, quorum, ...use }
@@ -331,6 +326,45 @@ export class FleetBreaker {
     }
     quorum = new QuorumLane(fleet, privately)
     return { fleet, quorum, ...use }
+  }
+
+  #laneOptions(lane: string, onChange?: () => void): LaneBreakerOptions {
+    return {
+      name: this.name,
+      lane,
+      pod: this.#pod,
+      store: this.#breakers,
+      clock: this.#clock,
+      spec: this.#spec,
+      flushMs: flushMsOf(this.#policy),
+      rampMs: rampMsOf(this.#policy),
+      maxProbeMs: this.#policy.maxProbeMs,
+      scope: 'shared',
+      onChange: (from, to) => {
+        onChange?.()
+        this.#changed(lane, from, to)
+      },
+    }
+  }
+
+  /** Somebody has isolated all lanes. */
+  #heldBack(): SpillwayError | undefined {
+    const whole = this.#whole
+    if (whole === undefined || whole.isClear || whole.state !== 'isolated') return undefined
+    return whole.knownRefusal()
+  }
+
+  #snapshotOf({ fleet, quorum }: Lane): BreakerSnapshot {
+    const own = { ...fleet.snapshot(), selfIsolated: quorum?.selfIsolated ?? false }
+    const whole = this.#whole
+    if (whole?.state !== 'isolated') return own
+    const untilMs = Math.max(whole.snapshot().untilMs ?? 0, own.untilMs ?? 0)
+    return { ...own, state: 'isolated', untilMs }
+  }
+
+  #all(): LaneBreaker[] {
+    const lanes = Array.from(this.#lanes.values(), ({ fleet }) => fleet)
+    return this.#whole === undefined ? lanes : [...lanes, this.#whole]
   }
 
   /** In shadow mode a refusal is only told. */
@@ -390,9 +424,12 @@ export class FleetBreaker {
    */
   #sync(heardSinceMs: number): void {
     const lanes = [...this.#lanes.values()]
+    const wholeSinceMs = heardSinceMs - WHOLE_SYNC_MS
     askAll(
       this.#breakers,
-      lanes.flatMap(({ fleet }) => (fleet.isInStep(heardSinceMs) ? [] : fleet)),
+      this.#all().filter(
+        (each) => !each.isInStep(each === this.#whole ? wholeSinceMs : heardSinceMs),
+      ),
     )
     if (this.#privateStore === undefined) return
     askAll(
@@ -443,10 +480,6 @@ function addTo(listeners: Set<Listener>, listener: Listener): () => void {
   return () => {
     listeners.delete(listener)
   }
-}
-
-function snapshotOf({ fleet, quorum }: Lane): BreakerSnapshot {
-  return { ...fleet.snapshot(), selfIsolated: quorum?.selfIsolated ?? false }
 }
 
 /** In one trip. */

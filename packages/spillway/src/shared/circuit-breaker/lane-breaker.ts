@@ -145,6 +145,11 @@ export class LaneBreaker {
     return this.#clear
   }
 
+  /** Resolves when the store has said how things are; nothing, if it has. */
+  get learning(): Promise<void> | undefined {
+    return this.#learning
+  }
+
   /** Nothing is under way, and nothing known that the store would not say again. */
   get isIdle(): boolean {
     const nowMs = this.#options.clock.now()

@@ -10,6 +10,7 @@ import { gathering } from '../../core/gathering.js'
 import { Line, type Waiter } from '../../core/line.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise, TakeReply } from '../../store/port.js'
+import { ASK_AGAIN_MS } from './pause.js'
 import type { Cost } from './permit.js'
 
 export interface Wish<P> {
@@ -58,6 +59,8 @@ export class LaneLine<P, R extends Reply = Reply> {
   /** Who has to wait until then. */
   #blocked: Waiter<Wish<P>> | undefined
   #paused = false
+  /** Of a pause: from then on the store is asked again. */
+  #askAgainMs = Number.POSITIVE_INFINITY
   #timer: Timer | undefined
   readonly #onIdle: (() => void)[] = []
   readonly #pumpSoon = gathering(() => this.#pump())
@@ -116,7 +119,11 @@ export class LaneLine<P, R extends Reply = Reply> {
 
   #isBlocked(): boolean {
     // Nearly always nothing blocks, and then there is no need to ask for the time.
-    return this.#blockedUntilMs > 0 && this.#blockedUntilMs > this.#options.clock.now()
+    return this.#blockedUntilMs > 0 && this.#wakeMs > this.#options.clock.now()
+  }
+
+  get #wakeMs(): number {
+    return Math.min(this.#blockedUntilMs, this.#askAgainMs)
   }
 
   #explain(wish: Wish<P>): void {
@@ -205,7 +212,9 @@ export class LaneLine<P, R extends Reply = Reply> {
       this.#grant(waiter, this.#options.createPermit(waiter.wish.costs, reply), refused)
     }
     if (reply.waitUs === 0) return
-    this.#blockedUntilMs = this.#options.clock.now() + reply.waitUs / 1_000
+    const nowMs = this.#options.clock.now()
+    this.#blockedUntilMs = nowMs + reply.waitUs / 1_000
+    this.#askAgainMs = reply.paused ? nowMs + ASK_AGAIN_MS : Number.POSITIVE_INFINITY
     this.#blocked = refused.find(({ waiting }) => waiting)
     this.#paused = reply.paused
     this.#thinOut(this.#blocked)
@@ -251,7 +260,7 @@ export class LaneLine<P, R extends Reply = Reply> {
     this.#timer?.cancel()
     this.#timer = undefined
     if (this.#underWay || this.#line.length === 0) return
-    const delayMs = Math.max(0, this.#blockedUntilMs - this.#options.clock.now())
+    const delayMs = Math.max(0, this.#wakeMs - this.#options.clock.now())
     this.#timer = this.#options.clock.schedule(delayMs, () => this.#pump())
   }
 }

@@ -20,7 +20,13 @@ import { DEFAULT_LANE } from '../default-lane.js'
 import type { Spender, StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
 import { LimitsAlone } from './limits-alone.js'
-import { type readLimits, toUnitLimits, type UnitLimit, unknownUnit } from './options.js'
+import {
+  type readLimits,
+  toUnitLimits,
+  type UnitLimit,
+  unknownUnit,
+  usualJitterMs,
+} from './options.js'
 import { type Correction, type Cost, LanePermit } from './permit.js'
 import { type Sending, Settler } from './settler.js'
 import { readVendorHeaders, type VendorWord } from './vendor-headers.js'
@@ -542,11 +548,6 @@ function unitsOf(cost: Cost | undefined, unit: string): number {
 
 function specsOf(limits: readonly UnitLimit[]): LimitSpec[] {
   return limits.map(({ spec }) => spec)
-}
-
-function usualJitterMs(limits: readonly { windowMs: number }[]): number {
-  const shortestMs = Math.min(...limits.map(({ windowMs }) => windowMs))
-  return Math.min(100, Math.max(10, shortestMs / 20))
 }
 
 function toUs(ms: number): number {

@@ -90,6 +90,12 @@ export function toUnitLimits(
   })
 }
 
+/** How much a window is widened, where nobody says it. */
+export function usualJitterMs(limits: readonly { windowMs: number }[]): number {
+  const shortestMs = Math.min(...limits.map(({ windowMs }) => windowMs))
+  return Math.min(100, Math.max(10, shortestMs / 20))
+}
+
 export function unknownUnit(path: string, unit: string, known: readonly string[]): OptionsError {
   const close = suggest(unit, known)
   const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`

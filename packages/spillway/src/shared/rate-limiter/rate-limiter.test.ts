@@ -31,6 +31,7 @@ function distantStore(clock: VirtualClock) {
     settle: far('settle', near.limits.settle),
     book: near.limits.book,
     feedback: far('feedback', near.limits.feedback),
+    pause: near.limits.pause,
     change: far('change', near.limits.change),
     figures: near.limits.figures,
     report: near.limits.report,

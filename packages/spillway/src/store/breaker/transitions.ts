@@ -146,6 +146,7 @@ export function commandBreaker(
       break
     case 'trip':
       open(state, spec, now)
+      if (command.forUs !== undefined) state.u = now + command.forUs
       break
     case 'reset':
       state.o = 0

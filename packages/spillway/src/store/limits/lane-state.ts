@@ -22,6 +22,8 @@ export interface LaneState {
 
 export interface GuardState {
   t: number
+  /** All lanes are paused until then, by hand. */
+  p: number
   /** Version of the limits, and the limits if they were changed while running. */
   v: number
   limits: Record<string, [limit: number, windowUs: number, burst: number, slices: number]>
@@ -35,7 +37,7 @@ export function emptyLane(): LaneState {
 }
 
 export function emptyGuard(): GuardState {
-  return { t: 0, v: 0, limits: {}, overrides: {}, counts: {} }
+  return { t: 0, p: 0, v: 0, limits: {}, overrides: {}, counts: {} }
 }
 
 /** One limit, as it is in force, with its count. */
@@ -92,7 +94,13 @@ function rebaseGuard(guard: GuardState, serverUs: number): void {
   if (backUs <= 0) return
   for (const count of Object.values(guard.counts)) rebase(count, backUs)
   for (const override of Object.values(guard.overrides)) override[1] -= backUs
+  guard.p = Math.max(0, guard.p - backUs)
   guard.t = serverUs
+}
+
+/** Until when nobody gets anything on this lane; in the past, if it is not paused. */
+export function pausedUntilUs(lane: LaneState, guard: GuardState): number {
+  return Math.max(lane.p, guard.p)
 }
 
 /** The newest configuration wins; an override wins over it while it lasts. */
@@ -119,7 +127,7 @@ export function laneLifeUs(lane: LaneState, now: number): number {
 }
 
 export function guardLifeUs(guard: GuardState, now: number): number {
-  let life = guard.v > 0 ? CHANGED_LIMITS_LIFE_US : 0
+  let life = Math.max(guard.p - now, guard.v > 0 ? CHANGED_LIMITS_LIFE_US : 0)
   for (const override of Object.values(guard.overrides)) life = Math.max(life, override[1] - now)
   return Math.max(life, longestLifeUs(guard.counts, now)) + MARGIN_US
 }

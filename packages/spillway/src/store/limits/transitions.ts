@@ -10,6 +10,7 @@ import type {
   FeedbackRequest,
   LaneFigures,
   LaneRef,
+  PauseRequest,
   Settlement,
   TakeReply,
   TakeRequest,
@@ -33,6 +34,7 @@ import {
   type LaneState,
   laneLifeUs,
   type Present,
+  pausedUntilUs,
   present,
   specStored,
 } from './lane-state.js'
@@ -52,9 +54,10 @@ export function takePermits(
 ): Kept<TakeReply> {
   const at = present(lane, guard, request.limits, request.version, serverUs)
   const { now, entries } = at
-  const paused = lane.p > now
+  const pauseUs = pausedUntilUs(lane, guard) - now
+  const paused = pauseUs > 0
   let granted = 0
-  let wait = paused ? lane.p - now : 0
+  let wait = paused ? pauseUs : 0
   if (!paused) {
     for (const costs of request.costs) {
       wait = longestWaitUs(entries, costs, now)
@@ -136,7 +139,7 @@ export function applyFeedback(
   // What an earlier call heard is known already, and may be out of date.
   if (request.grantedUs > 0) {
     if (request.grantedUs < lane.f) {
-      const reply = lane.p > now ? lane.p : 0
+      const reply = stillPausedUs(lane, guard, now)
       return at.changed ? keep(lane, guard, at, reply) : { reply }
     }
     lane.f = request.grantedUs
@@ -159,7 +162,31 @@ export function applyFeedback(
       lane.p = Math.max(lane.p, now + Math.min(resetUs, request.maxPauseUs))
     else if (more > 0) charge(spec, count, now, more)
   }
-  return keep(lane, guard, at, lane.p > now ? lane.p : 0)
+  return keep(lane, guard, at, stillPausedUs(lane, guard, now))
+}
+
+function stillPausedUs(lane: LaneState, guard: GuardState, now: number): number {
+  const untilUs = pausedUntilUs(lane, guard)
+  return untilUs > now ? untilUs : 0
+}
+
+/** Counts nothing, so it need not know the limits. */
+export function pauseLane(
+  lane: LaneState,
+  guard: GuardState,
+  { lane: name, forUs }: Pick<PauseRequest, 'lane' | 'forUs'>,
+  serverUs: number,
+): Kept<number> {
+  const { now } = present(lane, guard, [], 0, serverUs)
+  const state = name === undefined ? guard : lane
+  state.p = forUs > 0 ? Math.max(state.p, now + forUs) : 0
+  state.t = now
+  if (name === undefined) {
+    return { reply: stillPausedUs(lane, guard, now), guardLifeUs: guardLifeUs(guard, now) }
+  }
+  // The next refusal is the first again.
+  if (forUs === 0) lane.g = 0
+  return { reply: stillPausedUs(lane, guard, now), laneLifeUs: laneLifeUs(lane, now) }
 }
 
 /** Leaves the lane alone: its counts adapt when they are next used. */
@@ -197,7 +224,7 @@ export function readLimits(
   return {
     nowUs: now,
     version: Math.max(guard.v, request.version),
-    pausedUntilUs: lane.p > now ? lane.p : 0,
+    pausedUntilUs: stillPausedUs(lane, guard, now),
     limits: entries.map(({ spec, count }) => {
       const left = remaining(spec, count, now)
       return { id: spec.id, limit: spec.limit, used: used(spec, count, now), remaining: left }

@@ -13,6 +13,7 @@ import {
   bookPermits,
   changeLimits,
   type Kept,
+  pauseLane,
   readLimits,
   settlePermits,
   takePermits,
@@ -176,6 +177,10 @@ function createMemoryLimits(nowUs: Microseconds, tell: MemoryBreakers['report'])
       if (isNew(request)) change(request, bookPermits)
     },
     feedback: (request) => change(request, applyFeedback),
+    pause({ guard, lane, forUs }) {
+      const ref = { guard, lane: lane ?? '', limits: [], version: 0 }
+      return change(ref, (own, guards, _, now) => pauseLane(own, guards, { lane, forUs }, now))
+    },
     change: (request) => change(request, changeLimits),
     figures: (request) =>
       change(request, (lane, guard, ref, now) => {

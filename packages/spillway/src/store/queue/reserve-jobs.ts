@@ -15,6 +15,7 @@ import {
   type Entry,
   type GuardState,
   type LaneState,
+  pausedUntilUs,
   present as presentLane,
 } from '../limits/lane-state.js'
 import { type Kept, keep, newest } from '../limits/transitions.js'
@@ -201,7 +202,8 @@ class JobLimits {
       limits.length === 0
         ? { now: serverUs, entries: [], changed: false }
         : presentLane(lane, guard, limits, version, serverUs)
-    this.pausedUs = limits.length === 0 ? 0 : Math.max(0, lane.p - this.#at.now)
+    const pausedUs = pausedUntilUs(lane, guard) - this.#at.now
+    this.pausedUs = limits.length === 0 ? 0 : Math.max(0, pausedUs)
   }
 
   costsOf(cost: Readonly<Record<string, number>>): number[] {

@@ -90,6 +90,11 @@ export function createRedisLimits(
       const args = input(request, own)
       return (await runner.run(SCRIPTS.applyFeedback, laneKeys(request), args)) as number
     },
+    async pause({ guard, lane, forUs }) {
+      const ref = { guard, lane: lane ?? '', limits: [], version: 0 }
+      const args = input(ref, { whole: lane === undefined, for_us: forUs })
+      return (await runner.run(SCRIPTS.pauseLane, laneKeys(ref), args)) as number
+    },
     async change(request) {
       const { id = '', limit = 0, forUs = 0 } = request.override ?? {}
       const args = input(request, { id, limit, for_us: forUs })

@@ -212,7 +212,7 @@ return reply`,
   },
   applyFeedback: {
     name: 'applyFeedback',
-    sha: 'f3edca3ece46049bb374bf56e9225f8517095d3b',
+    sha: '849d4cddc0126a2590b06c49c4e009d9fdd1a5f1',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -422,8 +422,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -432,7 +432,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -458,6 +459,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -491,6 +498,7 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -505,7 +513,7 @@ local longest_pause = input.longest
 if granted > 0 then
 if granted < lane.f then
 if changed then keep() end
-return lane.p > now and lane.p or 0
+return still_paused()
 end
 lane.f = granted
 end
@@ -525,7 +533,7 @@ if left == 0 and reset > 0 then lane.p = max(lane.p, now + min(reset, longest_pa
 elseif more > 0 then charge(specs[index], counts[index], now, more) end
 end
 keep()
-return lane.p > now and lane.p or 0`,
+return still_paused()`,
   },
   askPod: {
     name: 'askPod',
@@ -586,7 +594,7 @@ return { redis.call('ZCARD', KEYS[1]), wanted }`,
   },
   bookSpent: {
     name: 'bookSpent',
-    sha: '5c79e25f1b3db39f06c56f39de92851d4159c757',
+    sha: '3b395379784ac85c804bdad28d961311a3b15edd',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -796,8 +804,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -806,7 +814,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -832,6 +841,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -865,6 +880,7 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -895,7 +911,7 @@ return 1`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: 'e7b3eb79b20601aeffaec1e6122bb07226b7ec39',
+    sha: '0781530264570d852eb1e8dd762079091e74d72a',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -1105,8 +1121,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -1115,7 +1131,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -1141,6 +1158,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -1174,6 +1197,7 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -1313,7 +1337,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: '381c5c00cdbefcad70a92aca0d7d59b9408aff0c',
+    sha: 'e13cfba1afebad73a0e67ddc1b66024708170baa',
     text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 local FAILURE, SLOW, NOTHING = 1, 2, 3
@@ -1595,6 +1619,7 @@ if input.holder then state.holds[input.holder] = nil else state.holds = {} end
 show(state, now)
 elseif command == 'trip' then
 open(state, spec, now)
+if input.for_us > 0 then state.u = now + input.for_us end
 elseif command == 'reset' then
 state.o = 0
 state.c = 0
@@ -2281,59 +2306,9 @@ end
 end
 return reply`,
   },
-  pulseGuard: {
-    name: 'pulseGuard',
-    sha: 'b786c121b0ef701efccf19f206a810aa4931204c',
-    text: `local QUIET_US, KEPT_US = 2500000, 30000000
-local GATHERING_US, FAR_AHEAD_US = 10000000, 1000000
-local LIFE_MS = 300000
-local MOST_RANKED = 256
-local SET_BACK_US = 5000000
-local function server_us()
-if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
-local time = redis.call('TIME')
-return tonumber(time[1]) * 1000000 + tonumber(time[2])
-end
-local now = server_us()
-local pod, part, epoch = ARGV[2], ARGV[3], ARGV[4]
-local count = tonumber(ARGV[5])
-local function us(value) return string.format('%.0f', value) end
-local info = redis.pcall('INFO', 'server')
-local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '-'
-if ARGV[1] ~= '' then run = '-' end
-local stored = redis.call('GET', KEYS[1])
-local name, known_run, pulses, started, lost
-if stored then
-name, known_run, pulses, started, lost = string.match(stored, '^(%S+) (%S+) (%d+) (%d+) (%d+)$')
-pulses, started, lost = tonumber(pulses), tonumber(started), tonumber(lost)
-end
-if not name or known_run ~= run or (name == epoch and pulses < count) then
-lost = (name or epoch ~= '') and now or 0
-name, pulses, started = ARGV[6], 0, now
-elseif epoch ~= '' and epoch ~= name and lost == 0 and now - started < GATHERING_US then
-lost = now
-end
-pulses = pulses + 1
-local record = table.concat({ name, run, us(pulses), us(started), us(lost) }, ' ')
-redis.call('SET', KEYS[1], record, 'PX', LIFE_MS)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', us(now - KEPT_US))
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '(' .. us(now + FAR_AHEAD_US), '+inf')
-if part == 'gone' then redis.call('ZREM', KEYS[2], pod)
-elseif part == 'joined' then redis.call('ZADD', KEYS[2], us(now), pod)
-elseif part == 'apart' then redis.call('ZADD', KEYS[2], us(now - QUIET_US), pod) end
-redis.call('PEXPIRE', KEYS[2], LIFE_MS)
-local joined = redis.call('ZCOUNT', KEYS[2], '(' .. us(now - QUIET_US), '+inf')
-local pods = redis.call('ZCARD', KEYS[2])
-local rank = 0
-local names = redis.call('ZRANGE', KEYS[2], 0, MOST_RANKED - 1)
-for index = 1, #names do
-if names[index] < pod then rank = rank + 1 end
-end
-return { name, now, pulses, lost, joined, pods, rank }`,
-  },
-  readLimits: {
-    name: 'readLimits',
-    sha: '4da3392300498eaff87340d21ad50a1fab8f58d4',
+  pauseLane: {
+    name: 'pauseLane',
+    sha: '18e6df9612c2b0a025cae5cdbe270be52ce57dab',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -2543,8 +2518,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -2553,7 +2528,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -2579,6 +2555,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -2612,6 +2594,365 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
+for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
+guard.t = now
+save(KEYS[2], cmsgpack.pack(guard), life)
+end
+local function keep()
+save_lane()
+if spans_vendor or changed then save_guard() end
+end
+local for_us = input.for_us
+local state = input.whole and guard or lane
+state.p = for_us > 0 and max(state.p, now + for_us) or 0
+if input.whole then
+save_guard()
+else
+if for_us == 0 then lane.g = 0 end
+save_lane()
+end
+return still_paused()`,
+  },
+  pulseGuard: {
+    name: 'pulseGuard',
+    sha: 'b786c121b0ef701efccf19f206a810aa4931204c',
+    text: `local QUIET_US, KEPT_US = 2500000, 30000000
+local GATHERING_US, FAR_AHEAD_US = 10000000, 1000000
+local LIFE_MS = 300000
+local MOST_RANKED = 256
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local now = server_us()
+local pod, part, epoch = ARGV[2], ARGV[3], ARGV[4]
+local count = tonumber(ARGV[5])
+local function us(value) return string.format('%.0f', value) end
+local info = redis.pcall('INFO', 'server')
+local run = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or '-'
+if ARGV[1] ~= '' then run = '-' end
+local stored = redis.call('GET', KEYS[1])
+local name, known_run, pulses, started, lost
+if stored then
+name, known_run, pulses, started, lost = string.match(stored, '^(%S+) (%S+) (%d+) (%d+) (%d+)$')
+pulses, started, lost = tonumber(pulses), tonumber(started), tonumber(lost)
+end
+if not name or known_run ~= run or (name == epoch and pulses < count) then
+lost = (name or epoch ~= '') and now or 0
+name, pulses, started = ARGV[6], 0, now
+elseif epoch ~= '' and epoch ~= name and lost == 0 and now - started < GATHERING_US then
+lost = now
+end
+pulses = pulses + 1
+local record = table.concat({ name, run, us(pulses), us(started), us(lost) }, ' ')
+redis.call('SET', KEYS[1], record, 'PX', LIFE_MS)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', us(now - KEPT_US))
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '(' .. us(now + FAR_AHEAD_US), '+inf')
+if part == 'gone' then redis.call('ZREM', KEYS[2], pod)
+elseif part == 'joined' then redis.call('ZADD', KEYS[2], us(now), pod)
+elseif part == 'apart' then redis.call('ZADD', KEYS[2], us(now - QUIET_US), pod) end
+redis.call('PEXPIRE', KEYS[2], LIFE_MS)
+local joined = redis.call('ZCOUNT', KEYS[2], '(' .. us(now - QUIET_US), '+inf')
+local pods = redis.call('ZCARD', KEYS[2])
+local rank = 0
+local names = redis.call('ZRANGE', KEYS[2], 0, MOST_RANKED - 1)
+for index = 1, #names do
+if names[index] < pod then rank = rank + 1 end
+end
+return { name, now, pulses, lost, joined, pods, rank }`,
+  },
+  readLimits: {
+    name: 'readLimits',
+    sha: '60d538f8043611293a7c66cd3644f5d993c62b32',
+    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
+local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local function empty_count()
+return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
+end
+local function open_slices(count)
+local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
+for index = #slices + 1, count[K] do slices[index] = 0 end
+slices[count[N] % count[K] + 1] = count[C]
+return slices
+end
+local function adopts(spec, count, slice_us, version)
+if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
+return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+end
+local function advance_slices(spec, count, now, version)
+local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+if adopts(spec, count, own_slice_us, version) then
+count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
+count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
+count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
+return count[S] > 0
+end
+local slice = floor(now / count[W])
+local length = count[K]
+if slice <= count[N] then return false end
+local slices = open_slices(count)
+for passed = max(count[N], slice - length) + 1, slice do
+count[S] = count[S] - slices[passed % length + 1]
+slices[passed % length + 1] = 0
+end
+count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+return false
+end
+local function advance_window(spec, count, now, version)
+if adopts(spec, count, spec[WINDOW], version) then
+count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
+count[N] = floor(now / spec[WINDOW])
+return count[S] > 0
+end
+local window = floor(now / count[W])
+if window > count[N] then
+count[N] = window
+count[S] = 0
+end
+return false
+end
+local function rescale(spec, count, now)
+if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
+local in_debt = count[F] > now and count[R] > 0
+if in_debt then
+local units = ((count[F] - now) * count[R]) / count[W]
+count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+end
+count[R] = spec[LIMIT]
+count[W] = spec[WINDOW]
+return in_debt
+end
+local function advance(spec, count, now, version)
+if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
+if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+return rescale(spec, count, now)
+end
+local function is_bucket(spec)
+return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+end
+local function units_to_us(spec, units)
+return ceil((units * spec[WINDOW]) / spec[LIMIT])
+end
+local function burst_us(spec)
+return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+end
+local function fits(spec, count, now, cost)
+if cost == 0 then return true end
+if spec[ALGORITHM] == LEAKY then return count[F] <= now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+end
+return count[S] + cost <= spec[LIMIT]
+end
+local function capacity(spec)
+return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+end
+local function wait_us(spec, count, now, cost)
+if spec[ALGORITHM] == LEAKY then return count[F] - now end
+if spec[ALGORITHM] == TOKEN then
+return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+end
+if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
+local length = count[K]
+local slices = open_slices(count)
+local missing = count[S] + cost - spec[LIMIT]
+for slice = max(0, count[N] - length + 1), count[N] do
+missing = missing - slices[slice % length + 1]
+if missing <= 0 then return (slice + length) * count[W] - now end
+end
+return spec[WINDOW]
+end
+local function charge(spec, count, now, cost)
+if is_bucket(spec) then
+count[F] = max(count[F], now) + units_to_us(spec, cost)
+return
+end
+count[S] = count[S] + cost
+if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+end
+local function stamp_of(spec, count)
+return is_bucket(spec) and 0 or count[N]
+end
+local function refund(spec, count, now, stamp, units)
+if is_bucket(spec) then
+count[F] = max(now, count[F] - units_to_us(spec, units))
+elseif spec[ALGORITHM] == FIXED then
+if stamp == count[N] then count[S] = max(0, count[S] - units) end
+elseif stamp > count[N] - count[K] and stamp <= count[N] then
+local slices = open_slices(count)
+local index = stamp % count[K] + 1
+local back = min(units, slices[index])
+slices[index] = slices[index] - back
+count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
+count[B] = cmsgpack.pack(slices)
+end
+end
+local function overrun(spec, count, now, units)
+if is_bucket(spec) then
+local most = now + burst_us(spec) + spec[WINDOW]
+count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+return
+end
+local most = max(0, 2 * spec[LIMIT] - count[S])
+charge(spec, count, now, min(units, most))
+end
+local function remaining(spec, count, now)
+if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
+if spec[ALGORITHM] == TOKEN then
+local free_us = burst_us(spec) - max(0, count[F] - now)
+return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+end
+return max(0, spec[LIMIT] - count[S])
+end
+local function used(spec, count, now)
+if not is_bucket(spec) then return count[S] end
+local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
+if spec[ALGORITHM] == LEAKY then whole = 1 end
+return whole - remaining(spec, count, now)
+end
+local function life_us(count, now)
+local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
+return max(0, count[F] - now, window_us)
+end
+local function rebase(count, back_us)
+if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+end
+local MARGIN_US = 1000000
+local CHANGED_LIMITS_LIFE_US = 86400000000
+local input = cjson.decode(ARGV[2])
+local version = input.v
+local limit_count = #input.l
+local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+local stored = redis.call('MGET', KEYS[1], KEYS[2])
+local stored_lane, stored_guard = stored[1], stored[2]
+local NO_TAG = '                '
+local function unpack_lane(packed)
+if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
+local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local ids, all, counts = rest[3], rest[4], {}
+for index = 1, limit_count do
+local count = all[index]
+count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+counts[ids[index]] = count
+end
+return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
+end
+local function pack_lane(lane, tag, ids, limits)
+local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+for index, id in ipairs(ids) do
+local count = lane.counts[id]
+local limit = limits[id] or 0
+parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+counts[index] = count
+end
+return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
+end
+local function spec_stored(spec, guard)
+local stored = guard.limits[spec[ID]]
+if not stored then return spec end
+local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
+return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+end
+local function spec_in_force(spec, guard, now)
+local base = guard.v > version and spec_stored(spec, guard) or spec
+local override = guard.overrides[spec[ID]]
+if not override or override[2] <= now then return base end
+local limit = override[1]
+return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+end
+local function rebase_state(state, server)
+local back_us = state.t - server
+if back_us <= 0 then return end
+for _, count in pairs(state.counts) do rebase(count, back_us) end
+state.p = max(0, state.p - back_us)
+if state.f then
+state.f = 0
+else
+for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
+end
+state.t = server
+end
+local lane = unpack_lane(stored_lane)
+local guard = stored_guard and cmsgpack.unpack(stored_guard)
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
+local server = server_us()
+local changed = max(lane.t, guard.t) - server > SET_BACK_US
+if changed then
+rebase_state(lane, server)
+rebase_state(guard, server)
+end
+local now = max(server, lane.t, guard.t)
+local own_specs = {}
+local specs = {}
+local counts = {}
+local spans_vendor = false
+for index = 1, limit_count do
+local own = input.l[index]
+local spec = spec_in_force(own, guard, now)
+local home = spec[VENDOR] == 1 and guard.counts or lane.counts
+local count = home[spec[ID]]
+if not count then
+count = empty_count()
+home[spec[ID]] = count
+end
+changed = advance(spec, count, now, max(guard.v, version)) or changed
+own_specs[index] = own
+specs[index] = spec
+counts[index] = count
+spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
+end
+local function longest_life_us(all_counts)
+local life = 0
+for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
+return life
+end
+local function save(key, packed, life)
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+end
+local function is_in_head(spec, count)
+return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
+and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+end
+local function save_lane()
+local ids, limits = {}, {}
+local tag = ARGV[3]
+for index = 1, limit_count do
+local own = own_specs[index]
+if not is_in_head(own, counts[index]) then tag = NO_TAG end
+if own[VENDOR] == 0 then
+ids[#ids + 1] = own[ID]
+limits[own[ID]] = own[LIMIT]
+end
+end
+for id in pairs(lane.counts) do
+if not limits[id] then ids[#ids + 1] = id end
+end
+lane.t = now
+local life = max(lane.p - now, longest_life_us(lane.counts))
+save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
+end
+local function save_guard()
+local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -2632,7 +2973,7 @@ for index = 1, #reports do
 local count, at = string.match(reports[index], '^(%d+):(%d+)$')
 if tonumber(at) > now - 60000000 then requests = requests + tonumber(count) end
 end
-return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requests }`,
+return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
@@ -3177,7 +3518,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '6ae421897be5711c332c0057b1a94c722f4e0404',
+    sha: 'beabfbd2329afe212e48b1123385c39125f718fc',
     text: `local BEFORE_QUEUE = 3
 local BREAKER_AT = 3
 local BEFORE_TEXTS = 3
@@ -3619,8 +3960,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -3629,7 +3970,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -3655,6 +3997,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -3688,6 +4036,7 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -3717,7 +4066,7 @@ local longest = 0
 if not fits(spec, count, now, wanted) then longest = max(1, wait_us(spec, count, now, wanted)) end
 return share == 0 and longest or max(longest, even_wait_us(spec, count, now, cost, share))
 end
-local book = { paused_us = max(0, lane.p - now) }
+local book = { paused_us = max(0, paused_until() - now) }
 function book.costs_of(cost)
 local costs = {}
 for index = 1, limit_count do
@@ -4149,7 +4498,7 @@ return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unp
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: '3e04bc21a7dfe1d27cbea04000b5640ec468c8ad',
+    sha: 'c3bfc38561b045f3e8572c94b310bfa2c359d52e',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -4359,8 +4708,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -4369,7 +4718,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -4395,6 +4745,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -4428,6 +4784,7 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -4734,7 +5091,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: '250661d43a18fa431a60879373dd389f63f185e1',
+    sha: '3e454bcb4cef36112531b026c9d94aa1e1974885',
     text: `local KEYS_OF_TAKE = 2
 local SET_BACK_US = 5000000
 local function server_us()
@@ -4973,8 +5330,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -4983,7 +5340,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -5009,6 +5367,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -5042,6 +5406,7 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -5076,9 +5441,9 @@ local cost = min(costs[before + index], capacity(specs[index]))
 if cost > 0 then charge(specs[index], counts[index], now, cost) end
 end
 end
-local paused = lane.p > now
+local paused = paused_until() > now
 if paused then
-wait = lane.p - now
+wait = paused_until() - now
 elseif all_fit() then
 charge_all(sums, 0)
 granted = wish_count
@@ -5411,7 +5776,7 @@ return { granted, counted and view }`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: '6e5db9a2e78eb57d4349744326009b413b49dc7d',
+    sha: 'd2ecd98bf0a6f54adde84fe72756c83acdd91e1e',
     text: `local BEFORE_SUMS = 5
 local tag = ARGV[3]
 local wish_count = tonumber(ARGV[5])
@@ -5647,8 +6012,8 @@ local function rebase_state(state, server)
 local back_us = state.t - server
 if back_us <= 0 then return end
 for _, count in pairs(state.counts) do rebase(count, back_us) end
-if state.p then
 state.p = max(0, state.p - back_us)
+if state.f then
 state.f = 0
 else
 for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -5657,7 +6022,8 @@ state.t = server
 end
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -5683,6 +6049,12 @@ own_specs[index] = own
 specs[index] = spec
 counts[index] = count
 spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+local function paused_until()
+return max(lane.p, guard.p)
+end
+local function still_paused()
+return paused_until() > now and paused_until() or 0
 end
 local function longest_life_us(all_counts)
 local life = 0
@@ -5716,6 +6088,7 @@ save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
 local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
 save(KEYS[2], cmsgpack.pack(guard), life)
@@ -5750,9 +6123,9 @@ local cost = min(costs[before + index], capacity(specs[index]))
 if cost > 0 then charge(specs[index], counts[index], now, cost) end
 end
 end
-local paused = lane.p > now
+local paused = paused_until() > now
 if paused then
-wait = lane.p - now
+wait = paused_until() - now
 elseif all_fit() then
 charge_all(sums, 0)
 granted = wish_count

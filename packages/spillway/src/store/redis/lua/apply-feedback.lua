@@ -14,7 +14,7 @@ local longest_pause = input.longest
 if granted > 0 then
   if granted < lane.f then
     if changed then keep() end
-    return lane.p > now and lane.p or 0
+    return still_paused()
   end
   lane.f = granted
 end
@@ -34,4 +34,4 @@ for _, word in ipairs(input.left) do
   elseif more > 0 then charge(specs[index], counts[index], now, more) end
 end
 keep()
-return lane.p > now and lane.p or 0
+return still_paused()

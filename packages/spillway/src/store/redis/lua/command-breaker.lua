@@ -1,7 +1,7 @@
 -- What somebody wants of a breaker by hand.
 -- KEYS: breaker
 -- ARGV: see include/breaker-state; command: isolate, release, trip or reset; holder (absent: all of
---       them); for_us
+--       them); for_us (of a trip: 0 for as long as failures would)
 -- reply: view
 -- expiry: see include/breaker-state; an isolated one at least until it is not
 --- @include breaker-tally
@@ -19,6 +19,7 @@ elseif command == 'release' then
   show(state, now)
 elseif command == 'trip' then
   open(state, spec, now)
+  if input.for_us > 0 then state.u = now + input.for_us end
 elseif command == 'reset' then
   state.o = 0
   state.c = 0

@@ -17,4 +17,4 @@ for index = 1, #reports do
   local count, at = string.match(reports[index], '^(%d+):(%d+)$')
   if tonumber(at) > now - 60000000 then requests = requests + tonumber(count) end
 end
-return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requests }
+return { now, max(guard.v, version), still_paused(), figures, requests }

@@ -26,7 +26,7 @@ local function open_limits()
   --- @include counting
   --- @include lane-state
   --- @include kept-share
-  local book = { paused_us = max(0, lane.p - now) }
+  local book = { paused_us = max(0, paused_until() - now) }
 
   function book.costs_of(cost)
     local costs = {}

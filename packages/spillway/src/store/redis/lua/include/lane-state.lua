@@ -34,8 +34,8 @@ local function rebase_state(state, server)
   local back_us = state.t - server
   if back_us <= 0 then return end
   for _, count in pairs(state.counts) do rebase(count, back_us) end
-  if state.p then
-    state.p = max(0, state.p - back_us)
+  state.p = max(0, state.p - back_us)
+  if state.f then
     state.f = 0
   else
     for _, override in pairs(state.overrides) do override[2] = override[2] - back_us end
@@ -45,7 +45,9 @@ end
 
 local lane = unpack_lane(stored_lane)
 local guard = stored_guard and cmsgpack.unpack(stored_guard)
-  or { t = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+  or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
+-- One that a pod of an earlier release has written.
+guard.p = guard.p or 0
 local server = server_us()
 local changed = max(lane.t, guard.t) - server > SET_BACK_US
 if changed then
@@ -71,6 +73,14 @@ for index = 1, limit_count do
   specs[index] = spec
   counts[index] = count
   spans_vendor = spans_vendor or spec[VENDOR] == 1
+end
+
+local function paused_until()
+  return max(lane.p, guard.p)
+end
+
+local function still_paused()
+  return paused_until() > now and paused_until() or 0
 end
 
 local function longest_life_us(all_counts)
@@ -112,6 +122,7 @@ end
 
 local function save_guard()
   local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+  life = max(life, guard.p - now)
   for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
   guard.t = now
   save(KEYS[2], cmsgpack.pack(guard), life)

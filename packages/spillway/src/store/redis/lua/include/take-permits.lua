@@ -42,9 +42,9 @@ local function charge_all(costs, before)
   end
 end
 
-local paused = lane.p > now
+local paused = paused_until() > now
 if paused then
-  wait = lane.p - now
+  wait = paused_until() - now
 elseif all_fit() then
   charge_all(sums, 0)
   granted = wish_count

@@ -1,0 +1,111 @@
+/**
+ * What an operator may ask for, as data: the same whether it comes from a program, over a wire or from a
+ * command line. Each action is one row of the table: what it has to say, and what is done.
+ */
+import {
+  type Checked,
+  type Duration,
+  duration,
+  type Fields,
+  integer,
+  object,
+  optional,
+  text,
+} from '../core/options.js'
+import { lineOfText } from './line-of-text.js'
+import type { OperatedGuard } from './operated-guard.js'
+
+interface OnGuard {
+  /** Its name. */
+  guard: string
+  /** Who wants it: a person, or a program. */
+  by: string
+}
+
+interface OnLane extends OnGuard {
+  /** Default: all lanes. */
+  lane?: string
+}
+
+export type OperatorRequest =
+  /** Refuses every call until everybody who isolated it has released it, or their time is over. */
+  | (OnLane & { action: 'isolate'; forMs: Duration })
+  /** Ends what the same operator isolated. */
+  | (OnLane & { action: 'release' })
+  /** Opens the breaker, for so long or for as long as failures would; then a few probes decide. */
+  | (OnLane & { action: 'open'; forMs?: Duration })
+  /** Closes the breaker, and ends what anybody isolated. */
+  | (OnLane & { action: 'close' })
+  /** Closes the breaker and forgets what was counted; what is isolated stays so. */
+  | (OnLane & { action: 'reset' })
+  /** Gives out no permits of the vendor's limits for so long. */
+  | (OnLane & { action: 'pause'; forMs: Duration })
+  /** Ends a pause, also one that the vendor asked for. */
+  | (OnLane & { action: 'resume' })
+  /** Another limit for one unit, for a while, on all lanes. */
+  | (OnGuard & { action: 'override'; unit: string; limit: number; forMs: Duration })
+  /** Ends that early. */
+  | (OnGuard & { action: 'restore'; unit: string })
+
+export type OperatorAction = OperatorRequest['action']
+
+const LONGEST_MS = 30 * 86_400_000
+const forMs = duration({ min: 1, max: LONGEST_MS })
+const onGuard = { guard: text(), by: lineOfText(100) }
+const onLane = { ...onGuard, lane: optional(text()) }
+
+interface Row<F extends Fields> {
+  readonly check: (value: unknown, path: string, problems: never[]) => Checked<F>
+  /** Answers in words what was done. */
+  readonly act: (guard: OperatedGuard, request: Checked<F>) => Promise<string>
+}
+
+function row<F extends Fields>(fields: F, act: Row<F>['act']) {
+  // The word for the action itself has been read when its row is found.
+  return { check: object({ action: text(), ...fields }), act }
+}
+
+export const ACTIONS = {
+  isolate: row({ ...onLane, forMs }, async (guard, { lane, by, forMs }) => {
+    const command = { kind: 'isolate', holder: by, forUs: toUs(forMs) } as const
+    return said('isolated', await guard.hold(lane, command))
+  }),
+  release: row(onLane, async (guard, { lane, by }) =>
+    said('released', await guard.hold(lane, { kind: 'release', holder: by })),
+  ),
+  open: row({ ...onLane, forMs: optional(forMs) }, async (guard, { lane, forMs }) => {
+    const forUs = forMs === undefined ? undefined : { forUs: toUs(forMs) }
+    return said('opened', await guard.command(lane, { kind: 'trip', ...forUs }))
+  }),
+  close: row(onLane, async (guard, { lane }) => {
+    await guard.hold(lane, { kind: 'release' })
+    return said('closed', await guard.command(lane, { kind: 'reset' }))
+  }),
+  reset: row(onLane, async (guard, { lane }) =>
+    said('reset', await guard.command(lane, { kind: 'reset' })),
+  ),
+  pause: row({ ...onLane, forMs }, async (guard, { lane, forMs }) =>
+    said('paused', await guard.pause(lane, toUs(forMs))),
+  ),
+  resume: row(onLane, async (guard, { lane }) => said('resumed', await guard.resume(lane))),
+  override: row(
+    { ...onGuard, unit: text(), limit: integer({ min: 1 }), forMs },
+    async (guard, { unit, limit, forMs }) => {
+      const { id, usual } = await guard.override(unit, limit, toUs(forMs))
+      return `limit on ${id} is ${limit} in place of ${usual}`
+    },
+  ),
+  restore: row({ ...onGuard, unit: text() }, async (guard, { unit }) => {
+    const { id, usual } = await guard.override(unit, 0, 0)
+    return `limit on ${id} is ${usual} again`
+  }),
+} as const satisfies Record<OperatorAction, unknown>
+
+function said(done: string, lanes: readonly string[] | 'all'): string {
+  if (lanes === 'all') return `${done} all lanes`
+  return `${done} ${lanes.length === 1 ? 'lane' : 'lanes'} ${lanes.join(', ')}`
+}
+
+function toUs(ms: number): number {
+  return Math.ceil(ms * 1_000)
+}

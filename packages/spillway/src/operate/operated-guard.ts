@@ -1,0 +1,140 @@
+/** A guard as an operator sees it: what is shared of it, in the store, whatever pods there are. */
+import { OptionsError } from '../core/options.js'
+import { type FleetGuardReport, lanesOf, MOST_LANES, readGuard } from '../guard/fleet.js'
+import type { CheckedGuard } from '../guard/options.js'
+import { lookAt } from '../shared/circuit-breaker/look.js'
+import { toSpec } from '../shared/circuit-breaker/options.js'
+import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
+import { listMembers, type Member } from '../shared/membership.js'
+import {
+  toUnitLimits,
+  type UnitLimit,
+  unknownUnit,
+  usualJitterMs,
+} from '../shared/rate-limiter/options.js'
+import type { BreakerSpec } from '../store/breaker-spec.js'
+import type { BreakerCommand, Store } from '../store/port.js'
+
+type Command = BreakerCommand['command']
+/** Those that may hold for all lanes at once, also for lanes that nobody has used yet. */
+type Holding = Extract<Command, { kind: 'isolate' | 'release' }>
+
+export class OperatedGuard {
+  readonly name: string
+  readonly #store: Store
+  readonly #breaker: { spec: BreakerSpec; per: 'lane' | 'vendor' } | undefined
+  readonly #limits: readonly UnitLimit[]
+
+  constructor(name: string, { breaker, limits, jitterMs }: CheckedGuard, store: Store) {
+    this.name = name
+    this.#store = store
+    this.#breaker = breaker && { spec: toSpec(breaker), per: breaker.per }
+    // As pods count, or the store would take it for a change of the limits.
+    this.#limits = limits ? toUnitLimits(limits, jitterMs ?? usualJitterMs(limits)) : []
+  }
+
+  /** Isolates, or ends it, and answers with the lanes. */
+  async hold(lane: string | undefined, command: Holding): Promise<readonly string[] | 'all'> {
+    const lanes = lane === undefined ? [ALL_LANES] : [lane]
+    // Somebody may have isolated single lanes.
+    if (lane === undefined && command.kind === 'release') lanes.push(...(await this.#lanes()))
+    await this.#command(lanes, command)
+    return lane === undefined ? 'all' : lanes
+  }
+
+  /** What each lane's breaker is told by itself: of lanes that nobody has used there is nothing to tell. */
+  async command(lane: string | undefined, command: Command): Promise<readonly string[] | 'all'> {
+    if (this.#breakerOf().per === 'vendor') {
+      await this.#command([ALL_LANES], command)
+      return 'all'
+    }
+    const lanes = lane === undefined ? await this.#lanes() : [lane]
+    await this.#command(lanes, command)
+    return lanes
+  }
+
+  async pause(lane: string | undefined, forUs: number): Promise<readonly string[] | 'all'> {
+    this.#needLimits()
+    await this.#store.limits.pause({ guard: this.name, lane, forUs })
+    return lane === undefined ? 'all' : [lane]
+  }
+
+  async resume(lane: string | undefined): Promise<readonly string[] | 'all'> {
+    if (lane !== undefined) return this.pause(lane, 0)
+    await this.pause(undefined, 0)
+    const lanes = await this.#lanes()
+    await Promise.all(lanes.map((each) => this.pause(each, 0)))
+    return 'all'
+  }
+
+  /** For no time: ends it. Answers with what the limit is called, and usually is. */
+  async override(
+    unit: string,
+    limit: number,
+    forUs: number,
+  ): Promise<{ id: string; usual: number }> {
+    this.#needLimits()
+    const known = this.#limits.find((each) => each.unit === unit || each.spec.id === unit)
+    if (known === undefined) {
+      const ids = this.#limits.map(({ spec }) => spec.id)
+      throw unknownUnit('unit', unit, ids)
+    }
+    const { id, limit: usual } = known.spec
+    const override = { id, limit, forUs }
+    // Without limits: whoever operates may know others than the pods count by.
+    const ref = { guard: this.name, lane: DEFAULT_LANE, limits: [], version: 0 }
+    await this.#store.limits.change({ ...ref, override })
+    return { id, usual }
+  }
+
+  /** How it stands in the whole fleet, by the store's own word. */
+  report(members: readonly Member[]): Promise<FleetGuardReport> {
+    const { name } = this
+    const breaker = this.#breaker
+    const { limits: store } = this.#store
+    const limits = this.#limits.map(({ spec }) => spec)
+    return readGuard({
+      name,
+      breaker: breaker && {
+        look: (lanes) => lookAt(this.#store.breakers, name, lanes, breaker),
+      },
+      limits:
+        limits.length === 0
+          ? undefined
+          : {
+              async figures(lane) {
+                const read = await store.figures({ guard: name, lane, limits, version: 0 })
+                const pausedMs = Math.max(0, read.pausedUntilUs - read.nowUs) / 1_000
+                return { ...read, pausedMs }
+              },
+            },
+      lanes: lanesOf(members, name),
+    })
+  }
+
+  async #command(lanes: readonly string[], command: Command): Promise<void> {
+    const { spec, per } = this.#breakerOf()
+    const own = per === 'vendor' ? [ALL_LANES] : new Set(lanes)
+    const ref = { guard: this.name, spec, command }
+    await Promise.all(
+      Array.from(own, async (lane) => this.#store.breakers.command({ ...ref, lane })),
+    )
+  }
+
+  /** Those that live pods have used lately. */
+  async #lanes(): Promise<string[]> {
+    const lanes = lanesOf(await listMembers(this.#store), this.name)
+    return lanes.size === 0 ? [DEFAULT_LANE] : [...lanes].slice(0, MOST_LANES)
+  }
+
+  #breakerOf() {
+    if (this.#breaker !== undefined) return this.#breaker
+    throw new OptionsError([{ path: 'guard', message: `'${this.name}' has no breaker` }])
+  }
+
+  #needLimits(): void {
+    if (this.#limits.length > 0) return
+    const message = `'${this.name}' has no limits, so nobody asks the store for permits`
+    throw new OptionsError([{ path: 'guard', message }])
+  }
+}

@@ -1,0 +1,186 @@
+/**
+ * What a person may do to the whole fleet, from any process: one that serves calls, or one that only knows
+ * the options of its guards. All of it is in the store, so every pod obeys; each action is told once, as an
+ * event that says who did what to what for how long. Not for programs that protect themselves: guards do that.
+ */
+import { SpillwayError } from '../core/errors.js'
+import { emit } from '../core/events.js'
+import { type Check, OptionsError, object, oneOf, validate } from '../core/options.js'
+import { suggest } from '../core/suggest.js'
+import type { FleetReport } from '../guard/fleet.js'
+import { checkGuard, type GuardOptions } from '../guard/options.js'
+import { listMembers } from '../shared/membership.js'
+import { readStore } from '../shared/store-option.js'
+import type { Store } from '../store/port.js'
+import { ACTIONS, type OperatorAction, type OperatorRequest } from './actions.js'
+import { OperatedGuard } from './operated-guard.js'
+
+export interface OperatorOptions {
+  /** The one that the pods share. */
+  store: Store
+  /** By name, the options that the pods make their guards with. */
+  guards: Readonly<Record<string, GuardOptions>>
+}
+
+export interface OperatorResult {
+  action: OperatorAction
+  guard: string
+  by: string
+  /** None: all lanes. */
+  lane: string | undefined
+  /** Milliseconds. */
+  forMs: number | undefined
+  unit: string | undefined
+  limit: number | undefined
+  /** In words: what was done. */
+  message: string
+}
+
+export interface Operator {
+  /** The names of the guards it knows. */
+  readonly guards: readonly string[]
+  /**
+   * Does what is asked for, on all pods. Throws an `OptionsError` where that makes no sense, and
+   * STORE_UNAVAILABLE where the store did not answer.
+   */
+  perform(request: OperatorRequest): Promise<OperatorResult>
+  /** How the whole fleet stands, by the store's own word. Throws STORE_UNAVAILABLE if it has none. */
+  fleet(): Promise<FleetReport>
+}
+
+const anything: Check<unknown> = (value) => value
+
+const readOptions = object({ store: readStore, guards: anything })
+
+const ACTION_NAMES = Object.keys(ACTIONS) as OperatorAction[]
+const readAction = oneOf(...ACTION_NAMES)
+
+export function createOperator(options: OperatorOptions): Operator {
+  const { store } = validate('operator', options, readOptions)
+  const guards = new Map(
+    Object.entries(options.guards).map(([name, each]) => [
+      name,
+      new OperatedGuard(name, checkGuard(name, each), store),
+    ]),
+  )
+  return new StoreOperator(store, guards)
+}
+
+class StoreOperator implements Operator {
+  readonly #store: Store
+  readonly #guards: ReadonlyMap<string, OperatedGuard>
+
+  constructor(store: Store, guards: ReadonlyMap<string, OperatedGuard>) {
+    this.#store = store
+    this.#guards = guards
+  }
+
+  get guards(): readonly string[] {
+    return [...this.#guards.keys()]
+  }
+
+  async perform(request: OperatorRequest): Promise<OperatorResult> {
+    const about: About = typeof request === 'object' && request !== null ? request : {}
+    try {
+      const result = await this.#perform(request)
+      this.#tell(result, 'done', result.message)
+      return result
+    } catch (error) {
+      const known = error instanceof OptionsError ? error : storeError(about, error)
+      this.#tell(about, error instanceof OptionsError ? 'refused' : 'failed', known.message)
+      throw known
+    }
+  }
+
+  async fleet(): Promise<FleetReport> {
+    try {
+      const members = await listMembers(this.#store)
+      const guards = Array.from(this.#guards.values(), (guard) => guard.report(members))
+      return {
+        store: this.#store.remote ? 'shared' : 'memory',
+        livePods: members.length,
+        pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
+        guards: await Promise.all(guards),
+      }
+    } catch (error) {
+      throw storeError({}, error)
+    }
+  }
+
+  async #perform(request: OperatorRequest): Promise<OperatorResult> {
+    const action = validate('action', request?.action, readAction)
+    // Which row goes with which request is what the table says; the compiler cannot follow it.
+    const { check, act } = ACTIONS[action] as unknown as {
+      check: Check<CheckedRequest>
+      act: (guard: OperatedGuard, request: CheckedRequest) => Promise<string>
+    }
+    const checked = validate('', request, unprefixed(check))
+    const { guard, by, lane, forMs, unit, limit } = checked
+    const message = await act(this.#guard(guard), checked)
+    return { action, guard, by, lane, forMs, unit, limit, message }
+  }
+
+  #guard(name: string): OperatedGuard {
+    const known = this.#guards.get(name)
+    if (known !== undefined) return known
+    const close = suggest(name, this.guards)
+    const all = `known: ${this.guards.join(', ') || 'none'}`
+    const hint = close === undefined ? all : `did you mean '${close}'?`
+    throw new OptionsError([{ path: 'guard', message: `there is no guard '${name}'; ${hint}` }])
+  }
+
+  /** What is told of a request that made no sense is only what made sense of it. */
+  #tell(about: About, result: 'done' | 'refused' | 'failed', message: string) {
+    emit({
+      type: 'operator.acted',
+      name: textOr(about.guard),
+      action: textOr(about.action),
+      by: textOr(about.by),
+      lane: typeof about.lane === 'string' ? about.lane : undefined,
+      unit: typeof about.unit === 'string' ? about.unit : undefined,
+      limit: typeof about.limit === 'number' ? about.limit : undefined,
+      forMs: typeof about.forMs === 'number' ? about.forMs : undefined,
+      result,
+      message,
+    })
+  }
+}
+
+/** Whatever was said. */
+type About = { [K in keyof CheckedRequest]?: unknown }
+
+/** What any of the requests may say. */
+interface CheckedRequest {
+  action: string
+  guard: string
+  by: string
+  lane: string | undefined
+  forMs: number | undefined
+  unit: string | undefined
+  limit: number | undefined
+}
+
+function textOr(value: unknown): string {
+  return typeof value === 'string' ? value : ''
+}
+
+/** `forMs: must be …`, and not `.forMs: must be …`. */
+function unprefixed<T>(check: Check<T>): Check<T> {
+  return (value, path, problems) => {
+    const checked = check(value, path, problems)
+    for (const problem of problems) problem.path = problem.path.replace(/^\./, '') || 'request'
+    return checked
+  }
+}
+
+function storeError({ guard = 'fleet' }: { guard?: unknown }, cause: unknown): SpillwayError {
+  if (cause instanceof SpillwayError) return cause
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage: 'breaker',
+    scope: 'shared',
+    details: { name: textOr(guard) },
+    explain: ({ name }) => `${name}: the store did not answer`,
+    cause,
+  })
+}
