@@ -12,7 +12,9 @@ export type FeedState =
   /** It broke at `sinceAt`; the next try is at `nextAt`, or under way. */
   | { kind: 'lost'; sinceAt: number; nextAt: number | undefined; problem: string }
 
-export type Message = { [Name in keyof Messages]: { name: Name; data: Messages[Name] } }[keyof Messages]
+export type Message = {
+  [Name in keyof Messages]: { name: Name; data: Messages[Name] }
+}[keyof Messages]
 
 export interface FeedOptions {
   url: string

@@ -41,11 +41,7 @@ export class Track {
   }
 
   /** Seconds, and a row for each name; `null` where nothing is known. */
-  read(
-    names: readonly string[],
-    fromAt: number,
-    toAt: number,
-  ): [number[], ...(number | null)[][]] {
+  read(names: readonly string[], fromAt: number, toAt: number): [number[], ...(number | null)[][]] {
     const last = Math.floor(toAt / this.stepMs)
     const first = Math.max(Math.ceil(fromAt / this.stepMs), last - this.#points + 1)
     const times: number[] = []

@@ -112,8 +112,6 @@ function note(message: Message): void {
       noted.history = true
       return
     }
-    case 'beat':
-      return
   }
 }
 

@@ -33,7 +33,15 @@ export function Panel(props: {
 export type Tone = 'good' | 'flow' | 'refused' | 'warn' | 'bad' | 'iso' | 'quiet'
 
 /** A state: sign, word and colour. */
-export function Badge({ tone, icon, children }: { tone: Tone; icon: IconName; children: ComponentChildren }) {
+export function Badge({
+  tone,
+  icon,
+  children,
+}: {
+  tone: Tone
+  icon: IconName
+  children: ComponentChildren
+}) {
   return (
     <span class={`badge tone-${tone}`}>
       <Icon name={icon} size={13} />
@@ -92,5 +100,15 @@ export function Empty({ title, children }: { title: string; children?: Component
       <p class="empty-title">{title}</p>
       {children !== undefined && <div class="empty-words">{children}</div>}
     </div>
+  )
+}
+
+/** A table that may be wider and longer than its place. What scrolls has to be reached by keyboard. */
+export function Scroller({ label, children }: { label: string; children: ComponentChildren }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: see above
+    <section class="scroll tall" tabIndex={0} aria-label={label}>
+      {children}
+    </section>
   )
 }

@@ -11,13 +11,7 @@ const PATHS = {
     </>
   ),
   /** A square with a gap across: nothing gets through. */
-  open: (
-    <path
-      d="M2.5 2.5h11v11h-11zM4.5 7v2h7V7z"
-      fill="currentColor"
-      fill-rule="evenodd"
-    />
-  ),
+  open: <path d="M2.5 2.5h11v11h-11zM4.5 7v2h7V7z" fill="currentColor" fill-rule="evenodd" />,
   isolated: (
     <path
       d="M8 1.5 14.5 8 8 14.5 1.5 8zM8 5a1 1 0 0 0-1 1v4a1 1 0 0 0 2 0V6a1 1 0 0 0-1-1z"
@@ -43,7 +37,9 @@ const PATHS = {
       stroke-width="1.8"
     />
   ),
-  left: <path d="M9 3.5 13.5 8 9 12.5M2.5 8H13" fill="none" stroke="currentColor" stroke-width="2" />,
+  left: (
+    <path d="M9 3.5 13.5 8 9 12.5M2.5 8H13" fill="none" stroke="currentColor" stroke-width="2" />
+  ),
   pause: <path d="M4 3h3v10H4zm5 0h3v10H9z" fill="currentColor" />,
   play: <path d="M4 2.5v11l9-5.5z" fill="currentColor" />,
   shared: (
@@ -54,7 +50,18 @@ const PATHS = {
       stroke-width="1.4"
     />
   ),
-  local: <rect x="4" y="4" width="8" height="8" rx="1.5" fill="none" stroke="currentColor" stroke-width="1.6" />,
+  local: (
+    <rect
+      x="4"
+      y="4"
+      width="8"
+      height="8"
+      rx="1.5"
+      fill="none"
+      stroke="currentColor"
+      stroke-width="1.6"
+    />
+  ),
   lock: (
     <path
       d="M4 7V5a4 4 0 0 1 8 0v2h1v7H3V7zm2 0h4V5a2 2 0 0 0-4 0z"
@@ -72,7 +79,12 @@ const PATHS = {
   ),
   moon: <path d="M13.5 9.8A6 6 0 0 1 6.2 2.5a6 6 0 1 0 7.3 7.3z" fill="currentColor" />,
   system: (
-    <path d="M8 2a6 6 0 1 0 0 12zM8 2a6 6 0 0 1 0 12" fill="currentColor" stroke="currentColor" fill-opacity=".9" />
+    <path
+      d="M8 2a6 6 0 1 0 0 12zM8 2a6 6 0 0 1 0 12"
+      fill="currentColor"
+      stroke="currentColor"
+      fill-opacity=".9"
+    />
   ),
   arrow: <path d="M3 8h9M8.5 4 12.5 8l-4 4" fill="none" stroke="currentColor" stroke-width="1.8" />,
   close: <path d="m4 4 8 8m0-8-8 8" fill="none" stroke="currentColor" stroke-width="1.8" />,
@@ -82,7 +94,14 @@ export type IconName = keyof typeof PATHS
 
 export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
   return (
-    <svg class="icon" width={size} height={size} viewBox="0 0 16 16" aria-hidden="true" focusable="false">
+    <svg
+      class="icon"
+      width={size}
+      height={size}
+      viewBox="0 0 16 16"
+      aria-hidden="true"
+      focusable="false"
+    >
       {PATHS[name]}
     </svg>
   )
@@ -90,7 +109,14 @@ export function Icon({ name, size = 16 }: { name: IconName; size?: number }) {
 
 export function Logo() {
   return (
-    <svg class="logo" width="28" height="28" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
+    <svg
+      class="logo"
+      width="28"
+      height="28"
+      viewBox="0 0 32 32"
+      aria-hidden="true"
+      focusable="false"
+    >
       <rect width="32" height="32" rx="7" fill="currentColor" />
       <path
         d="M5 11q5.5-5 11 0t11 0M5 18q5.5-5 11 0t11 0M5 25q5.5-5 11 0t11 0"
