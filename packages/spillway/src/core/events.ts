@@ -57,6 +57,8 @@ export type SpillwayEvent =
   | { type: 'fallback.failed'; name: string; step: string; error: unknown }
   /** A feature was switched off, or on again. */
   | { type: 'feature.off' | 'feature.on'; name: string; because: string }
+  /** Somebody wants something of this pod; a gateway drains itself. `name`: the pod. */
+  | { type: 'pod.asked'; name: string; what: 'drain'; by: string }
   /** Somebody has done something to the fleet by hand, or has tried to. */
   | {
       type: 'operator.acted'

@@ -154,6 +154,7 @@ export function assemble(
     running: new LinkedList<TimedCall<unknown>>(),
     overdue: new Set(),
     timings: around.before?.timings,
+    decisions: undefined,
     closed: false,
     onFree,
   }

@@ -127,6 +127,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return this.#shutMs(lane, price, nowMs)
   }
 
+  /** How long ago the store said that the lane is blocked; nothing: it is not. */
+  heardAgoMs(lane: string, nowMs: number): number | undefined {
+    const gate = this.#gates.get(lane)
+    return gate?.isBlocked(nowMs) === true ? Math.max(0, nowMs - gate.blockedAtMs) : undefined
+  }
+
   /** Whether it is because the vendor wants a pause. */
   isPaused(lane: string): boolean {
     return this.#known(lane)?.paused === true

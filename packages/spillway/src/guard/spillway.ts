@@ -1,6 +1,7 @@
 /** Where everything begins: one store, one pod, and a guard for each downstream. */
-import type { Clock } from '../core/clock.js'
+import { type Clock, systemClock } from '../core/clock.js'
 import { closedError } from '../core/errors.js'
+import { emit } from '../core/events.js'
 import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
@@ -13,6 +14,7 @@ import {
 } from '../core/options.js'
 import type { Random } from '../core/random.js'
 import { suggest } from '../core/suggest.js'
+import { openProcessGauge, readProcess } from '../local/process-gauge.js'
 import { createMembership, type Member, type Membership } from '../shared/membership.js'
 import { isSharingOff } from '../shared/outage/rules.js'
 import type { StoreStatus } from '../shared/outage/store-watch.js'
@@ -22,10 +24,14 @@ import type { Store } from '../store/port.js'
 import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet.js'
 import { type Guard, SharedGuard } from './guard.js'
 import type { GuardSnapshot } from './guard-snapshot.js'
+import { reveal } from './inside.js'
 import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
 import { checkQueue, createWorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
+import { ownVitals } from './own-vitals.js'
+import { readAsk } from './pod-asks.js'
 import type { GuardTimings } from './timings.js'
+import { type PodVitals, packVitals } from './vitals.js'
 
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
@@ -116,11 +122,12 @@ class PodSpillway implements Spillway {
   readonly #guards = new Map<string, SharedGuard>()
   /** Replaced, and perhaps not idle yet. */
   readonly #replaced = new Set<SharedGuard>()
-  /** Those that job queues go by. */
-  readonly #worked = new Set<string>()
-  readonly #queues = new Map<string, WorkableQueue<unknown, unknown>>()
+  readonly #queues = new Map<string, { guard: string; queue: WorkableQueue<unknown, unknown> }>()
   readonly #membership: Membership
+  #closeGauge: (() => void) | undefined
   #timing = false
+  /** Somebody has asked it to drain. */
+  #asked = false
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -134,9 +141,19 @@ class PodSpillway implements Spillway {
       pod: options.pod,
       clock,
       random,
-      snapshot: () => this.snapshot(),
+      snapshot: () => packVitals(this.#vitals()),
+      onAsk: (ask) => this.#hear(ask),
     })
     this.pod = this.#membership.pod
+    if (clock === systemClock) this.#closeGauge = openProcessGauge()
+    reveal(this, {
+      clock,
+      random,
+      store: this.#store,
+      membership: this.#membership,
+      guards: () => [...this.#guards.values()].filter(({ closed }) => !closed),
+      queues: () => this.#queueList(),
+    })
   }
 
   guard(name: string, options?: GuardOptions): Guard {
@@ -155,7 +172,7 @@ class PodSpillway implements Spillway {
 
   replaceGuard(name: string, options: GuardOptions): Guard {
     const before = this.guard(name) as SharedGuard
-    if (this.#worked.has(name)) {
+    if (this.#queueList().some(({ guard }) => guard === name)) {
       const message = 'cannot be replaced: a job queue goes by it'
       throw new OptionsError([{ path: `guard(${name})`, message }])
     }
@@ -187,7 +204,7 @@ class PodSpillway implements Spillway {
   ): WorkableQueue<Data, Result> {
     validate('queue name', name, text())
     if (this.#closed) throw closedError('room', name)
-    const known = this.#queues.get(name)
+    const known = this.#queues.get(name)?.queue
     if (options === undefined && known !== undefined) return known as WorkableQueue<Data, Result>
     if (options === undefined || known !== undefined) {
       const why = known === undefined ? 'needs options the first time' : EXISTS
@@ -203,8 +220,8 @@ class PodSpillway implements Spillway {
       pod: this.pod,
       random: this.#options.random,
     })
-    this.#queues.set(name, queue as WorkableQueue<unknown, unknown>)
-    this.#worked.add(guard.name)
+    const made = queue as WorkableQueue<unknown, unknown>
+    this.#queues.set(name, { guard: guard.name, queue: made })
     return queue
   }
 
@@ -272,12 +289,31 @@ class PodSpillway implements Spillway {
     return guards.some(({ store }) => store?.status === 'apart') ? 'apart' : 'shared'
   }
 
+  /** What the other pods hear of this one, every second. */
+  #vitals(): PodVitals {
+    const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
+    const measured = this.#closeGauge === undefined ? undefined : readProcess()
+    return ownVitals(guards, measured, { draining: this.#closed, asked: this.#asked })
+  }
+
+  #hear(ask: string): void {
+    const known = readAsk(ask)
+    if (known === undefined) return
+    this.#asked = true
+    emit({ type: 'pod.asked', name: this.pod, ...known })
+  }
+
+  #queueList() {
+    return Array.from(this.#queues, ([name, known]) => ({ name, ...known }))
+  }
+
   async close(options: { graceMs?: Duration } = {}): Promise<void> {
     this.#closed = true
-    await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close(options)))
+    await Promise.all(Array.from(this.#queues.values(), ({ queue }) => queue.close(options)))
     const guards = [...this.#guards.values(), ...this.#replaced]
     await Promise.all(guards.map((guard) => guard.close(options)))
     await this.#membership.close()
+    this.#closeGauge?.()
     if (this.#ownsStore) await this.#store.close()
   }
 }

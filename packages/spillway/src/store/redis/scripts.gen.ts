@@ -535,9 +535,28 @@ end
 keep()
 return still_paused()`,
   },
+  askPod: {
+    name: 'askPod',
+    sha: '4711e1eba9cb008f001f1d5c4d1d6fbfc343e6b3',
+    text: `local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local now = server_us()
+local pod = ARGV[2]
+local for_us = tonumber(ARGV[3])
+local gone = redis.call('ZSCORE', KEYS[1], pod)
+if not gone or tonumber(gone) <= now then return 0 end
+redis.call('HSET', KEYS[2], pod, string.format('%.0f ', now + for_us) .. ARGV[4])
+local life_ms = math.ceil(for_us / 1000)
+if redis.call('PTTL', KEYS[2]) < life_ms then redis.call('PEXPIRE', KEYS[2], life_ms) end
+return 1`,
+  },
   beatPod: {
     name: 'beatPod',
-    sha: 'a86b2bddfaad3e0bca2d3d0b7bfc8481e31350b3',
+    sha: 'c788829f572cecc2fb12b5d4e020f172245a7ead',
     text: `local FAR_AHEAD_US = 60000000
 local MARGIN_MS = 1000
 local SET_BACK_US = 5000000
@@ -554,6 +573,7 @@ local gone = redis.call('ZRANGEBYSCORE', KEYS[1], from, to)
 for index = 1, #gone do
 redis.call('ZREM', KEYS[1], gone[index])
 redis.call('HDEL', KEYS[2], gone[index])
+redis.call('HDEL', KEYS[3], gone[index])
 end
 end
 forget('-inf', string.format('%.0f', now))
@@ -564,7 +584,13 @@ local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
 local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + MARGIN_MS
 redis.call('PEXPIRE', KEYS[1], life_ms)
 redis.call('PEXPIRE', KEYS[2], life_ms)
-return redis.call('ZCARD', KEYS[1])`,
+local wanted = ''
+local asked = redis.call('HGET', KEYS[3], pod)
+if asked then
+local until_us, ask = string.match(asked, '^(%d+) (.*)$')
+if tonumber(until_us) > now then wanted = ask else redis.call('HDEL', KEYS[3], pod) end
+end
+return { redis.call('ZCARD', KEYS[1]), wanted }`,
   },
   bookSpent: {
     name: 'bookSpent',
@@ -2251,9 +2277,10 @@ return reply`,
   },
   leavePod: {
     name: 'leavePod',
-    sha: '2d2b7e49bfd66edbc0dd17c4d963011b991a029e',
+    sha: '32b22267bc0d0525f883a392f753d1fdbc1916e2',
     text: `redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
+redis.call('HDEL', KEYS[3], ARGV[1])
 return 1`,
   },
   listPods: {
