@@ -8,6 +8,7 @@ import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Member } from '../shared/membership.js'
 import type { BreakerView } from '../store/port.js'
+import type { FleetQueueReport } from './jobs/queue-snapshot.js'
 import type { LimitStage } from './shared-stages.js'
 
 /** Lanes may be named after what callers send: so many of a guard are told of. */
@@ -53,6 +54,8 @@ export interface FleetReport {
   livePods: number
   pods: { pod: string; ageMs: number }[]
   guards: FleetGuardReport[]
+  /** The job queues that this pod knows; none, if the store is away. */
+  queues: FleetQueueReport[]
 }
 
 export interface FleetSources {

@@ -23,6 +23,7 @@ import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fle
 import { type Guard, SharedGuard } from './guard.js'
 import type { GuardSnapshot } from './guard-snapshot.js'
 import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
+import type { FleetQueueReport, QueueSnapshot } from './jobs/queue-snapshot.js'
 import { checkQueue, createWorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './timings.js'
@@ -57,6 +58,8 @@ export interface SpillwaySnapshot {
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
   guards: GuardSnapshot[]
+  /** What this pod has done for job queues. */
+  queues: QueueSnapshot[]
   /** It is being closed, or is. */
   draining: boolean
 }
@@ -203,7 +206,8 @@ class PodSpillway implements Spillway {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const { live = 1 } = this.#membership ?? {}
     const health = healthOf(guards)
-    return { pod: this.pod, health, livePods: live, guards, draining: this.#closed }
+    const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
+    return { pod: this.pod, health, livePods: live, guards, queues, draining: this.#closed }
   }
 
   health(): SpillwayHealth {
@@ -229,11 +233,12 @@ class PodSpillway implements Spillway {
         livePods: members.length,
         pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
         guards: await Promise.all(reports),
+        queues: await Promise.all(Array.from(this.#queues.values(), standingOf)),
       }
     } catch {
       const wallMs = this.#options.clock.wallMs()
       const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
-      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known }
+      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known, queues: [] }
     }
   }
 
@@ -251,6 +256,12 @@ class PodSpillway implements Spillway {
     await this.#membership.close()
     if (this.#ownsStore) await this.#store.close()
   }
+}
+
+/** For the whole fleet. */
+async function standingOf(queue: WorkableQueue): Promise<FleetQueueReport> {
+  const { name, guard } = queue.snapshot()
+  return { name, guard, ...(await queue.counts()) }
 }
 
 function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
