@@ -11,6 +11,7 @@ import type { GatewayConfig } from './config/config.js'
 import { DataServer } from './data/server.js'
 import { Site } from './data/site.js'
 import { Vendor } from './data/vendor.js'
+import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
 
@@ -63,6 +64,8 @@ export async function createGateway(
     },
     onFailure: (error) => log.failure(error),
   })
+  const jobs = config.queues && new Jobs(config.queues, site, vendors, spillway)
+  site.deferral = jobs
   const data = new DataServer(site, (path) => health.at(path))
   const admin = createAdminServer({ health, registry: metrics.registry, spillway })
   let closed: Promise<void> | undefined
@@ -71,14 +74,17 @@ export async function createGateway(
   async function drain(delayMs: number): Promise<void> {
     health.phase = 'draining'
     site.draining = true
+    // What runs may finish; nothing more is begun.
+    const working = jobs?.drain()
     const graceOver = new Promise<void>((resolve) => {
       endGrace = resolve
     })
     // Whoever sends us requests should have noticed before we stop listening.
     if (delayMs > 0) await Promise.race([sleep(delayMs), graceOver])
-    await Promise.race([data.drain(), graceOver])
+    await Promise.race([Promise.all([data.drain(), working]), graceOver])
     await spillway.close({ graceMs: 0 })
     data.close()
+    jobs?.close()
     await Promise.all([...vendors.values()].map((vendor) => vendor.close()))
     await mock?.close()
     await admin.close()
@@ -93,6 +99,7 @@ export async function createGateway(
     async start() {
       const adminAddress = await admin.listen(config.admin)
       const port = await data.listen(config.port, config.host)
+      jobs?.begin()
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }
     },

@@ -100,6 +100,7 @@ export {
   RELAYED,
   type Relayed,
 } from './guard/stream/relayed.js'
+export { UsageReader } from './guard/stream/usage.js'
 export type { GuardTimings } from './guard/timings.js'
 export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
 export {

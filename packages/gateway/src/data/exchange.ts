@@ -18,6 +18,7 @@ import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
 import { faultOf, neverConnected, RequestError } from './complaint.js'
+import type { Deferral } from './deferral.js'
 import { outgoing } from './outgoing.js'
 import { mayBeSentAgain, type Question, questionOf } from './question.js'
 import type { RequestRecord, Tries } from './record.js'
@@ -96,10 +97,11 @@ export class Exchange implements AnswerListener {
   }
 
   async #serve(): Promise<void> {
-    const { routes, callers, config } = this.#site
+    const { routes, callers, config, deferral } = this.#site
     const request = this.#request
     const { headers } = request
     if (CLIMBING.test(this.#path)) throw badPath()
+    if (deferral?.owns(this.#path)) return this.#attend(deferral)
     const rows = routes.onPath(this.#path)
     const [first] = rows
     if (first === undefined) throw notFound(this.#path)
@@ -121,10 +123,21 @@ export class Exchange implements AnswerListener {
       ...read,
     })
     this.#question = question
+    const later = deferral?.defer(request, question)
+    if (later !== undefined) return this.#reply.say(await later)
     if (question.asked.streamed && route.keepAliveMs !== undefined) {
       this.#reply.keepAlive(route.keepAliveMs)
     }
     await this.#ask(question)
+  }
+
+  /** It is about something that was asked for before. */
+  async #attend(deferral: Deferral): Promise<void> {
+    const known = (caller: Caller) => {
+      this.#caller = caller
+    }
+    const said = await deferral.attend(this.#request, this.#response, this.#path, known)
+    if (said !== undefined) this.#reply.say(said)
   }
 
   /**

@@ -2,6 +2,7 @@
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { Callers } from './callers.js'
+import type { Deferral } from './deferral.js'
 import type { ForwardOptions } from './headers.js'
 import type { RequestRecord } from './record.js'
 import { Routes } from './routes.js'
@@ -25,6 +26,8 @@ export class Site {
   readonly onFailure: (error: unknown) => void
   /** No longer ready: connections are closed after their answer. */
   draining = false
+  /** For requests whose answer may come later; none without queues. */
+  deferral: Deferral | undefined
   readonly #aims: ReadonlyMap<RouteConfig, readonly Aim[]>
 
   constructor(

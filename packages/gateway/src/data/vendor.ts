@@ -138,6 +138,12 @@ export class Vendor {
     })
   }
 
+  /** For whoever reads the answer by himself, and has time. */
+  ask({ method, path, headers, body }: VendorRequest, signal: AbortSignal) {
+    const whole = body as Buffer | string | null
+    return this.#pool.request({ method, path: this.#basePath + path, headers, body: whole, signal })
+  }
+
   close(): Promise<void> {
     return this.#pool.destroy()
   }

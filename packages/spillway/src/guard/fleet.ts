@@ -130,13 +130,20 @@ function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString()
 }
 
-/** Which lanes of a guard other pods have used, by what they say of themselves. */
-export function lanesOf(members: readonly Member[], guard: string): Set<string> {
+/** Which lanes of a guard pods have used, for calls or for jobs, by what they say of themselves. */
+export function lanesOf(
+  members: readonly Pick<Member, 'snapshot'>[],
+  guard: string,
+): Set<string> {
   const lanes = new Set<string>()
   for (const { snapshot } of members) {
     for (const each of listIn(snapshot, 'guards')) {
       if ((each as { name?: unknown }).name !== guard) continue
       for (const lane of listIn(each, 'lanes')) if (typeof lane === 'string') lanes.add(lane)
+    }
+    for (const each of listIn(snapshot, 'queues')) {
+      const queue = each as { guard?: unknown; lane?: unknown }
+      if (queue.guard === guard && typeof queue.lane === 'string') lanes.add(queue.lane)
     }
   }
   return lanes

@@ -227,7 +227,9 @@ class PodSpillway implements Spillway {
     const guards = [...this.#guards.values()].filter(({ closed }) => !closed)
     try {
       const members = await this.pods()
-      const reports = guards.map((guard) => guard.readFleet(lanesOf(members, guard.name)))
+      // What it says itself may be a second old.
+      const told = [...members, { snapshot: this.snapshot() }]
+      const reports = guards.map((guard) => guard.readFleet(lanesOf(told, guard.name)))
       return {
         store: this.#storeStatus(),
         livePods: members.length,

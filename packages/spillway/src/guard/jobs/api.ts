@@ -24,6 +24,12 @@ export interface Job<Data> {
   readonly tenant: string | undefined
   readonly key: string | undefined
   readonly ageMs: number
+  /**
+   * True: it must not be tried again, whatever becomes of it; then an end that is not good is its last.
+   * For what would do harm if it were done twice: set it before the first byte leaves, and let it have
+   * one attempt only. Default: false.
+   */
+  final: boolean
   /** Says how far it is, for whoever looks at the job; told within a third of the lease. */
   progress(value: unknown): void
 }

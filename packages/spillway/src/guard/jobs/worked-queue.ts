@@ -25,12 +25,15 @@ import { QueueWorker } from './worker.js'
 
 const DEFAULT_GRACE_MS = 30_000
 
-const readQueue = object({
+/** All that is said of a queue but its guard, as checks that are used one by one. */
+export const jobQueueFields = {
   ...settingFields,
   ...backoffFields,
   baseMs: optional(duration({ min: 1 }), 1_000),
   maxMs: optional(duration({ min: 1 }), 300_000),
-})
+}
+
+const readQueue = object(jobQueueFields)
 const readWork = object({ concurrency: optional(integer({ min: 1 }), 10) })
 
 export function checkQueue(
