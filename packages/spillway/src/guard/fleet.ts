@@ -131,10 +131,7 @@ function isoTime(wallMs: number): string {
 }
 
 /** Which lanes of a guard pods have used, for calls or for jobs, by what they say of themselves. */
-export function lanesOf(
-  members: readonly Pick<Member, 'snapshot'>[],
-  guard: string,
-): Set<string> {
+export function lanesOf(members: readonly Pick<Member, 'snapshot'>[], guard: string): Set<string> {
   const lanes = new Set<string>()
   for (const { snapshot } of members) {
     for (const each of listIn(snapshot, 'guards')) {
