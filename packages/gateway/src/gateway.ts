@@ -3,7 +3,7 @@
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
 import { createSpillway, onEvent, type Spillway } from 'spillway'
-import { redisStore } from 'spillway/redis'
+import { type RedisStore, redisStore } from 'spillway/redis'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { Health } from './admin/health.js'
 import { createAdminServer } from './admin/server.js'
@@ -32,6 +32,8 @@ export interface Gateway {
    */
   close(options?: { graceMs?: number; delayMs?: number }): Promise<void>
 }
+
+const CONNECT_MS = 2_000
 
 /** What the vendor inside does, unless a request says otherwise. */
 const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
@@ -99,6 +101,8 @@ export async function createGateway(
     async start() {
       const adminAddress = await admin.listen(config.admin)
       const port = await data.listen(config.port, config.host)
+      // Jobs are in the store: without it they can be neither taken nor done.
+      if (jobs !== undefined && store !== undefined) await connected(store)
       jobs?.begin()
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }
@@ -109,6 +113,12 @@ export async function createGateway(
       await closed.finally(() => clearTimeout(patience))
     },
   }
+}
+
+/** Or has been tried for long enough: a gateway without its store serves requests, too. */
+async function connected(store: RedisStore): Promise<void> {
+  const lastMs = performance.now() + CONNECT_MS
+  while (!store.ready && store.problem === undefined && performance.now() < lastMs) await sleep(10)
 }
 
 function sleep(ms: number): Promise<void> {
