@@ -22,6 +22,9 @@ async function run(command: Command): Promise<void> {
   else if (command.kind === 'plan') {
     const { runPlan } = await import('../cli/run-plan.js')
     if (!(await runPlan(command))) process.exitCode = 1
+  } else if (command.kind === 'queue') {
+    const { runQueue } = await import('../cli/run-queue.js')
+    if (!(await runQueue(command))) process.exitCode = 1
   } else {
     // Not before it is needed: --help should not wait for it.
     const { runGateway } = await import('../cli/run-gateway.js')
@@ -50,5 +53,5 @@ function explain(error: unknown): string | undefined {
   if (error instanceof ConfigError || error instanceof OptionsError) return error.message
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EADDRINUSE') return `${message}\nAnother port: --port N, --admin-port N`
-  return code === 'EACCES' ? message : undefined
+  return code === 'EACCES' || (code as unknown) === 'QUEUE_STORE' ? message : undefined
 }

@@ -1,5 +1,6 @@
 /** What the user typed, or a UsageError that says what to type instead. */
 import { PLAN_HELP, type PlanWish, readPlan } from './plan-command.js'
+import { QUEUE_HELP, type QueueWish, readQueue } from './queue-command.js'
 import { readSimulate, SIMULATE_HELP, type SimulateWish } from './simulate-command.js'
 import { didYouMean, parseWords, UsageError } from './usage.js'
 
@@ -17,6 +18,7 @@ export type Command =
   | GatewayCommand
   | SimulateWish
   | PlanWish
+  | QueueWish
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -26,11 +28,12 @@ const OPTIONS = {
   version: { type: 'boolean', short: 'v' },
 } as const
 
-const COMMANDS = ['gateway', 'simulate', 'plan'] as const
+const COMMANDS = ['gateway', 'simulate', 'plan', 'queue'] as const
 
 export function readCommand(args: readonly string[]): Command {
   if (args[0] === 'simulate') return readSimulate(args.slice(1))
   if (args[0] === 'plan') return readPlan(args.slice(1))
+  if (args[0] === 'queue') return readQueue(args.slice(1))
   const { values, positionals } = parseWords(args, OPTIONS)
   const [name, ...more] = positionals
   if (name !== undefined && !(COMMANDS as readonly string[]).includes(name)) {
@@ -61,6 +64,7 @@ export const HELP = {
   spillway gateway      runs the HTTP gateway; spillway gateway --help says more
   spillway simulate     a fleet in virtual time; spillway simulate --list lists scenarios
   spillway plan         a configuration from a contract and a latency, with reasons
+  spillway queue        looks after jobs that wait; spillway queue --help says more
   spillway --version
   spillway --help
 `,
@@ -83,4 +87,5 @@ Ctrl-C does not wait for them.
 `,
   simulate: SIMULATE_HELP,
   plan: PLAN_HELP,
+  queue: QUEUE_HELP,
 } as const

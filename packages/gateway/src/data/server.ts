@@ -53,7 +53,9 @@ export class DataServer {
     // Counted in the intake: those beyond it would be left out in silence.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkExpectation', handle)
-    this.#server.on('connect', (_, socket) => sites.current.hooks.onRecord(answerRaw(socket, NO_TUNNEL)))
+    this.#server.on('connect', (_, socket) =>
+      sites.current.hooks.onRecord(answerRaw(socket, NO_TUNNEL)),
+    )
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
       this.#refuse(error, socket),
     )

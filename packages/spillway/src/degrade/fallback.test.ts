@@ -5,8 +5,9 @@ import { onEvent, type SpillwayEvent } from '../core/events.js'
 import type { GuardOptions } from '../guard/options.js'
 import { createSpillway } from '../guard/spillway.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
+import { enqueue } from './enqueue.js'
 import { staleCache } from './stale-cache.js'
-import { enqueue, otherGuard, reduced, staticValue } from './steps.js'
+import { otherGuard, reduced, staticValue } from './steps.js'
 
 const clock = createVirtualClock()
 const spillway = createSpillway({ clock })

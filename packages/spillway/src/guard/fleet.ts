@@ -8,6 +8,7 @@ import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Member } from '../shared/membership.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { BreakerView } from '../store/port.js'
+import type { FleetQueueReport } from './jobs/queue-snapshot.js'
 import { readVitals } from './vitals.js'
 
 /** Lanes may be named after what callers send: so many of a guard are told of. */
@@ -53,6 +54,8 @@ export interface FleetReport {
   livePods: number
   pods: { pod: string; ageMs: number }[]
   guards: FleetGuardReport[]
+  /** The job queues that this pod knows; none, if the store is away. */
+  queues: FleetQueueReport[]
 }
 
 /** Whoever can ask the store how breakers stand, and how limits do. */
@@ -135,8 +138,8 @@ function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString()
 }
 
-/** Which lanes of a guard other pods have used, by what they say of themselves. */
-export function lanesOf(members: readonly Member[], guard: string): Set<string> {
+/** Which lanes of a guard pods have used, for calls or for jobs, by what they say of themselves. */
+export function lanesOf(members: readonly Pick<Member, 'snapshot'>[], guard: string): Set<string> {
   const lanes = new Set<string>()
   for (const { snapshot } of members) {
     const said = readVitals(snapshot)?.guards.find(({ name }) => name === guard)

@@ -2,6 +2,7 @@
 import { VERSION } from '../core/version.js'
 import type { ProcessReading } from '../local/process-gauge.js'
 import type { GuardSnapshot } from './guard-snapshot.js'
+import type { QueueSnapshot } from './jobs/queue-snapshot.js'
 import { BREAKER_CODES, type GuardVitals, type PodVitals, SELF_ISOLATED } from './vitals.js'
 
 /** On a clock that is not the process', nothing is measured of it either. */
@@ -9,6 +10,7 @@ const NOT_MEASURED: ProcessReading = { loopMs: 0, loopBusy: 0, memoryMb: 0, upMs
 
 export function ownVitals(
   guards: readonly GuardSnapshot[],
+  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
   measured: ProcessReading | undefined,
   { draining, asked }: Pick<PodVitals, 'draining' | 'asked'>,
 ): PodVitals {
@@ -24,12 +26,18 @@ export function ownVitals(
     pressure: most?.pressure,
     pressureBy: most?.highest,
     store: worstStore(guards),
-    guards: guards.map(guardVitals),
+    guards: guards.map((guard) => guardVitals(guard, queues)),
   }
 }
 
-function guardVitals(guard: GuardSnapshot): GuardVitals {
-  const { name, lanes, calls, active, room } = guard
+function guardVitals(
+  guard: GuardSnapshot,
+  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
+): GuardVitals {
+  const { name, calls, active, room } = guard
+  // Used for calls, or for jobs.
+  const worked = queues.filter((queue) => queue.guard === name).map(({ lane }) => lane)
+  const lanes = worked.length === 0 ? guard.lanes : [...new Set([...guard.lanes, ...worked])]
   let refused = 0
   for (const { count } of guard.refused) refused += count
   return { name, lanes, calls, refused, active, waiting: room.waiting, breaker: worstOf(guard) }

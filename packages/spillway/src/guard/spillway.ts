@@ -26,7 +26,8 @@ import { type Guard, SharedGuard } from './guard.js'
 import type { GuardSnapshot } from './guard-snapshot.js'
 import { reveal } from './inside.js'
 import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
-import { checkQueue, createWorkedQueue } from './jobs/worked-queue.js'
+import type { FleetQueueReport, QueueSnapshot } from './jobs/queue-snapshot.js'
+import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import { ownVitals } from './own-vitals.js'
 import { readAsk } from './pod-asks.js'
@@ -63,6 +64,8 @@ export interface SpillwaySnapshot {
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
   guards: GuardSnapshot[]
+  /** What this pod has done for job queues. */
+  queues: QueueSnapshot[]
   /** It is being closed, or is. */
   draining: boolean
 }
@@ -122,7 +125,7 @@ class PodSpillway implements Spillway {
   readonly #guards = new Map<string, SharedGuard>()
   /** Replaced, and perhaps not idle yet. */
   readonly #replaced = new Set<SharedGuard>()
-  readonly #queues = new Map<string, { guard: string; queue: WorkableQueue<unknown, unknown> }>()
+  readonly #queues = new Map<string, WorkedQueue<unknown, unknown>>()
   readonly #membership: Membership
   #closeGauge: (() => void) | undefined
   #timing = false
@@ -172,11 +175,11 @@ class PodSpillway implements Spillway {
 
   replaceGuard(name: string, options: GuardOptions): Guard {
     const before = this.guard(name) as SharedGuard
-    if (this.#queueList().some(({ guard }) => guard === name)) {
-      const message = 'cannot be replaced: a job queue goes by it'
-      throw new OptionsError([{ path: `guard(${name})`, message }])
-    }
     const guard = this.#create(name, options, before)
+    for (const queue of this.#queues.values()) {
+      const { guard: of, lane } = queue.snapshot()
+      if (of === name) queue.follow(guard.jobGate(lane))
+    }
     for (const each of this.#replaced) if (each.closed) this.#replaced.delete(each)
     this.#replaced.add(before)
     return guard
@@ -204,7 +207,7 @@ class PodSpillway implements Spillway {
   ): WorkableQueue<Data, Result> {
     validate('queue name', name, text())
     if (this.#closed) throw closedError('room', name)
-    const known = this.#queues.get(name)?.queue
+    const known = this.#queues.get(name)
     if (options === undefined && known !== undefined) return known as WorkableQueue<Data, Result>
     if (options === undefined || known !== undefined) {
       const why = known === undefined ? 'needs options the first time' : EXISTS
@@ -220,8 +223,7 @@ class PodSpillway implements Spillway {
       pod: this.pod,
       random: this.#options.random,
     })
-    const made = queue as WorkableQueue<unknown, unknown>
-    this.#queues.set(name, { guard: guard.name, queue: made })
+    this.#queues.set(name, queue as WorkedQueue<unknown, unknown>)
     return queue
   }
 
@@ -248,7 +250,8 @@ class PodSpillway implements Spillway {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const { live = 1 } = this.#membership ?? {}
     const health = healthOf(guards)
-    return { pod: this.pod, health, livePods: live, guards, draining: this.#closed }
+    const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
+    return { pod: this.pod, health, livePods: live, guards, queues, draining: this.#closed }
   }
 
   health(): SpillwayHealth {
@@ -268,17 +271,20 @@ class PodSpillway implements Spillway {
     const guards = [...this.#guards.values()].filter(({ closed }) => !closed)
     try {
       const members = await this.pods()
-      const reports = guards.map((guard) => guard.readFleet(lanesOf(members, guard.name)))
+      // What it says itself may be a second old.
+      const told = [...members, { snapshot: packVitals(this.#vitals()) }]
+      const reports = guards.map((guard) => guard.readFleet(lanesOf(told, guard.name)))
       return {
         store: this.#storeStatus(),
         livePods: members.length,
         pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
         guards: await Promise.all(reports),
+        queues: await Promise.all(Array.from(this.#queues.values(), standingOf)),
       }
     } catch {
       const wallMs = this.#options.clock.wallMs()
       const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
-      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known }
+      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known, queues: [] }
     }
   }
 
@@ -293,7 +299,8 @@ class PodSpillway implements Spillway {
   #vitals(): PodVitals {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const measured = this.#closeGauge === undefined ? undefined : readProcess()
-    return ownVitals(guards, measured, { draining: this.#closed, asked: this.#asked })
+    const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
+    return ownVitals(guards, queues, measured, { draining: this.#closed, asked: this.#asked })
   }
 
   #hear(ask: string): void {
@@ -304,18 +311,28 @@ class PodSpillway implements Spillway {
   }
 
   #queueList() {
-    return Array.from(this.#queues, ([name, known]) => ({ name, ...known }))
+    return Array.from(this.#queues, ([name, queue]) => ({
+      name,
+      guard: queue.snapshot().guard,
+      queue,
+    }))
   }
 
   async close(options: { graceMs?: Duration } = {}): Promise<void> {
     this.#closed = true
-    await Promise.all(Array.from(this.#queues.values(), ({ queue }) => queue.close(options)))
+    await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close(options)))
     const guards = [...this.#guards.values(), ...this.#replaced]
     await Promise.all(guards.map((guard) => guard.close(options)))
     await this.#membership.close()
     this.#closeGauge?.()
     if (this.#ownsStore) await this.#store.close()
   }
+}
+
+/** For the whole fleet. */
+async function standingOf(queue: WorkableQueue): Promise<FleetQueueReport> {
+  const { name, guard } = queue.snapshot()
+  return { name, guard, ...(await queue.counts()) }
 }
 
 function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {

@@ -21,4 +21,5 @@ export {
 } from '../core/options.js'
 export { readPriority } from '../core/priority.js'
 export { suggest } from '../core/suggest.js'
+export { jobQueueFields } from '../guard/jobs/worked-queue.js'
 export { readGuardOptions } from '../guard/options.js'

@@ -1221,7 +1221,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: '4b73f5f468cc70a4a927f930c66540dd8ca3ea95',
+    sha: '9b70f8d02c8bc9e58be9172634019ae2be5abbd7',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -1257,7 +1257,9 @@ try('ZRANGE', key, 0, 0)
 try('ZRANGEBYSCORE', key, 0, 1)
 try('ZREM', key, 'member')
 try('ZREMRANGEBYSCORE', key, 0, 1)
-try('PUBLISH', ARGV[1], '')
+for _, channel in ipairs(ARGV) do
+if not try('PUBLISH', channel, '') then failed[#failed][3] = channel end
+end
 return failed`,
   },
   checkLevels: {
@@ -2977,7 +2979,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: 'ae29417742f38b014948a261c5a1c414a981e46b',
+    sha: 'de0ad04d8a344463d414807ae2479f7253b40a55',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -3152,8 +3154,9 @@ local id = first_of(priority)
 if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
 end
 local dead = call('ZCARD', DEAD_SET)
+local counts = meta.counts
 local reply = {
-waiting_in(), call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
+counts[1], counts[2], counts[3], counts[4], call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
 meta.paused, oldest_us, meta.lapsed,
 }
 if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end
