@@ -63,7 +63,8 @@ const GATEWAY_MAY_IMPORT = {
   data: ['config/', 'tokens/', 'protocols/'],
   admin: [],
   observe: ['data/'],
-  cli: ['config/', 'gateway\\.ts', 'shared-store\\.ts'],
+  cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],
+  reload: ['config/'],
   bin: ['config/', 'cli/'],
 }
 

@@ -10,7 +10,10 @@ import { closingLine } from './test-tally.mjs'
 // Tests run the built examples and the built gateway; whether the tests themselves type-check is for `npm run check`.
 const nothingRan = () =>
   process.stdout.write(`${closingLine({ passed: 0, failed: 1, skipped: 0 })}\n`)
-await setupOrExit({ build: ['bench', 'examples', 'packages/gateway'], redis: true }, nothingRan)
+await setupOrExit(
+  { build: ['bench', 'e2e', 'examples', 'packages/gateway'], redis: true },
+  nothingRan,
+)
 const say = (line) => process.stderr.write(`${line}\n`)
 await ensureFaketime(say)
 await ensurePrometheus(say)

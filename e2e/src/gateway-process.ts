@@ -1,7 +1,7 @@
 /** A gateway as its users start it: a process of its own, with a configuration in a file. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,10 @@ const START_MS = 20_000
 
 export interface GatewayProcess {
   readonly url: string
+  readonly adminUrl: string
+  /** Puts this in place of its configuration, or a text that is none. */
+  rewrite(config: object | string): void
+  signal(signal: NodeJS.Signals): void
   stop(): Promise<void>
 }
 
@@ -23,20 +27,27 @@ export async function startGateway(
   const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
   const [port, adminPort] = [await freePort(), await freePort()]
   const file = join(folder, 'spillway.yaml')
-  // YAML has JSON in it.
-  writeFileSync(
-    file,
-    JSON.stringify({ ...config, port, host: '127.0.0.1', admin: { port: adminPort } }),
-  )
+  // YAML has JSON in it. Put in place at once, as editors do.
+  const rewrite = (next: object | string) => {
+    const own = { port, host: '127.0.0.1', admin: { port: adminPort } }
+    const text = typeof next === 'string' ? next : JSON.stringify({ ...next, ...own })
+    writeFileSync(`${file}.new`, text)
+    renameSync(`${file}.new`, file)
+  }
+  rewrite(config)
   const child = spawn(process.execPath, [BIN, 'gateway', '--config', file], {
     stdio: ['ignore', 'ignore', 'inherit'],
     env: { ...process.env, ...env },
   })
   const endWithUs = () => child.kill('SIGKILL')
   process.once('exit', endWithUs)
-  await untilReady(`http://127.0.0.1:${adminPort}/health/ready`, child)
+  const adminUrl = `http://127.0.0.1:${adminPort}`
+  await untilReady(`${adminUrl}/health/ready`, child)
   return {
     url: `http://127.0.0.1:${port}`,
+    adminUrl,
+    rewrite,
+    signal: (signal) => void child.kill(signal),
     async stop() {
       child.kill('SIGTERM')
       if (child.exitCode === null) await once(child, 'exit')

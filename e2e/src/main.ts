@@ -1,12 +1,13 @@
 /** npm run e2e: scenarios with real processes that take long or want a machine of their own. */
 import { parseArgs } from 'node:util'
 import { faults } from './faults/faults.js'
+import { operate } from './operate/operate.js'
 import { overload } from './overload/overload.js'
 import type { Scenario } from './scenario.js'
 import { shed } from './shed/shed.js'
 
 /** A new scenario is a folder and a word here. */
-const SCENARIOS: readonly Scenario[] = [overload, shed, faults]
+const SCENARIOS: readonly Scenario[] = [overload, shed, faults, operate]
 
 const OPTIONS = {
   json: { type: 'boolean' },

@@ -20,7 +20,7 @@ const LONGEST_RETURN_MS = 30_000
 
 export const faults: Scenario = {
   name: 'faults',
-  what: 'twelve ways to lose a store, four pods; --only NAME for one',
+  what: `${FAULTS.length} ways to lose a store, four pods; --only NAME for one`,
   seconds: FAULTS.length * 35,
   async run(only) {
     const chosen = FAULTS.filter(({ name }) => only === undefined || name === only)

@@ -16,7 +16,7 @@ export interface Fault {
 const everyNetwork = (fleet: Fleet, act: (network: Fleet['pods'][number]['network']) => void) => {
   for (const { network } of fleet.pods) act(network)
 }
-let cutting: NodeJS.Timeout | undefined
+let again: NodeJS.Timeout | undefined
 
 export const FAULTS: readonly Fault[] = [
   {
@@ -42,6 +42,16 @@ export const FAULTS: readonly Fault[] = [
       everyNetwork(fleet, (network) => {
         network.latencyMs = 0
       }),
+  },
+  {
+    name: 'stutter',
+    async inject(fleet) {
+      again = setInterval(() => {
+        everyNetwork(fleet, (network) => network.freeze())
+        setTimeout(() => everyNetwork(fleet, (network) => network.thaw()), 150)
+      }, 600)
+    },
+    lift: async () => clearInterval(again),
   },
   {
     name: 'empty',
@@ -80,9 +90,9 @@ export const FAULTS: readonly Fault[] = [
   {
     name: 'cut',
     async inject(fleet) {
-      cutting = setInterval(() => everyNetwork(fleet, (network) => network.cutMidCommand()), 300)
+      again = setInterval(() => everyNetwork(fleet, (network) => network.cutMidCommand()), 300)
     },
-    lift: async () => clearInterval(cutting),
+    lift: async () => clearInterval(again),
   },
   {
     name: 'clients',

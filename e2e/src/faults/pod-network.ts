@@ -62,14 +62,18 @@ export class PodNetwork {
       this.#sockets.delete(from)
       to.destroy()
     })
+    // What was sent first arrives first, also when the latency changes.
+    const onItsWay: Buffer[] = []
+    const pass = () => {
+      const data = onItsWay.shift() as Buffer
+      if (!to.destroyed) to.write(data)
+      if (!command || !this.#cutNext) return
+      this.#cutNext = false
+      from.destroy()
+    }
     from.on('data', (data) => {
-      const pass = () => {
-        if (!to.destroyed) to.write(data)
-        if (!command || !this.#cutNext) return
-        this.#cutNext = false
-        from.destroy()
-      }
-      if (this.latencyMs === 0) pass()
+      onItsWay.push(data)
+      if (this.latencyMs === 0 && onItsWay.length === 1) pass()
       else setTimeout(pass, this.latencyMs / 2)
     })
     if (this.#frozen) from.pause()

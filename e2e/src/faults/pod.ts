@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createSpillway, onEvent, SpillwayError } from 'spillway'
 import { redisStore } from 'spillway/redis'
 import type { FromPod, PodReport, ToPod } from './messages.js'
+import { callNow } from './vendor.js'
 
 const [storePort, vendorPort, name, limit, windowMs] = process.argv.slice(2)
 const CALLERS = 6
@@ -79,7 +80,7 @@ async function callOnce(vendor: ReturnType<typeof connect>): Promise<void> {
     await guard.run(
       async () => {
         waited()
-        vendor.write('!')
+        vendor.write(callNow())
         await once(vendor, 'data')
         report.calls++
       },

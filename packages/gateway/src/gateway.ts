@@ -5,20 +5,22 @@
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { Health } from './admin/health.js'
-import { type ConfigHooks, createAdminServer } from './admin/server.js'
-import type { GatewayConfig } from './config/config.js'
+import { type ConfigAnswer, createAdminServer } from './admin/server.js'
+import type { GatewayConfig, VendorConfig } from './config/config.js'
+import type { RequestRecord } from './data/record.js'
 import { DataServer } from './data/server.js'
-import { Site } from './data/site.js'
-import { Vendor } from './data/vendor.js'
+import { Sites } from './data/sites.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
+import { applicable, changesBetween } from './reload/changes.js'
+import { type ReloadReport, Reloads } from './reload/reloads.js'
 import { openStore } from './shared-store.js'
 
 export interface GatewayOptions {
   /** Default: lines on standard output. */
   log?: GatewayLog
-  /** What operators may do to the configuration, over the admin port. */
-  config?: ConfigHooks
+  /** Reads the configuration again, for `reload`; throws if there is something wrong with it. */
+  read?: () => GatewayConfig
 }
 
 export interface Gateway {
@@ -27,6 +29,11 @@ export interface Gateway {
   readonly spillway: Spillway
   /** The vendor inside, if there is one. */
   readonly mock: MockVendor | undefined
+  /**
+   * Reads its configuration again and goes by it from the next request on. One that cannot be read is
+   * refused, and everything stays as it is. `cause`: who wanted it, for the log.
+   */
+  reload(cause: string): Promise<ReloadReport>
   /**
    * Drains: not ready any more, no new connections, running requests finish within the grace. Called
    * again with a shorter one, that one counts.
@@ -39,53 +46,59 @@ const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
 export async function createGateway(
   config: GatewayConfig,
-  { log = createLog(config.log.level), config: hooks }: GatewayOptions = {},
+  { log = createLog(config.log.level), read }: GatewayOptions = {},
 ): Promise<Gateway> {
-  const { redis, pod } = config
+  const { redis, pod, expectedPods } = config
   const store = redis && openStore(redis)
   const spillway = createSpillway({
     ...(store && { store }),
     ...(pod !== undefined && { pod }),
-    ...(redis?.expectedPods !== undefined && { expectedPods: redis.expectedPods }),
+    expectedPods,
   })
   const health = new Health(() => spillway.health())
-  const mock = config.vendors.some(({ url }) => url === 'mock')
-    ? createMockVendor({ knobs: MOCK_KNOBS })
-    : undefined
-  const mockUrl = (await mock?.start())?.url ?? ''
-  const vendors = new Map(
-    config.vendors.map((each) => [
-      each.name,
-      new Vendor(each, each.url === 'mock' ? mockUrl : each.url, spillway),
-    ]),
-  )
+  const inside = await startMock(config, undefined)
+  let mock = inside
   const stopListening = onEvent((event) => log.event(event))
-  const metrics = createMetrics(spillway, () => data.running)
-  const site = new Site(config, vendors, {
-    onRecord(record) {
+  const reloads = new Reloads()
+  const metrics = createMetrics(spillway, () => data.running, reloads)
+  const hooks = {
+    onRecord(record: RequestRecord) {
       metrics.request(record)
       log.request(record)
     },
-    onFailure: (error) => log.failure(error),
+    onFailure: (error: unknown) => log.failure(error),
+    draining: false,
+  }
+  const sites = new Sites(config, {
+    spillway,
+    hooks,
+    urlOf: ({ url }) => (url === 'mock' ? (mock?.url ?? '') : url),
   })
-  const data = new DataServer(site, (path) => health.at(path))
-  const guards = Object.fromEntries(config.vendors.map(({ name, guard }) => [name, guard]))
+  const data = new DataServer(sites, (path) => health.at(path))
   const admin = createAdminServer({
     health,
     registry: metrics.registry,
     spillway,
-    operator: createOperator({ store: spillway.store, guards }),
+    operator: () =>
+      createOperator({ store: spillway.store, guards: guardsOf(sites.current.config) }),
     host: config.admin.host,
     token: config.admin.token,
     audit: (event) => log.event(event),
-    config: hooks,
+    config: {
+      status: () => reloads.status(),
+      ...(read && {
+        check: () => checkConfig(read),
+        reload: async (by: string) => answerOf(await reload(`admin: ${by}`)),
+      }),
+    },
   })
+  let reloading: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
   let endGrace: (() => void) | undefined
 
   async function drain(delayMs: number): Promise<void> {
     health.phase = 'draining'
-    site.draining = true
+    hooks.draining = true
     const graceOver = new Promise<void>((resolve) => {
       endGrace = resolve
     })
@@ -94,17 +107,48 @@ export async function createGateway(
     await Promise.race([data.drain(), graceOver])
     await spillway.close({ graceMs: 0 })
     data.close()
-    await Promise.all([...vendors.values()].map((vendor) => vendor.close()))
-    await mock?.close()
+    await reloading
+    await sites.close()
+    await mock?.vendor.close()
     await admin.close()
     await store?.close()
     stopListening()
     log.close()
   }
 
+  async function takeOver(): Promise<ReloadReport> {
+    if (read === undefined) return reloads.refused('there is no file to read again')
+    if (closed !== undefined) return reloads.refused('the gateway is being closed')
+    const before = sites.current.config
+    let next: GatewayConfig
+    try {
+      next = read()
+    } catch (error) {
+      return reloads.refused(error instanceof Error ? error.message : String(error))
+    }
+    const changes = changesBetween(before, next)
+    const { added, changed, removed } = changes
+    if (added.length + changed.length + removed.length === 0) return reloads.unchanged(changes)
+    mock = await startMock(next, mock)
+    sites.replace(applicable(before, next))
+    log.setLevel?.(next.log.level)
+    return reloads.applied(changes)
+  }
+
+  async function reload(cause: string): Promise<ReloadReport> {
+    // One after the other: each is compared with what is in force then.
+    const report = reloading.then(takeOver)
+    reloading = report.catch(() => {})
+    const { result, ...facts } = await report
+    const worth = result === 'refused' ? 'error' : 'info'
+    log.notice?.(worth, `configuration ${result}`, { cause, ...facts })
+    return { result, ...facts } as ReloadReport
+  }
+
   return {
     spillway,
-    mock,
+    mock: inside?.vendor,
+    reload,
     async start() {
       const { host, port: adminPort } = config.admin
       const adminAddress = await admin.listen({ host, port: adminPort })
@@ -112,12 +156,47 @@ export async function createGateway(
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }
     },
-    async close({ graceMs = config.drain.graceMs, delayMs = config.drain.delayMs } = {}) {
+    async close(options = {}) {
+      const { graceMs, delayMs } = { ...sites.current.config.drain, ...options }
       closed ??= drain(delayMs)
       const patience = setTimeout(() => endGrace?.(), delayMs + graceMs)
       await closed.finally(() => clearTimeout(patience))
     },
   }
+}
+
+function guardsOf({ vendors }: GatewayConfig): Record<string, VendorConfig['guard']> {
+  return Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
+}
+
+/** Whether what is written down could be used. */
+function checkConfig(read: () => GatewayConfig): ConfigAnswer {
+  try {
+    const { vendors, routes } = read()
+    return { ok: true, message: `${vendors.length} vendors, ${routes.length} routes` }
+  } catch (error) {
+    return { ok: false, message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function answerOf(report: ReloadReport): ConfigAnswer {
+  const message = report.result === 'refused' ? report.reason : report.result
+  return { ok: report.result !== 'refused', message, report }
+}
+
+/** The vendor inside, as soon as somebody wants it. */
+async function startMock(
+  { vendors }: GatewayConfig,
+  running: RunningMock | undefined,
+): Promise<RunningMock | undefined> {
+  if (running !== undefined || !vendors.some(({ url }) => url === 'mock')) return running
+  const vendor = createMockVendor({ knobs: MOCK_KNOBS })
+  return { vendor, url: (await vendor.start()).url }
+}
+
+interface RunningMock {
+  readonly vendor: MockVendor
+  readonly url: string
 }
 
 function sleep(ms: number): Promise<void> {

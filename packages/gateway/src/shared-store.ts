@@ -2,6 +2,6 @@
 import { type RedisStore, redisStore } from 'spillway/redis'
 import type { RedisConfig } from './config/config.js'
 
-export function openStore({ expectedPods: _, ...options }: RedisConfig): RedisStore {
+export function openStore(options: RedisConfig): RedisStore {
   return redisStore(options)
 }

@@ -5,6 +5,7 @@ import { until } from '../../spillway/test/streams/stream-kit.js'
 import { loadConfig } from '../src/config/load.js'
 import type { RequestRecord } from '../src/data/record.js'
 import { createGateway, type Gateway } from '../src/gateway.js'
+import type { ReloadReport } from '../src/reload/reloads.js'
 
 export interface Written {
   /** Options of the vendors `openai` and `anthropic`, which are the mock vendor both. */
@@ -21,6 +22,10 @@ export interface RunningGateway {
   readonly vendor: MockVendor
   readonly vendorUrl: string
   readonly records: RequestRecord[]
+  /** What operators were told. */
+  readonly notices: { level: string; message: string; facts: object }[]
+  /** Puts this in the file's place, or text that is none, and has it read. */
+  rewrite(written: Written | string): Promise<ReloadReport>
   /** Errors that should not be. */
   readonly failures: unknown[]
   /** To OpenAI's endpoint. */
@@ -47,30 +52,21 @@ export async function startGateway(
   env: Record<string, string> = {},
 ): Promise<RunningGateway> {
   const { vendor, url: vendorUrl } = await startVendor(mock)
-  const { guard = {}, vendors = {}, ...rest } = written
-  const ours = { url: vendorUrl, concurrency: { limit: 50 }, ...guard }
-  const file = {
-    port: 0,
-    host: '127.0.0.1',
-    admin: { port: 0 },
-    vendors: {
-      openai: { protocol: 'openai', ...ours },
-      anthropic: { protocol: 'anthropic', ...ours },
-      ...vendors,
-    },
-    ...rest,
-  }
-  // YAML has JSON in it.
-  const config = loadConfig({ file: 'test.yaml', text: JSON.stringify(file), env })
+  let text = fileOf(written, vendorUrl)
+  const read = () => loadConfig({ file: 'test.yaml', text, env })
+  const config = read()
   const records: RequestRecord[] = []
+  const notices: RunningGateway['notices'] = []
   const failures: unknown[] = []
   const log = {
+    notice: (level: string, message: string, facts: object) =>
+      notices.push({ level, message, facts }),
     request: (record: RequestRecord) => records.push(record),
     event: () => {},
     failure: (error: unknown) => failures.push(error),
     close: () => {},
   }
-  const gateway = await createGateway(config, { log })
+  const gateway = await createGateway(config, { log, read })
   onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
   const { port, adminPort } = await gateway.start()
   const url = `http://127.0.0.1:${port}`
@@ -92,6 +88,11 @@ export async function startGateway(
     vendor,
     vendorUrl,
     records,
+    notices,
+    rewrite(next) {
+      text = typeof next === 'string' ? next : fileOf(next, vendorUrl)
+      return gateway.reload('test')
+    },
     failures,
     chat: (body = {}, init = {}) =>
       post('/v1/chat/completions', { model: 'gpt', messages: MESSAGES, ...body }, init),
@@ -102,6 +103,22 @@ export async function startGateway(
         { headers: { 'anthropic-version': '2023-06-01', ...headers } },
       ),
   }
+}
+
+function fileOf({ guard = {}, vendors = {}, ...rest }: Written, vendorUrl: string): string {
+  const ours = { url: vendorUrl, concurrency: { limit: 50 }, ...guard }
+  // YAML has JSON in it.
+  return JSON.stringify({
+    port: 0,
+    host: '127.0.0.1',
+    admin: { port: 0 },
+    vendors: {
+      openai: { protocol: 'openai', ...ours },
+      anthropic: { protocol: 'anthropic', ...ours },
+      ...vendors,
+    },
+    ...rest,
+  })
 }
 
 /** Guards hold nothing any more, and the vendor has nobody inside. */

@@ -17,6 +17,8 @@ export interface GatewayProcess {
   readonly url: string
   readonly adminUrl: string
   readonly child: ChildProcess
+  /** Where its configuration is. */
+  readonly folder: string
   /** What it has said so far. */
   readonly stdout: () => string
   readonly stderr: () => string
@@ -69,6 +71,7 @@ export async function startGatewayProcess({
     url: `http://127.0.0.1:${port}`,
     adminUrl: `http://127.0.0.1:${adminPort}`,
     child,
+    folder,
     stdout: () => stdout,
     stderr: () => stderr,
     exit,

@@ -14,11 +14,15 @@ export interface ConfigAnswer {
   readonly ok: boolean
   /** In words, for people: what is in force now, or every mistake. */
   readonly message: string
+  /** What else there is to say. */
+  readonly report?: unknown
 }
 
 /** What a gateway that was started from a file can do with it. */
 export interface ConfigHooks {
-  /** Looks whether the file could be used. */
+  /** Which configuration is in force, and what became of the last one that was read. */
+  status(): unknown
+  /** Looks whether the file could be used. None: there is no file. */
   check?(): Promise<ConfigAnswer> | ConfigAnswer
   /** Uses it, if it can be used. */
   reload?(by: string): Promise<ConfigAnswer> | ConfigAnswer
@@ -27,13 +31,14 @@ export interface ConfigHooks {
 export interface OperationsOptions {
   readonly access: AccessRules
   readonly spillway: Spillway
-  readonly operator: Operator
+  /** Of the configuration that is in force. */
+  readonly operator: () => Operator
   readonly audit: (event: SpillwayEvent) => void
-  readonly config: ConfigHooks | undefined
+  readonly config: ConfigHooks
 }
 
 export function operations(options: OperationsOptions) {
-  const { access, spillway, operator, audit, config = {} } = options
+  const { access, spillway, operator, audit, config } = options
 
   async function guarded(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const refusal = refusalOf(request.headers, access)
@@ -56,17 +61,17 @@ export function operations(options: OperationsOptions) {
     })
     server.get('/snapshot', () => spillway.snapshot())
     server.get('/status', () => spillway.fleet())
+    server.get('/config', () => config.status())
     server.post('/actions', (request) =>
-      operator.perform({ ...bodyOf(request), from: request.ip } as OperatorRequest),
+      operator().perform({ ...bodyOf(request), from: request.ip } as OperatorRequest),
     )
     for (const what of ['check', 'reload'] as const) {
       server.post(`/config/${what}`, async (request, reply) => {
         const { by = '' } = bodyOf(request) as { by?: unknown }
-        const hook = config[what]
         const none = { ok: false, message: `this gateway has no file that it could ${what}` }
-        const answer = (await hook?.(String(by))) ?? none
+        const answer = (await config[what]?.(String(by))) ?? none
         audit(attempt(request, answer.ok ? 'done' : 'refused', answer.message, String(by)))
-        return reply.code(answer.ok ? 200 : hook === undefined ? 501 : 422).send(answer)
+        return reply.code(answer.ok ? 200 : config[what] === undefined ? 501 : 422).send(answer)
       })
     }
   }

@@ -7,19 +7,19 @@ import type { Health } from './health.js'
 import { type ConfigHooks, operations } from './operations.js'
 import { Token } from './token.js'
 
-export type { ConfigHooks } from './operations.js'
+export type { ConfigAnswer } from './operations.js'
 
 export interface AdminOptions {
   readonly health: Health
   readonly registry: Registry
   readonly spillway: Spillway
-  readonly operator: Operator
+  readonly operator: () => Operator
   /** Where it will listen. */
   readonly host: string
   readonly token: string | undefined
   /** Hears of every attempt that was refused; of actions everybody hears. */
   readonly audit: (event: SpillwayEvent) => void
-  readonly config: ConfigHooks | undefined
+  readonly config: ConfigHooks
 }
 
 /** A request to operate something is short. */
@@ -39,7 +39,9 @@ export function createAdminServer(options: AdminOptions): FastifyInstance {
   const deep = createHealth({ spillway })
   server.get('/health/deep', async (_, reply) => {
     const report = await deep.deep()
-    return reply.code(report.status === 'unhealthy' ? 503 : 200).send(report)
+    return reply
+      .code(report.status === 'unhealthy' ? 503 : 200)
+      .send({ ...report, config: config.status() })
   })
   server.get('/metrics', async (_, reply) =>
     reply.type(registry.contentType).send(await registry.metrics()),

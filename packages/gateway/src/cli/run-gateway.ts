@@ -1,29 +1,40 @@
 /** `spillway gateway`: reads the configuration, runs until it is told to stop, and drains. */
-import { existsSync } from 'node:fs'
-import type { GatewayConfig } from '../config/config.js'
-import { embeddedConfig } from '../config/embedded.js'
-import { loadConfig } from '../config/load.js'
 import { createGateway, type Gateway } from '../gateway.js'
+import { type FilesWatch, watchFiles } from '../reload/watch-files.js'
 import type { GatewayCommand } from './command-line.js'
+import { ConfigSource } from './config-source.js'
 import { greeting } from './greeting.js'
 
-const USUAL_FILE = 'spillway.yaml'
 /** From a terminal a signal comes twice: to us, and to whoever started us, who passes it on. */
 const ECHO_MS = 500
 
 export async function runGateway(command: GatewayCommand): Promise<void> {
-  const { config, file } = readConfig(command)
-  const gateway = await createGateway(config)
+  const source = new ConfigSource(command)
+  const config = source.read()
+  const gateway = await createGateway(config, { read: () => source.read() })
   const { port, adminPort } = await start(gateway)
-  process.stderr.write(greeting({ config, file, port, adminPort }))
+  const watching = reloadWhenTold(gateway, source, config.reload.watch)
+  process.stderr.write(greeting({ config, file: source.file, port, adminPort }))
   await untilTold(gateway)
+  watching?.close()
 }
 
-function readConfig(command: GatewayCommand): { config: GatewayConfig; file: string | undefined } {
-  const file = command.config ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
-  const written = file === undefined ? embeddedConfig() : loadConfig({ file })
-  const { port = written.port, adminPort = written.admin.port } = command
-  return { config: { ...written, port, admin: { ...written.admin, port: adminPort } }, file }
+/** By SIGHUP, and when what stands in a file has changed. */
+function reloadWhenTold(
+  gateway: Gateway,
+  source: ConfigSource,
+  watches: boolean,
+): FilesWatch | undefined {
+  const reload = async (cause: string) => {
+    await gateway.reload(cause)
+    watch?.loaded(source.contents)
+  }
+  const watch =
+    watches && source.file !== undefined ? watchFiles(() => void reload('file')) : undefined
+  watch?.loaded(source.contents)
+  // Without a file it is what closing a terminal does, and ends us.
+  if (source.file !== undefined) process.on('SIGHUP', () => void reload('SIGHUP'))
+  return watch
 }
 
 /** A port that is in use ends it, with everything that was opened before. */

@@ -9,12 +9,13 @@ import {
   text,
 } from 'spillway/options'
 import type { CallerConfig } from './config.js'
+import { hashOfKey, writtenHash } from './key-hash.js'
 import type { Mistake } from './mistake.js'
 import { type Sources, secret } from './references.js'
 
 export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
   const readCaller = object({
-    key: secret(sources),
+    key: keyHash(sources),
     user: text(),
     tier: optional(text()),
     priority: optional(readPriority, 'normal'),
@@ -39,8 +40,26 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
         problems.push({ path: `${at}.key`, message: `is the same key as ${before}` })
       }
       if (key !== '') seen.set(key, `${path.slice(1)}[${index}].key`)
-      return { secret: key, ...rest }
+      return { keyHash: key, ...rest }
     })
   }
   return described(check, () => ({ type: 'array', minItems: 1, items: schemaOf(readCaller) }))
+}
+
+/** A reference to the key, or its hash: what is kept is the hash. Empty: there is none. */
+function keyHash(sources: Sources): Check<string> {
+  const readKey = secret(sources)
+  const check: Check<string> = (value, path, problems) => {
+    const written = writtenHash(value)
+    if (written !== undefined) return written
+    if (typeof value === 'string' && /^\s*sha256:/i.test(value)) {
+      const message = 'must have 64 hex digits after sha256:, as sha256sum prints them'
+      problems.push({ path, message })
+      return ''
+    }
+    const key = readKey(value, path, problems)
+    return key === '' ? '' : (writtenHash(key) ?? hashOfKey(key))
+  }
+  const hash = { type: 'string', pattern: '^\\s*sha256:[0-9A-Fa-f]{64}\\s*$' }
+  return described(check, () => ({ anyOf: [schemaOf(readKey), hash] }))
 }

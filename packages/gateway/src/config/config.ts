@@ -4,6 +4,7 @@
  */
 import type { GuardOptions, Priority } from 'spillway'
 import type { RedisStoreOptions } from 'spillway/redis'
+import type { ServerLimits } from './server-limits-shape.js'
 
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
 
@@ -54,13 +55,14 @@ export interface RouteConfig {
 
 /** Somebody who may use the gateway. */
 export interface CallerConfig {
-  readonly secret: string
+  /** SHA-256 of its key, in hex: the key itself is not kept. */
+  readonly keyHash: string
   readonly user: string
   readonly tier: string | undefined
   readonly priority: Priority
 }
 
-/** How to reach the store, and how many share it. */
+/** How to reach the store. */
 export interface RedisConfig
   extends Pick<
     RedisStoreOptions,
@@ -74,10 +76,7 @@ export interface RedisConfig
     | 'tls'
     | 'prefix'
     | 'commandTimeoutMs'
-  > {
-  /** How many gateways there are, as long as the store has never answered. */
-  readonly expectedPods: number | undefined
-}
+  > {}
 
 export interface GatewayConfig {
   readonly host: string
@@ -91,6 +90,8 @@ export interface GatewayConfig {
   /** Shared state; none: in this process alone. */
   readonly redis: RedisConfig | undefined
   readonly pod: string | undefined
+  /** How many gateways share the limits, as long as the store has never said. */
+  readonly expectedPods: number
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
   /** None: anybody may, as `anonymous`. */
@@ -101,7 +102,11 @@ export interface GatewayConfig {
     /** A larger one is refused with 413. */
     readonly maxBytes: number
   }
+  /** What a client may do to the data port. */
+  readonly server: ServerLimits
   /** How long running requests may go on after SIGTERM. */
   readonly drain: { readonly graceMs: number; readonly delayMs: number }
+  /** Whether the gateway looks by itself whether its file has changed. */
+  readonly reload: { readonly watch: boolean }
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }
 }

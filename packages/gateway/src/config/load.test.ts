@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,7 +7,9 @@ import { describe, expect, it } from 'vitest'
 import { embeddedConfig } from './embedded.js'
 import { ConfigError } from './error.js'
 import { type LoadOptions, loadConfig } from './load.js'
+import { SERVER_LIMITS } from './server-limits-shape.js'
 
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const env = {
   OPENAI_API_KEY: 'sk-openai-main',
   SPARE_KEY: 'sk-openai-spare',
@@ -55,6 +58,7 @@ const ONE = 'vendors:\n  openai: { protocol: openai }\n'
 describe('a configuration', () => {
   it('needs no more than a vendor', () => {
     expect(load(ONE)).toEqual({
+      server: SERVER_LIMITS,
       host: '0.0.0.0',
       port: 8080,
       admin: { host: '127.0.0.1', port: 8081 },
@@ -85,6 +89,8 @@ describe('a configuration', () => {
       callers: undefined,
       body: { keepBytes: 1_048_576, maxBytes: 33_554_432 },
       drain: { graceMs: 30_000, delayMs: 0 },
+      expectedPods: 1,
+      reload: { watch: true },
       log: { level: 'info' },
     })
   })
@@ -139,8 +145,8 @@ log: { level: warn }
       log: { level: 'warn' },
     })
     expect(config.callers).toEqual([
-      { secret: 'caller-search', user: 'search', tier: 'pro', priority: 'high' },
-      { secret: 'caller-batch', user: 'batch', tier: undefined, priority: 'normal' },
+      { keyHash: sha256('caller-search'), user: 'search', tier: 'pro', priority: 'high' },
+      { keyHash: sha256('caller-batch'), user: 'batch', tier: undefined, priority: 'normal' },
     ])
     const [openai, azure] = config.vendors
     expect(openai).toEqual({

@@ -6,6 +6,7 @@ import {
   described,
   duration,
   integer,
+  markOptional,
   object,
   optional,
   schemaOf,
@@ -32,24 +33,23 @@ export function readRedis(sources: Sources): Check<RedisConfig | undefined> {
     tls: optional(readTls(sources)),
     prefix: optional(text()),
     commandTimeoutMs: optional(duration({ min: 1 })),
-    expectedPods: optional(integer({ min: 1 })),
   })
   const check: Check<RedisConfig | undefined> = (value, path, problems: Mistake[]) => {
     if (value === undefined) return usualRedis(sources, path, problems)
     if (typeof value !== 'object' || value === null) {
-      return { url: readUrl(value, path, problems), expectedPods: undefined }
+      return { url: readUrl(value, path, problems) }
     }
     const before = problems.length
-    const { expectedPods, ...written } = readObject(value, path, problems) ?? {}
-    const store = definedOf(written)
-    if (problems.length > before) return { ...store, expectedPods }
+    const store = definedOf(readObject(value, path, problems) ?? {})
+    if (problems.length > before) return store
     if (['url', 'urls', 'sentinels'].every((way) => !Object.hasOwn(store, way))) {
       const message = `${EXPECTED}, got nothing; or urls of a cluster, or sentinels`
       problems.push({ path: `${path}.url`, message })
     } else readRedisOptions(store, path, problems)
-    return { ...store, expectedPods }
+    return store
   }
-  return described(check, () => ({ anyOf: [schemaOf(readUrl), schemaOf(readObject)] }))
+  const forms = () => ({ anyOf: [schemaOf(readUrl), schemaOf(readObject)] })
+  return markOptional(described(check, forms))
 }
 
 /** Certificates are no secrets, their keys are. */
@@ -104,7 +104,7 @@ function usualRedis(sources: Sources, path: string, problems: Mistake[]): RedisC
     const message = `the environment variable ${VARIABLE} is no redis:// URL`
     problems.push({ path, message, at: 'outside' })
   }
-  return { url, expectedPods: undefined }
+  return { url }
 }
 
 /** What was left out is not there, rather than undefined. */

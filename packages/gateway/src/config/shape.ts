@@ -1,5 +1,6 @@
 /** How a configuration is written down. What comes out is `config.ts`. */
 import {
+  bool,
   type Check,
   described,
   duration,
@@ -18,6 +19,7 @@ import { readRedis } from './redis-shape.js'
 import { type Sources, textOrReference } from './references.js'
 import { linkRoutes, usualRoutes } from './route-links.js'
 import { readRoutes } from './route-shape.js'
+import { readServerLimits, SERVER_LIMITS } from './server-limits-shape.js'
 import { size } from './sizes.js'
 import { readToken } from './token-shape.js'
 import { readVendors } from './vendor-shape.js'
@@ -53,6 +55,8 @@ const readDrain = object({
   delayMs: optional(duration({ min: 0 }), 0),
 })
 
+const readReload = object({ watch: optional(bool(), true) })
+
 const readLog = object({
   level: optional(oneOf('debug', 'info', 'warn', 'error', 'silent'), 'info'),
 })
@@ -65,11 +69,14 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     admin: optional(readAdmin(sources), ADMIN),
     redis: readRedis(sources),
     pod: optional(textOrReference(sources, /./, 'text')),
+    expectedPods: optional(integer({ min: 1 }), 1),
     vendors: readVendors(sources),
     routes: optional(readRoutes),
     callers: optional(readCallers(sources)),
     body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
+    server: optional(readServerLimits, SERVER_LIMITS),
     drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+    reload: optional(readReload, { watch: true }),
     log: optional(readLog, { level: 'info' as const }),
   })
   const check: Check<GatewayConfig | undefined> = (value, path, problems: Mistake[]) => {

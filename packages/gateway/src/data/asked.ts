@@ -2,6 +2,7 @@
 import type { Asked, Protocol } from '../protocols/protocol.js'
 import { RequestError } from './complaint.js'
 import type { RequestBody } from './request-body.js'
+import { saysModelTwice } from './twice.js'
 
 export interface ReadRequest {
   readonly asked: Asked
@@ -41,27 +42,25 @@ export function readRequest(
 /** It becomes the name of a lane, a label and a part of headers. */
 function checkModel(model: string | undefined): void {
   if (model === undefined || (model !== '' && model.length <= LONGEST_MODEL)) return
-  const message = `model: must be a text of 1 to ${LONGEST_MODEL} characters`
-  throw new RequestError({ status: 400, code: 'INVALID_BODY', message })
+  throw invalidBody(`model: must be a text of 1 to ${LONGEST_MODEL} characters`)
 }
 
 function parse(bytes: Buffer, contentType = ''): Record<string, unknown> | undefined {
   if (bytes.length === 0) return undefined
   const isJson = contentType.includes('json')
   if (!isJson && bytes[0] !== OPENING_BRACE) return undefined
-  try {
-    const value: unknown = JSON.parse(bytes.toString())
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
-      return value as Record<string, unknown>
-    }
-  } catch {
-    if (!isJson) return undefined
+  const text = bytes.toString()
+  const value = parseJson(text)
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    if (saysModelTwice(text)) throw invalidBody('the body says its model twice')
+    return value as Record<string, unknown>
   }
-  throw new RequestError({
-    status: 400,
-    code: 'INVALID_BODY',
-    message: 'the body is no JSON object',
-  })
+  if (value === undefined && !isJson) return undefined
+  throw invalidBody('the body is no JSON object')
+}
+
+function invalidBody(message: string): RequestError {
+  return new RequestError({ status: 400, code: 'INVALID_BODY', message })
 }
 
 /** Clients write the small fields first, or not; what is not found is not known. */
@@ -93,8 +92,8 @@ function fieldsIn(text: string): Map<string, unknown> {
     else if (depth !== 1) continue
     else if (token === ':') isValue = true
     else if (token === ',') isValue = false
-    else if (isValue && name !== undefined) fields.set(name, valueIn(token))
-    else name = token.startsWith('"') ? String(valueIn(token)) : undefined
+    else if (isValue && name !== undefined) fields.set(name, parseJson(token))
+    else name = token.startsWith('"') ? String(parseJson(token)) : undefined
   }
   return fields
 }
@@ -111,9 +110,10 @@ function* tokensOf(text: string): Generator<string> {
   }
 }
 
-function valueIn(token: string): unknown {
+/** Nothing, if it is none. */
+function parseJson(text: string): unknown {
   try {
-    return JSON.parse(token)
+    return JSON.parse(text)
   } catch {
     return undefined
   }

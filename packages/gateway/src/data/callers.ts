@@ -1,7 +1,13 @@
-/** Who may use the gateway, and as whom. */
+/**
+ * Who may use the gateway, and as whom. Of a key only its hash is kept. It is looked up by a second hash
+ * with a secret of this process, so how long that takes says nothing about any key, and then compared in
+ * constant time.
+ */
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Priority } from 'spillway'
 import type { CallerConfig } from '../config/config.js'
+import { hashOfKey } from '../config/key-hash.js'
 
 export interface Caller {
   readonly user: string
@@ -9,26 +15,47 @@ export interface Caller {
   readonly priority: Priority
 }
 
+interface Known {
+  readonly digest: Buffer
+  readonly caller: Caller
+}
+
 const PRIORITIES: ReadonlySet<unknown> = new Set<Priority>(['critical', 'high', 'normal', 'low'])
 const ANONYMOUS: Caller = { user: 'anonymous', tier: undefined, priority: 'normal' }
 
 export class Callers {
+  readonly #salt = randomBytes(32).toString('hex')
   /** Without any, whoever reaches the gateway may use it. */
-  readonly #byKey: ReadonlyMap<string, Caller> | undefined
+  readonly #byHash: ReadonlyMap<string, Known> | undefined
 
   constructor(callers: readonly CallerConfig[] | undefined) {
-    this.#byKey = callers && new Map(callers.map((caller) => [caller.secret, caller]))
+    this.#byHash =
+      callers &&
+      new Map(
+        callers.map(({ keyHash, user, tier, priority }) => [
+          this.#salted(keyHash),
+          { digest: Buffer.from(keyHash, 'hex'), caller: { user, tier, priority } },
+        ]),
+      )
   }
 
   /** Clients present keys of ours, not of the vendor's. */
   get known(): boolean {
-    return this.#byKey !== undefined
+    return this.#byHash !== undefined
   }
 
   /** Nothing: the key is none of ours. */
   find(key: string | undefined, headers: IncomingHttpHeaders): Caller | undefined {
-    if (this.#byKey === undefined) return self(headers)
-    return key === undefined ? undefined : this.#byKey.get(key)
+    if (this.#byHash === undefined) return self(headers)
+    if (key === undefined) return undefined
+    const digest = hashOfKey(key)
+    const known = this.#byHash.get(this.#salted(digest))
+    if (known === undefined) return undefined
+    return timingSafeEqual(known.digest, Buffer.from(digest, 'hex')) ? known.caller : undefined
+  }
+
+  #salted(digest: string): string {
+    return hash('sha256', this.#salt + digest, 'base64')
   }
 }
 

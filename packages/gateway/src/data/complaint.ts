@@ -2,17 +2,25 @@
 import { SpillwayError } from 'spillway'
 import { TooLargeError } from './request-body.js'
 
-export type Fault = { readonly status: number; readonly code: string; readonly message: string }
+export interface Fault {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  /** Its connection is not to be trusted any further. */
+  readonly closes?: boolean
+}
 
 /** The gateway's own word on a request. */
 export class RequestError extends Error {
   readonly status: number
   readonly code: string
+  readonly closes: boolean
 
-  constructor({ status, code, message }: Fault) {
+  constructor({ status, code, message, closes = false }: Fault) {
     super(message)
     this.status = status
     this.code = code
+    this.closes = closes
   }
 }
 
@@ -20,7 +28,7 @@ export class RequestError extends Error {
 export function faultOf(error: unknown, vendor: string | undefined, called: boolean): Fault {
   if (error instanceof SpillwayError || error instanceof RequestError) return error
   if (error instanceof TooLargeError)
-    return { status: 413, code: error.code, message: error.message }
+    return { status: 413, code: error.code, message: error.message, closes: true }
   if (!called) return { status: 500, code: 'INTERNAL', message: 'the gateway failed' }
   return {
     status: 502,

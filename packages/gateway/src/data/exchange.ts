@@ -17,8 +17,11 @@ import type { RouteConfig } from '../config/config.js'
 import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
-import { faultOf, neverConnected, RequestError } from './complaint.js'
+import { type Fault, faultOf, neverConnected, RequestError } from './complaint.js'
+import { faultIn } from './intake.js'
 import { outgoing } from './outgoing.js'
+import { Patience } from './patience.js'
+import { presentableName, presentablePath } from './presentable.js'
 import { mayBeSentAgain, type Question, questionOf } from './question.js'
 import type { RequestRecord, Tries } from './record.js'
 import { Reply } from './reply.js'
@@ -63,14 +66,15 @@ export class Exchange implements AnswerListener {
   #end: BodyEnd | undefined
   #usage: Usage | undefined
   #closed = false
+  #patience: Patience | undefined
 
   constructor(site: Site, request: IncomingMessage, response: ServerResponse) {
     this.#site = site
     this.#request = request
     this.#response = response
     this.#path = pathOf(request.url ?? '/')
-    this.#id = requestIdFor(request.headers['x-request-id'])
-    this.#reply = new Reply(response, this.#id, this.#arrivedMs, site)
+    this.#id = requestIdFor(request.headers)
+    this.#reply = new Reply(response, this.#id, this.#arrivedMs, site.hooks)
   }
 
   serve(): void {
@@ -86,7 +90,33 @@ export class Exchange implements AnswerListener {
       this.#leaving.abort(new HungUpError('the client hung up'))
     }
     this.#reply.close()
-    this.#site.onRecord(this.#record())
+    this.#site.hooks.onRecord(this.#record())
+  }
+
+  /** Now and then: whether the client still does its part. */
+  look(nowMs: number): void {
+    this.#patience ??= new Patience(this.#request, this.#response)
+    const body = this.#question?.body
+    const waiting = body === undefined || (body.kind === 'passing' && body.progress.waiting)
+    const slow = this.#patience.look(nowMs, waiting, this.#site.config.server)
+    if (slow === 'body') this.#cutOff(slowBody())
+    else if (slow === 'unread') this.#request.socket.destroy()
+  }
+
+  /** What follows on its connection is no HTTP. */
+  breakOff(fault: Fault): void {
+    if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
+    this.#response.shouldKeepAlive = false
+    const { socket } = this.#request
+    this.#response.once('finish', () => socket.destroySoon())
+  }
+
+  /** Its body will not come. */
+  #cutOff(error: RequestError): void {
+    if (this.#reply.error !== undefined) return void this.#request.socket.destroy()
+    this.#leaving.abort(error)
+    // While the body is read nobody else hears of it.
+    if (this.#question === undefined) this.#fail(error)
   }
 
   onEnded(how: BodyEnd, usage: Usage | undefined): void {
@@ -99,17 +129,20 @@ export class Exchange implements AnswerListener {
     const { routes, callers, config } = this.#site
     const request = this.#request
     const { headers } = request
-    if (CLIMBING.test(this.#path)) throw badPath()
+    const fault = faultIn(request, config.server)
+    if (fault !== undefined) throw new RequestError(fault)
     const rows = routes.onPath(this.#path)
     const [first] = rows
     if (first === undefined) throw notFound(this.#path)
     const protocol = this.#site.protocolOf(first.route)
     this.#reply.speak(protocol)
-    const caller = callers.find(protocol.callerKey(headers), headers)
+    const key = protocol.callerKey(headers)
+    const caller = callers.find(key, headers)
     if (caller === undefined) throw unauthorized()
     this.#caller = caller
     const body = await readBody(request, config.body, (error) => this.#leaving.abort(error))
     const read = readRequest(protocol, body, headers['content-type'], headers['content-length'])
+    if (key !== undefined && isMisplaced(key, this.#path, read.asked.model)) throw misplacedKey()
     const route = routes.forModel(rows, read.asked.model)
     if (route === undefined) throw noModel(read.asked.model)
     this.#route = route
@@ -253,13 +286,15 @@ export class Exchange implements AnswerListener {
   }
 
   #fail(error: unknown): void {
+    // It has been told, and this is what came of that.
+    if (this.#reply.error !== undefined) return
     this.#answer?.cancel()
     if (this.#closed || this.#reason(error) instanceof HungUpError) return this.#reply.abandon()
     const attempts = this.#attempts
     const fault = faultOf(this.#reason(error), this.#aim?.vendor.name, attempts > 0)
-    if (fault.code === 'INTERNAL') this.#site.onFailure(error)
-    // A body that is too large is read to its end, or its sender would not read the answer.
-    if (fault.status === 413) this.#request.resume()
+    if (fault.code === 'INTERNAL') this.#site.hooks.onFailure(error)
+    // What still comes is read and forgotten, or its sender would not read the answer.
+    if (fault.closes) this.#request.resume()
     this.#reply.refuse(this.#reason(error), fault, attempts)
   }
 
@@ -277,12 +312,12 @@ export class Exchange implements AnswerListener {
     return {
       id: this.#id,
       method: this.#request.method ?? 'GET',
-      path: this.#path,
+      path: presentablePath(this.#path),
       route: this.#route?.name,
-      user: this.#caller?.user,
-      tier: this.#caller?.tier,
+      user: presentable(this.#caller?.user),
+      tier: presentable(this.#caller?.tier),
       priority: this.#caller?.priority,
-      model: this.#question?.asked.model,
+      model: presentable(this.#question?.asked.model),
       streamed: this.#question?.asked.streamed ?? false,
       status: left && !response.headersSent ? HUNG_UP_STATUS : response.statusCode,
       code: left ? 'HUNG_UP' : fault?.code,
@@ -304,25 +339,45 @@ function tenths(ms: number): number {
   return Math.round(ms * 10) / 10
 }
 
-/** Out of the vendor's own folder, plain or encoded. */
-const CLIMBING = /(^|\/)(\.|%2e){1,2}(\/|%2f|\\|%5c|$)/i
-
 function pathOf(url: string): string {
   const question = url.indexOf('?')
   return question === -1 ? url : url.slice(0, question)
 }
 
-function badPath(): RequestError {
-  const message = 'a path must not have . or .. as one of its parts'
-  return new RequestError({ status: 400, code: 'INVALID_PATH', message })
+function presentable(name: string | undefined): string | undefined {
+  return name === undefined ? undefined : presentableName(name)
+}
+
+/** Shorter ones are no keys, and may well be a part of something else. */
+const SHORTEST_KEY = 8
+
+/** Paths and models are shown to many; a key is for nobody's eyes. */
+function isMisplaced(key: string, path: string, model: string | undefined): boolean {
+  if (key.length < SHORTEST_KEY) return false
+  return path.includes(key) || model?.includes(key) === true
+}
+
+function misplacedKey(): RequestError {
+  const message = 'the API key stands in the path or in the model, where it would be shown'
+  return new RequestError({ status: 400, code: 'MISPLACED_KEY', message })
+}
+
+function slowBody(): RequestError {
+  const message = 'the body did not come in time'
+  return new RequestError({ status: 408, code: 'SLOW_BODY', message, closes: true })
 }
 
 function notFound(path: string): RequestError {
-  return new RequestError({ status: 404, code: 'NOT_FOUND', message: `nothing is at ${path}` })
+  return new RequestError({
+    status: 404,
+    code: 'NOT_FOUND',
+    message: `nothing is at ${presentablePath(path)}`,
+  })
 }
 
 function noModel(model: string | undefined): RequestError {
-  const what = model === undefined ? 'a request without a model' : `the model ${model}`
+  const what =
+    model === undefined ? 'a request without a model' : `the model ${presentableName(model)}`
   return new RequestError({ status: 404, code: 'NO_ROUTE', message: `no route takes ${what}` })
 }
 

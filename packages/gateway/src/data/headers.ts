@@ -3,6 +3,7 @@
 /** Between two neighbours only (RFC 9110, 7.6.1), or made anew for each connection. */
 const HOP_BY_HOP = [
   'connection',
+  'http2-settings',
   'keep-alive',
   'proxy-authenticate',
   'proxy-authorization',
@@ -13,8 +14,34 @@ const HOP_BY_HOP = [
   'upgrade',
 ]
 
+/** Who a client is, where it wanted to go, by what method: said by us or not at all. */
+const SPOOFED = [
+  'cf-connecting-ip',
+  'client-ip',
+  'fastly-client-ip',
+  'forwarded',
+  'front-end-https',
+  'max-forwards',
+  // Becomes HTTP_PROXY in the environment of a CGI program.
+  'proxy',
+  'true-client-ip',
+  'via',
+  'x-client-ip',
+  'x-cluster-client-ip',
+  'x-host',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
+  'x-original-host',
+  'x-original-url',
+  'x-real-ip',
+  'x-rewrite-url',
+]
+const SPOOFED_GROUPS = /^(x-forwarded-?|x-envoy-|spillway-)/
+
 const KEPT_FROM_VENDORS: ReadonlySet<string> = new Set([
   ...HOP_BY_HOP,
+  ...SPOOFED,
   'host',
   'content-length',
   'expect',
@@ -25,7 +52,21 @@ const KEPT_FROM_VENDORS: ReadonlySet<string> = new Set([
 
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'x-api-key'])
 
-const KEPT_FROM_CLIENTS: ReadonlySet<string> = new Set([...HOP_BY_HOP, 'set-cookie'])
+const KEPT_FROM_CLIENTS: ReadonlySet<string> = new Set([
+  ...HOP_BY_HOP,
+  'set-cookie',
+  // The vendor's word about its own host, not about ours.
+  'alt-svc',
+  'clear-site-data',
+  'public-key-pins',
+  'strict-transport-security',
+  'forwarded',
+  'via',
+  // A server in front of us would send a file of its own.
+  'x-sendfile',
+  'x-lighttpd-send-file',
+])
+const KEPT_GROUPS = /^(spillway-|x-accel-|x-forwarded-|x-envoy-)/
 
 export interface ForwardOptions {
   /** Set by us, whatever the client says. */
@@ -34,37 +75,66 @@ export interface ForwardOptions {
   readonly credentials: boolean
 }
 
-/** Names and values in turn, as Node has read them, without those that stop here. */
-export function headersForVendor(raw: readonly string[], options: ForwardOptions): string[] {
-  const passed: string[] = []
-  const named = namedByConnection(raw)
-  for (let i = 0; i < raw.length; i += 2) {
-    const name = (raw[i] as string).toLowerCase()
-    if (KEPT_FROM_VENDORS.has(name) || options.own.has(name)) continue
-    if (!options.credentials && CREDENTIALS.has(name)) continue
-    if (name.startsWith('spillway-') || named?.has(name)) continue
-    passed.push(name, raw[i + 1] as string)
+/** Names come from requests: no request may fill the memory. */
+const MOST_NAMES = 500
+
+/** What becomes of each header on its way to one target. Names repeat, so each is looked at once. */
+export class ForwardedHeaders {
+  readonly #options: ForwardOptions
+  /** As clients write them; empty: it stays here. */
+  readonly #names = new Map<string, string>()
+
+  constructor(options: ForwardOptions) {
+    this.#options = options
   }
-  return passed
+
+  /** Names and values in turn, as Node has read them, without those that stop here. */
+  of(raw: readonly string[], connection: string | undefined): string[] {
+    const passed: string[] = []
+    // A connection header may name others that are for this hop alone.
+    const named = connection === undefined ? undefined : namesIn(connection)
+    for (let i = 0; i < raw.length; i += 2) {
+      const written = raw[i] as string
+      const name = this.#names.get(written) ?? this.#learn(written)
+      if (name !== '' && (named === undefined || !named.has(name))) {
+        passed.push(name, raw[i + 1] as string)
+      }
+    }
+    return passed
+  }
+
+  #learn(written: string): string {
+    const name = written.toLowerCase()
+    const passed = this.#stays(name) ? '' : name
+    if (this.#names.size >= MOST_NAMES) this.#names.clear()
+    this.#names.set(written, passed)
+    return passed
+  }
+
+  #stays(name: string): boolean {
+    // To many servers _ and - are the same.
+    const plain = name.replaceAll('_', '-')
+    const { own, credentials } = this.#options
+    if (KEPT_FROM_VENDORS.has(plain) || SPOOFED_GROUPS.test(plain)) return true
+    return own.has(name) || own.has(plain) || (!credentials && CREDENTIALS.has(plain))
+  }
 }
 
-/** A connection header may name others that are for this hop alone. */
-function namedByConnection(raw: readonly string[]): Set<string> | undefined {
-  let named: Set<string> | undefined
-  for (let i = 0; i < raw.length; i += 2) {
-    if ((raw[i] as string).length !== 10 || (raw[i] as string).toLowerCase() !== 'connection')
-      continue
-    named = namesIn(raw[i + 1] as string, named)
-  }
-  return named
+function namesIn(connection: string): Set<string> | undefined {
+  const names = connection.toLowerCase()
+  if (names === 'keep-alive' || names === 'close') return undefined
+  return new Set(names.split(',').map((name) => name.trim()))
 }
 
-function namesIn(value: string, into: Set<string> | undefined): Set<string> | undefined {
-  const names = value.toLowerCase()
-  if (names === 'keep-alive' || names === 'close') return into
-  const named = into ?? new Set()
-  for (const name of names.split(',')) named.add(name.trim())
-  return named
+const fromVendors = new Map<string, boolean>()
+
+function isForClients(name: string): boolean {
+  const known = fromVendors.get(name)
+  if (known !== undefined) return known
+  const passes = !KEPT_FROM_CLIENTS.has(name) && !KEPT_GROUPS.test(name)
+  if (fromVendors.size >= MOST_NAMES) fromVendors.clear()
+  fromVendors.set(name, passes)
+  return passes
 }
 
 /** Into `passed`, which has what we say ourselves. */
@@ -73,10 +143,10 @@ export function addVendorHeaders(
   headers: Readonly<Record<string, string | string[] | undefined>>,
 ): void {
   const { connection } = headers
-  const named = connection === undefined ? undefined : namesIn(String(connection), undefined)
+  const named = connection === undefined ? undefined : namesIn(String(connection))
   for (const name in headers) {
     const value = headers[name]
-    if (value === undefined || KEPT_FROM_CLIENTS.has(name) || name.startsWith('spillway-')) continue
+    if (value === undefined || !isForClients(name)) continue
     if (named === undefined || !named.has(name)) passed[name] = value
   }
 }

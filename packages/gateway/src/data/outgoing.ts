@@ -2,7 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { RequestError } from './complaint.js'
-import { headersForVendor } from './headers.js'
 import type { Question } from './question.js'
 import type { Aim } from './site.js'
 import type { VendorRequest } from './vendor.js'
@@ -22,7 +21,7 @@ export function outgoing(
 }
 
 function headersFor(request: IncomingMessage, { body, idempotencyKey }: Question, aim: Aim) {
-  const headers = headersForVendor(request.rawHeaders, aim.forward)
+  const headers = aim.forwarded.of(request.rawHeaders, request.headers.connection)
   for (const each of aim.ownHeaders) headers.push(each)
   if (idempotencyKey !== undefined) headers.push('idempotency-key', idempotencyKey)
   const length = request.headers['content-length']

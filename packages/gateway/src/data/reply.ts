@@ -32,7 +32,7 @@ export class Reply implements AnswerSink {
   readonly #response: ServerResponse
   readonly #id: string
   readonly #arrivedMs: number
-  readonly #site: { readonly draining: boolean }
+  readonly #hooks: { readonly draining: boolean }
   // What speaks no protocol that we know is told in the most common one.
   #protocol: Protocol = openai
   #keepAlive: NodeJS.Timeout | undefined
@@ -49,12 +49,12 @@ export class Reply implements AnswerSink {
     response: ServerResponse,
     id: string,
     arrivedMs: number,
-    site: { readonly draining: boolean },
+    hooks: { readonly draining: boolean },
   ) {
     this.#response = response
     this.#id = id
     this.#arrivedMs = arrivedMs
-    this.#site = site
+    this.#hooks = hooks
   }
 
   speak(protocol: Protocol): void {
@@ -102,7 +102,7 @@ export class Reply implements AnswerSink {
     }
     // The vendor has been tried as often as is good for it.
     if (attempts > 0) headers['x-should-retry'] = 'false'
-    if (fault.status === 413) headers.connection = 'close'
+    if (fault.closes) headers.connection = 'close'
     const body = this.#protocol.errorBody(this.#complaint(fault))
     headers['x-request-id'] = this.#id
     headers['content-type'] = this.#protocol.errorType
@@ -171,7 +171,7 @@ export class Reply implements AnswerSink {
 
   #head(): Record<string, string | string[]> {
     const headers: Record<string, string | string[]> = { 'spillway-request-id': this.#id }
-    if (this.#site.draining) headers.connection = 'close'
+    if (this.#hooks.draining) headers.connection = 'close'
     return headers
   }
 

@@ -11,13 +11,21 @@ export interface BodyLimits {
 
 export type RequestBody = { readonly kind: 'whole'; readonly bytes: Buffer } | PassingBody
 
+interface Progress {
+  /** Somebody has begun to send it on. */
+  begun: boolean
+  /** It is the client that is waited for. */
+  waiting: boolean
+  /** All of it has come. */
+  complete: boolean
+}
+
 /** Its beginning, and everything, once. */
 export interface PassingBody {
   readonly kind: 'passing'
   readonly head: Buffer
   readonly pieces: AsyncIterable<Buffer>
-  /** Whether anybody has begun to send it, and whether all of it has come. */
-  readonly progress: { begun: boolean; complete: boolean }
+  readonly progress: Progress
 }
 
 export class TooLargeError extends Error {
@@ -54,7 +62,7 @@ export function readBody(
       forget()
       const head = Buffer.concat(chunks)
       if (bytes > limits.maxBytes) return reject(new TooLargeError(limits.maxBytes))
-      const progress = { begun: false, complete: false }
+      const progress = { begun: false, waiting: false, complete: false }
       const pieces = passing(head, request, limits, progress, onFault)
       resolve({ kind: 'passing', head, pieces, progress })
     }
@@ -78,21 +86,25 @@ async function* passing(
   head: Buffer,
   request: IncomingMessage,
   { maxBytes }: BodyLimits,
-  progress: PassingBody['progress'],
+  progress: Progress,
   onFault: (error: unknown) => void,
 ): AsyncGenerator<Buffer> {
   let bytes = head.length
   progress.begun = true
   yield head
   try {
+    progress.waiting = true
     for await (const chunk of request as AsyncIterable<Buffer>) {
+      progress.waiting = false
       bytes += chunk.length
       if (bytes > maxBytes) throw new TooLargeError(maxBytes)
       yield chunk
+      progress.waiting = true
     }
   } catch (error) {
     onFault(error)
     throw error
   }
+  progress.waiting = false
   progress.complete = true
 }

@@ -1,27 +1,67 @@
 /** The data port: plain node:http, which measures faster than any framework on it. */
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import type { ServerLimits } from '../config/server-limits-shape.js'
+import { Connections } from './connections.js'
 import { Exchange } from './exchange.js'
+import { answerRaw, faultOfParser, NO_TUNNEL } from './malformed.js'
 import type { Site } from './site.js'
+import type { Sites } from './sites.js'
 
-/** Longer than the load balancers in front keep theirs, so that none is used as it closes. */
-const KEEP_ALIVE_MS = 75_000
 const BACKLOG = 4_096
+const LOOK_EVERY_MS = 1_000
+
+/** How strict and how patient Node's own parser is. Bodies have a watch of ours, which knows who waits for whom. */
+function optionsOf({ maxHeaderBytes, headersMs, idleMs }: ServerLimits): ServerOptions {
+  return {
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout: headersMs,
+    requestTimeout: 0,
+    keepAliveTimeout: idleMs,
+    connectionsCheckingInterval: Math.min(LOOK_EVERY_MS, headersMs),
+    insecureHTTPParser: false,
+    // Found in the intake, where it gets a line in the log.
+    requireHostHeader: false,
+  }
+}
 
 export class DataServer {
-  readonly #site: Site
+  readonly #sites: Pick<Sites, 'current'>
   readonly #server: Server
+  readonly #connections: Connections
   readonly #health: (path: string) => { status: number; body: string } | undefined
   #running = 0
   #onIdle: (() => void) | undefined
 
-  constructor(site: Site, health: (path: string) => { status: number; body: string } | undefined) {
-    this.#site = site
+  constructor(
+    sites: Pick<Sites, 'current'>,
+    health: (path: string) => { status: number; body: string } | undefined,
+  ) {
+    this.#sites = sites
     this.#health = health
-    this.#server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) =>
-      this.#handle(request, response),
+    const { server: limits } = sites.current.config
+    const handle = (request: IncomingMessage, response: ServerResponse) =>
+      this.#handle(request, response)
+    this.#server = createServer(optionsOf(limits), handle)
+    // Counted in the intake: those beyond it would be left out in silence.
+    this.#server.maxHeadersCount = 0
+    this.#server.on('checkExpectation', handle)
+    this.#server.on('connect', (_, socket) =>
+      sites.current.hooks.onRecord(answerRaw(socket, NO_TUNNEL)),
     )
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
+      this.#refuse(error, socket),
+    )
+    this.#connections = new Connections(limits, (socket, nowMs) => {
+      for (const { exchange } of openOn(socket)) exchange.look(nowMs)
+    })
     this.#server.on('connection', (socket) => this.#connect(socket))
   }
 
@@ -35,6 +75,11 @@ export class DataServer {
     return this.#running
   }
 
+  /** Connections turned away because there were too many. */
+  get connectionsRefused(): number {
+    return this.#connections.refused
+  }
+
   /** No new connections; resolves when no request is running. */
   async drain(): Promise<void> {
     this.#server.close()
@@ -46,6 +91,7 @@ export class DataServer {
   }
 
   close(): void {
+    this.#connections.close()
     this.#server.close()
     this.#server.closeAllConnections()
   }
@@ -59,37 +105,58 @@ export class DataServer {
       response.end(health.body)
       return
     }
-    const exchange = new Exchange(this.#site, request, response)
+    const site = this.#sites.current
+    const exchange = new Exchange(site, request, response)
     const open = openOn(request.socket)
-    open.push(exchange)
+    open.push({ exchange, site })
     this.#running++
+    site.enter()
     response.once('close', () => this.#ended(exchange, open))
     exchange.serve()
   }
 
   #connect(socket: Socket): void {
+    if (!this.#connections.admit(socket)) return
     // An answer that waits behind another on its connection does not hear that the connection is gone.
     socket.once('close', () => {
       const open = openOn(socket)
-      for (const exchange of [...open]) this.#ended(exchange, open)
+      for (const { exchange } of [...open]) this.#ended(exchange, open)
     })
   }
 
-  #ended(exchange: Exchange, open: Exchange[]): void {
-    const place = open.indexOf(exchange)
+  /** What came is no HTTP, or did not come in time. */
+  #refuse({ code }: NodeJS.ErrnoException, socket: Socket): void {
+    const fault = faultOfParser(code)
+    const open = openOn(socket)
+    // A connection that has never said anything is let go without a word.
+    if (fault === undefined || socket.bytesRead === 0) socket.destroy()
+    // In the middle of a body, or behind a request that is still to be answered.
+    else if (open.length > 0) open.at(-1)?.exchange.breakOff(fault)
+    else this.#sites.current.hooks.onRecord(answerRaw(socket, fault))
+  }
+
+  #ended(exchange: Exchange, open: Open[]): void {
+    const place = open.findIndex((each) => each.exchange === exchange)
     if (place === -1) return
-    open.splice(place, 1)
+    const [{ site }] = open.splice(place, 1) as [Open]
     exchange.close()
+    site.leave()
     this.#running--
-    if (this.#site.draining) this.#server.closeIdleConnections()
+    if (site.hooks.draining) this.#server.closeIdleConnections()
     if (this.#running === 0) this.#onIdle?.()
   }
+}
+
+interface Open {
+  readonly exchange: Exchange
+  /** The configuration it began under. */
+  readonly site: Site
 }
 
 const OPEN = Symbol('open exchanges')
 
 /** The requests that came over a connection and are not over; more than one if they are pipelined. */
-function openOn(socket: Socket & { [OPEN]?: Exchange[] }): Exchange[] {
+function openOn(socket: Socket & { [OPEN]?: Open[] }): Open[] {
   socket[OPEN] ??= []
   return socket[OPEN]
 }

@@ -1,8 +1,8 @@
-/** What all requests of one gateway have in common. */
+/** What one configuration makes: everything that the requests which began under it have in common. */
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { Callers } from './callers.js'
-import type { ForwardOptions } from './headers.js'
+import { ForwardedHeaders } from './headers.js'
 import type { RequestRecord } from './record.js'
 import { Routes } from './routes.js'
 import type { Vendor } from './vendor.js'
@@ -12,29 +12,34 @@ export interface Aim {
   readonly vendor: Vendor
   readonly target: TargetConfig
   readonly ownHeaders: readonly string[]
-  readonly forward: ForwardOptions
+  readonly forwarded: ForwardedHeaders
+}
+
+/** What does not depend on the configuration. */
+export interface SiteHooks {
+  /** Told of each request when it is over. */
+  onRecord(record: RequestRecord): void
+  /** Told of errors that should not be. */
+  onFailure(error: unknown): void
+  /** No longer ready: connections are closed after their answer. */
+  readonly draining: boolean
 }
 
 export class Site {
   readonly config: GatewayConfig
   readonly routes: Routes
   readonly callers: Callers
-  /** Told of each request when it is over. */
-  readonly onRecord: (record: RequestRecord) => void
-  /** Told of errors that should not be. */
-  readonly onFailure: (error: unknown) => void
-  /** No longer ready: connections are closed after their answer. */
-  draining = false
+  readonly vendors: ReadonlyMap<string, Vendor>
+  readonly hooks: SiteHooks
   readonly #aims: ReadonlyMap<RouteConfig, readonly Aim[]>
+  /** Requests that began under this configuration and are not over. */
+  #running = 0
+  #onIdle: (() => void) | undefined
 
-  constructor(
-    config: GatewayConfig,
-    vendors: ReadonlyMap<string, Vendor>,
-    { onRecord, onFailure }: Pick<Site, 'onRecord' | 'onFailure'>,
-  ) {
+  constructor(config: GatewayConfig, vendors: ReadonlyMap<string, Vendor>, hooks: SiteHooks) {
     this.config = config
-    this.onRecord = onRecord
-    this.onFailure = onFailure
+    this.vendors = vendors
+    this.hooks = hooks
     this.routes = new Routes(config.routes)
     this.callers = new Callers(config.callers)
     this.#aims = new Map(
@@ -43,6 +48,22 @@ export class Site {
         route.targets.map((target) => this.#aimAt(target, route, vendors)),
       ]),
     )
+  }
+
+  enter(): void {
+    this.#running++
+  }
+
+  leave(): void {
+    if (--this.#running === 0) this.#onIdle?.()
+  }
+
+  /** No request begins under it any more. Resolves when the last one is over. */
+  retire(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#onIdle = resolve
+      if (this.#running === 0) resolve()
+    })
   }
 
   aimsOf(route: RouteConfig): readonly Aim[] {
@@ -65,12 +86,12 @@ export class Site {
       vendor,
       target,
       ownHeaders: vendor.ownHeaders(target),
-      forward: {
+      forwarded: new ForwardedHeaders({
         own: new Set(vendor.ownNames),
         // Without a key of ours, and without callers of ours, the client's key is the vendor's: that of
         // the vendor it meant to ask.
         credentials: !vendor.hasKey && !this.callers.known && target.vendor === first.vendor,
-      },
+      }),
     }
   }
 }

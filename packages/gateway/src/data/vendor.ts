@@ -1,4 +1,5 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
+import { isDeepStrictEqual } from 'node:util'
 import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
 import { type Dispatcher, Pool } from 'undici'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
@@ -6,6 +7,8 @@ import { PROTOCOLS } from '../protocols/index.js'
 import type { Asked, Protocol } from '../protocols/protocol.js'
 import { AnswerPrior } from '../tokens/prior.js'
 import { classifyByBlame } from './blame.js'
+import { Held } from './held.js'
+import { presentableName } from './presentable.js'
 import { type AnswerListener, VendorAnswer } from './vendor-answer.js'
 
 export interface VendorRequest {
@@ -38,29 +41,50 @@ export class Vendor {
   readonly protocol: Protocol
   readonly guard: Guard
   readonly #config: VendorConfig
-  readonly #pool: Pool
+  readonly #heldGuard: Held<Guard>
+  readonly #pool: Held<Pool>
+  readonly #origin: string
   readonly #basePath: string
   readonly #units: ReadonlySet<string>
-  readonly #lanes = new Map<string, Lane>()
+  readonly #lanes: Map<string, Lane>
+  #closed: Promise<void> | undefined
 
-  constructor(config: VendorConfig, url: string, spillway: Spillway) {
+  /** `before`: the same vendor in an older configuration. What has not changed stays in use. */
+  constructor(config: VendorConfig, url: string, spillway: Spillway, before?: Vendor) {
     this.name = config.name
     this.protocol = PROTOCOLS[config.protocol]
     this.#config = config
-    this.guard = spillway.guard(config.name, {
-      ...(config.guard as GuardOptions),
-      classify: classifyByBlame,
-    })
+    this.#heldGuard = guardOf(config, spillway, before)
+    this.guard = this.#heldGuard.value
     const { origin, pathname } = new URL(url)
+    this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
-    this.#pool = new Pool(origin, {
-      connect: { timeout: config.connectMs },
+    this.#pool = this.#poolAfter(before)
+    // How long answers of a model are does not depend on who is asked for them.
+    this.#lanes = before === undefined ? new Map() : before.#lanes
+  }
+
+  /** Its guard, for a configuration that says the same of it. */
+  keepGuard({ guard }: VendorConfig): Held<Guard> | undefined {
+    return isDeepStrictEqual(this.#config.guard, guard) ? this.#heldGuard.hold() : undefined
+  }
+
+  #poolAfter(before: Vendor | undefined): Held<Pool> {
+    const { connectMs } = this.#config
+    if (before?.isAt(this.#origin, connectMs) === true) return before.#pool.hold()
+    const pool = new Pool(this.#origin, {
+      connect: { timeout: connectMs },
       keepAliveTimeout: KEEP_ALIVE_MS,
       // Silence is the guard's affair.
       headersTimeout: 0,
       bodyTimeout: 0,
     })
+    return new Held(pool, (each) => each.destroy())
+  }
+
+  isAt(origin: string, connectMs: number): boolean {
+    return this.#origin === origin && this.#config.connectMs === connectMs
   }
 
   /** Whether what an answer cost matters to a limit. */
@@ -73,6 +97,8 @@ export class Vendor {
     const key = this.#config.keys.length > 1 ? this.#keyOf(target)?.name : undefined
     const lane = model === undefined ? key : key === undefined ? model : `${model} (${key})`
     if (lane === undefined || this.#lanes.has(lane)) return lane
+    // Lanes are shown to everybody: a key or a prompt in the place of a model has none of its own.
+    if (model !== undefined && presentableName(model) !== model) return OTHER_LANE
     if (this.#lanes.size >= MOST_LANES && !this.#forgetOne()) return OTHER_LANE
     this.#laneOf(lane)
     return lane
@@ -129,7 +155,7 @@ export class Vendor {
     // Who refuses or fails has generated nothing, nor has one that could not be reached.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
     const answer = new VendorAnswer(context, listener, onNothing)
-    return answer.askedOf(this.#pool, {
+    return answer.askedOf(this.#pool.value, {
       method,
       path: this.#basePath + path,
       headers,
@@ -138,8 +164,10 @@ export class Vendor {
     })
   }
 
+  /** What no other configuration uses is closed with it. */
   close(): Promise<void> {
-    return this.#pool.destroy()
+    this.#closed ??= Promise.all([this.#heldGuard.letGo(), this.#pool.letGo()]).then(() => {})
+    return this.#closed
   }
 
   #keyOf({ key }: TargetConfig) {
@@ -163,6 +191,22 @@ export class Vendor {
     }
     return false
   }
+}
+
+/** The one there is, if nothing about it has changed; otherwise another that takes its place. */
+function guardOf(
+  config: VendorConfig,
+  spillway: Spillway,
+  before: Vendor | undefined,
+): Held<Guard> {
+  const known = before?.keepGuard(config)
+  if (known !== undefined) return known
+  const options: GuardOptions = { ...(config.guard as GuardOptions), classify: classifyByBlame }
+  const guard =
+    before === undefined
+      ? spillway.guard(config.name, options)
+      : spillway.replaceGuard(config.name, options)
+  return new Held(guard, (each) => each.close())
 }
 
 function nothingOf(cost: Cost): Cost {

@@ -12,6 +12,10 @@ export interface GatewayLog {
   event(event: SpillwayEvent): void
   /** Something that should not be, with its stack. */
   failure(error: unknown): void
+  /** What an operator should know: that something was changed, or was not. */
+  notice?(level: 'info' | 'error', message: string, facts: object): void
+  /** From now on this is worth a line. */
+  setLevel?(level: string): void
   close(): void
 }
 
@@ -20,13 +24,21 @@ export function createLog(level: string): GatewayLog {
   const lines = destination({ dest: 1, minLength: BUFFER_BYTES, sync: false })
   const logger = pino({ level, base: null }, lines)
   const flushing = setInterval(() => lines.flush(), FLUSH_MS).unref()
-  const logs = { info: logger.isLevelEnabled('info'), warn: logger.isLevelEnabled('warn') }
+  const logs = { info: false, warn: false }
+  const setLevel = (next: string) => {
+    logger.level = next
+    logs.info = logger.isLevelEnabled('info')
+    logs.warn = logger.isLevelEnabled('warn')
+  }
+  setLevel(level)
   return {
     request(record) {
       if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record))
     },
     event: (event) => logEvent(logger, event),
     failure: (error) => logger.error(error, 'internal error'),
+    notice: (worth, message, facts) => logger[worth](facts, message),
+    setLevel,
     close() {
       clearInterval(flushing)
       try {

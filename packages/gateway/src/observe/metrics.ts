@@ -10,13 +10,26 @@ export interface GatewayMetrics {
   request(record: RequestRecord): void
 }
 
-export function createMetrics(spillway: Spillway, running: () => number): GatewayMetrics {
+/** How often another configuration was read, and which one is in force. */
+export interface ReloadFigures {
+  readonly counts: Readonly<Record<string, number>>
+  readonly generation: number
+  readonly since: number
+  readonly refusedLast: boolean
+}
+
+export function createMetrics(
+  spillway: Spillway,
+  running: () => number,
+  reloads: ReloadFigures,
+): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
 
   const series = new AllSeries()
   addCounters(registry, series)
   addGauges(registry, spillway, running)
+  addReloads(registry, reloads)
 
   return {
     registry,
@@ -86,4 +99,28 @@ function addGauges(registry: Registry, spillway: Spillway, running: () => number
   } as const
   registerSamples(registry, requests, () => [{ labels: {}, value: running() }])
   exposeToPrometheus({ spillway, registry, guardLabel: 'vendor' })
+}
+
+function addReloads(registry: Registry, reloads: ReloadFigures): void {
+  const total = {
+    name: 'spillway_config_reloads_total',
+    help: 'Times the configuration was read again: applied, unchanged or refused.',
+    type: 'counter',
+  } as const
+  registerSamples(registry, total, () =>
+    Object.entries(reloads.counts).map(([result, value]) => ({ labels: { result }, value })),
+  )
+  const gauge = (name: string, help: string, read: () => number) =>
+    registerSamples(registry, { name, help, type: 'gauge' }, () => [{ labels: {}, value: read() }])
+  gauge(
+    'spillway_config_generation',
+    'Which configuration is in force: 1 is the one it started with.',
+    () => reloads.generation,
+  )
+  gauge('spillway_config_applied_timestamp_seconds', 'Since when.', () => reloads.since)
+  gauge(
+    'spillway_config_refused',
+    '1: the file as it is now was refused, and an older one is in force.',
+    () => (reloads.refusedLast ? 1 : 0),
+  )
 }

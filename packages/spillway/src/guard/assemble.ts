@@ -1,4 +1,5 @@
 /** Puts a guard together: from its options, everything its calls have in common. */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../core/clock.js'
 import { definedOf } from '../core/defined.js'
 import { LinkedList } from '../core/linked-list.js'
@@ -45,6 +46,11 @@ export interface GuardSurroundings {
   random: Random
   /** How many pods there are, as long as nobody has said. */
   expectedPods: number
+  /**
+   * Of the guard of the same name that this one takes the place of. What is known of the store, of the
+   * downstream and of this pod's own part goes on; what only concerns this pod begins anew.
+   */
+  before?: Machinery | undefined
 }
 
 const DEFAULT_UNREAD_MS = 60_000
@@ -76,7 +82,8 @@ export function assemble(
   const throttles = options.throttle && new LaneThrottles(name, options.throttle, random)
   const watch = createWatch(name, options, around)
   const limits = createLimits(name, options, around, watch, () => machinery)
-  const users = createUsers(name, options, around, watch)
+  const levelsAlone = createLevelsAlone(name, options, around, watch)
+  const users = createUsers(name, options, around, levelsAlone)
   const timeout = createTimeout(name, options, clock)
   // Last, because it begins to listen at once: nothing that complains comes after it.
   const breaker = createBreaker(name, options, around, watch)
@@ -129,6 +136,7 @@ export function assemble(
     breaker,
     limits,
     users,
+    levelsAlone,
     watch,
     timeout,
     unreadTimers: new TimerList(clock, options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS, {
@@ -142,10 +150,10 @@ export function assemble(
     meter: (lanes ?? throttles) && new AttemptMeter(clock, lanes, throttles),
     once: policy(ONCE),
     judging,
-    tally: new Tally(),
+    tally: around.before?.tally ?? new Tally(),
     running: new LinkedList<TimedCall<unknown>>(),
     overdue: new Set(),
-    timings: undefined,
+    timings: around.before?.timings,
     closed: false,
     onFree,
   }
@@ -159,8 +167,14 @@ function createBreaker(
   watch: StoreWatch | undefined,
 ): FleetBreaker | undefined {
   if (options.breaker === undefined) return undefined
-  const { store, pod, clock } = around
-  return new FleetBreaker({ name, store, pod, clock, policy: options.breaker, watch })
+  const { store, pod, clock, before } = around
+  const known = before?.breaker
+  if (known !== undefined && isDeepStrictEqual(before?.options.breaker, options.breaker)) {
+    return known.share()
+  }
+  const breaker = new FleetBreaker({ name, store, pod, clock, policy: options.breaker, watch })
+  if (known !== undefined) breaker.learnFrom(known)
+  return breaker
 }
 
 function createLimits(
@@ -183,6 +197,7 @@ function createLimits(
     basePauseMs,
     maxPauseMs,
     watch,
+    before: around.before?.limits?.book,
     onGivenBack: (lane) => machinery().dispatcher.unblock(lane),
   })
   return new LimitStage({
@@ -250,21 +265,31 @@ function createLaneLimits(
 function createUsers(
   name: string,
   { userLimits }: CheckedGuard,
-  { store, clock, random }: GuardSurroundings,
-  watch: StoreWatch | undefined,
+  { store }: GuardSurroundings,
+  alone: LevelsAlone | undefined,
 ): UserStage | undefined {
   if (userLimits === undefined) return undefined
-  const alone = watch && new LevelsAlone(name, watch, clock, random)
   return new UserStage(name, new UserCharges(store, createLevels(userLimits, name), alone))
+}
+
+function createLevelsAlone(
+  name: string,
+  { userLimits }: CheckedGuard,
+  { clock, random, before }: GuardSurroundings,
+  watch: StoreWatch | undefined,
+): LevelsAlone | undefined {
+  if (userLimits === undefined || watch === undefined) return undefined
+  return before?.levelsAlone ?? new LevelsAlone(name, watch, clock, random)
 }
 
 function createWatch(
   name: string,
   { limits, breaker, userLimits }: CheckedGuard,
-  { store, ...around }: GuardSurroundings,
+  { store, before, ...around }: GuardSurroundings,
 ): StoreWatch | undefined {
   const shares = (limits ?? breaker ?? userLimits) !== undefined
-  return shares ? watchOver(store, { name, ...around }) : undefined
+  if (!shares) return undefined
+  return before?.watch?.share() ?? watchOver(store, { name, ...around })
 }
 
 function createTimeout(name: string, { timeout }: CheckedGuard, clock: Clock): LocalTimeout {

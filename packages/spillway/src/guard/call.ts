@@ -14,7 +14,7 @@ import { importanceOf, NORMAL_IMPORTANCE } from '../core/priority.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
-import { type JudgedRunOptions, RetryCall } from '../local/retry-call.js'
+import { type JudgedRunOptions, learnUsual, RetryCall } from '../local/retry-call.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
@@ -213,11 +213,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   onValue(value: T): void {
     const { retry, shedder } = this.#machinery
     if (shedder !== undefined) this.#noteLatency(shedder)
+    const final = retry === undefined || this.#verdict?.retryable === false
+    if (!final || this.#report !== undefined) return this.#retry({ value })
     // How long calls take is learnt from those that have a deadline.
-    const final =
-      retry === undefined || (this.#deadline === undefined && this.#verdict?.retryable === false)
-    if (final && this.#report === undefined) this.#resolve(value)
-    else this.#retry({ value })
+    if (retry !== undefined && this.#deadline !== undefined) {
+      learnUsual(retry, this.#machinery.clock.now() - (this.#last?.startMs ?? this.arrivedMs))
+    }
+    this.#resolve(value)
   }
 
   onError(error: unknown): void {

@@ -65,10 +65,19 @@ export class SharedGuard implements Guard {
   readonly fetch: Fetch
   readonly #fetching: FetchOptions
   readonly #fallback: FallbackChain | undefined
+  /** A breaker may outlive its guard: another one of the same name goes by it. */
+  #stopHeeding: (() => void)[] = []
   #closed: Promise<void> | undefined
   #onIdle: (() => void) | undefined
 
-  constructor(name: string, options: CheckedGuard, around: GuardSurroundings) {
+  /** `before`: the guard of this name that it takes the place of. */
+  constructor(
+    name: string,
+    options: CheckedGuard,
+    surroundings: GuardSurroundings,
+    before?: SharedGuard,
+  ) {
+    const around = { ...surroundings, before: before === undefined ? undefined : before.#machinery }
     this.name = name
     this.#closing = new ClosingSign(around.clock)
     const machinery = assemble(name, options, around, this.#closing, () => this.#onFree())
@@ -97,8 +106,7 @@ export class SharedGuard implements Guard {
       // Whoever still waits did not hear that it was open. Those who come now may be probes.
       if (to === 'half-open') dispatcher.empty(where, (each) => halfOpenError(this.name, each))
     }
-    breaker.onChange(heed)
-    breaker.onOwnChange(heed)
+    this.#stopHeeding = [breaker.onChange(heed), breaker.onOwnChange(heed)]
   }
 
   run<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<T> {
@@ -187,6 +195,7 @@ export class SharedGuard implements Guard {
     }
     await tripsOver
     room.close()
+    for (const stop of this.#stopHeeding) stop()
     await Promise.all([breaker?.close(), limits?.close()])
     if (limits === undefined) await this.#machinery.watch?.close()
   }

@@ -13,6 +13,7 @@ import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
+import type { LevelsAlone } from '../shared/user-limits/levels-alone.js'
 import type { Store } from '../store/port.js'
 import type { AttemptMeter } from './attempt-meter.js'
 import type { Dispatcher } from './dispatcher.js'
@@ -41,6 +42,8 @@ export interface Machinery {
   readonly breaker: FleetBreaker | undefined
   readonly limits: LimitStage | undefined
   readonly users: UserStage | undefined
+  /** What users may while the store is away; nothing where they have no limits, or the store is here. */
+  readonly levelsAlone: LevelsAlone | undefined
   /** Over a remote store. */
   readonly watch: StoreWatch | undefined
   readonly timeout: LocalTimeout

@@ -29,31 +29,31 @@ export interface LimitStageOptions {
 /** Stage 5. */
 export class LimitStage implements LimitGate<LanePermit, Trip> {
   readonly remote: boolean
-  readonly #book: LimitBook
+  readonly book: LimitBook
   readonly #onPause: LimitStageOptions['onPause']
   readonly #ride: LimitStageOptions['ride']
 
   constructor({ book, remote, onPause, ride }: LimitStageOptions) {
-    this.#book = book
+    this.book = book
     this.remote = remote
     this.#onPause = onPause
     this.#ride = ride
   }
 
   get useWithinMs(): number {
-    return this.#book.useWithinMs
+    return this.book.useWithinMs
   }
 
   get limits(): unknown {
-    return this.#book.limits
+    return this.book.limits
   }
 
   checkCost(cost: Cost | undefined): void {
-    this.#book.checkCost(cost)
+    this.book.checkCost(cost)
   }
 
   costsOf(cost: Cost | undefined): readonly number[] {
-    return this.#book.costsOf(cost)
+    return this.book.costsOf(cost)
   }
 
   take(
@@ -62,9 +62,9 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     atMs: number | undefined,
   ): MaybePromise<Trip> {
     // A store that answers at once is told at once.
-    const ride = this.remote && !this.#book.alone ? this.#ride(lane) : undefined
+    const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
     if (ride !== undefined) return this.#takeAlong(ride, lane, costs)
-    return this.#book.take(lane, costs, atMs)
+    return this.book.take(lane, costs, atMs)
   }
 
   /** The breaker hears first what came back: who was granted a permit may not use it any more. */
@@ -75,7 +75,7 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
   ): Promise<Trip> {
     let trip: Trip
     try {
-      trip = await this.#book.takeAlong(lane, costs, ride.report)
+      trip = await this.book.takeAlong(lane, costs, ride.report)
     } catch (error) {
       ride.lost()
       throw error
@@ -87,11 +87,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
 
   /** For permits that are taken in a step of somebody else's. */
   passage(lane: string): LimitPassage | undefined {
-    return this.#book.passage(lane)
+    return this.book.passage(lane)
   }
 
   createPermit(lane: string, costs: readonly number[], trip: Trip): LanePermit {
-    return this.#book.createPermit(lane, costs, trip)
+    return this.book.createPermit(lane, costs, trip)
   }
 
   isFresh(trip: Trip): boolean {
@@ -100,12 +100,12 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
 
   /** Decided by this pod, because the store is away. */
   get alone(): boolean {
-    return this.#book.alone
+    return this.book.alone
   }
 
   /** This pod's part of each limit. */
   get shares(): Record<string, number> {
-    return this.#book.shares
+    return this.book.shares
   }
 
   refund(permit: LanePermit): void {
@@ -115,9 +115,9 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
   /** The vendor's word: in its answer's headers, or in how the call was judged. */
   heed(end: CallEnd, verdict: Verdict, permit: LanePermit): void {
     const answer = answerOf(end)
-    if (answer !== undefined) swallowFailure(() => this.#book.heed(answer, permit))
+    if (answer !== undefined) swallowFailure(() => this.book.heed(answer, permit))
     else if (verdict.outcome === 'throttled') {
-      swallowFailure(() => this.#book.pause(permit.lane, verdict.retryAfterMs, permit.grantedUs))
+      swallowFailure(() => this.book.pause(permit.lane, verdict.retryAfterMs, permit.grantedUs))
     }
     if (verdict.outcome === 'throttled' && verdict.retryAfterMs !== undefined) {
       this.#onPause(permit.lane, verdict.retryAfterMs)
@@ -126,16 +126,16 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
 
   /** For how long the lane is paused, by the store's own word; unknown while it is away. */
   async pausedMs(lane: string): Promise<number | undefined> {
-    return this.alone ? undefined : (await this.#book.look(lane)).pausedMs
+    return this.alone ? undefined : (await this.book.look(lane)).pausedMs
   }
 
   /** By the store's own word. */
   figures(lane: string): Promise<RateLimiterFigures> {
-    return this.#book.figures(lane)
+    return this.book.figures(lane)
   }
 
   close(): Promise<void> {
-    return this.#book.close()
+    return this.book.close()
   }
 }
 

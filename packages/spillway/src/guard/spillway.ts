@@ -69,6 +69,12 @@ export interface Spillway {
   /** The guard of this name: made with these options, or, without, the one made before. */
   guard(name: string, options?: GuardOptions): Guard
   /**
+   * A guard of the same name with other options, which takes the place of the one there is. Limits, breaker
+   * and users stand as they stood, and counts go on. The old one goes on serving whoever has it: close it
+   * when they have done.
+   */
+  replaceGuard(name: string, options: GuardOptions): Guard
+  /**
    * A queue for work that may wait, shared by all pods: made with these options, or, without, the one
    * made before. Jobs go by the limits and the breaker of a guard.
    */
@@ -110,6 +116,10 @@ class PodSpillway implements Spillway {
   readonly #ownsStore: boolean
   readonly #options: ReturnType<typeof readOptions>
   readonly #guards = new Map<string, SharedGuard>()
+  /** Replaced, and perhaps not idle yet. */
+  readonly #replaced = new Set<SharedGuard>()
+  /** Those that job queues go by. */
+  readonly #worked = new Set<string>()
   readonly #queues = new Map<string, WorkableQueue<unknown, unknown>>()
   readonly #membership: Membership
   #timing = false
@@ -142,6 +152,22 @@ class PodSpillway implements Spillway {
     if (known !== undefined) {
       throw new OptionsError([{ path: `guard(${name})`, message: EXISTS }])
     }
+    return this.#create(name, options, undefined)
+  }
+
+  replaceGuard(name: string, options: GuardOptions): Guard {
+    const before = this.guard(name) as SharedGuard
+    if (this.#worked.has(name)) {
+      const message = 'cannot be replaced: a job queue goes by it'
+      throw new OptionsError([{ path: `guard(${name})`, message }])
+    }
+    const guard = this.#create(name, options, before)
+    for (const each of this.#replaced) if (each.closed) this.#replaced.delete(each)
+    this.#replaced.add(before)
+    return guard
+  }
+
+  #create(name: string, options: GuardOptions, before: SharedGuard | undefined): SharedGuard {
     const { clock, random } = this.#options
     const around = {
       store: this.store,
@@ -151,7 +177,7 @@ class PodSpillway implements Spillway {
       random,
       expectedPods: this.#options.expectedPods,
     }
-    const guard = new SharedGuard(name, checkGuard(name, options), around)
+    const guard = new SharedGuard(name, checkGuard(name, options), around, before)
     if (this.#timing) guard.timings()
     this.#guards.set(name, guard)
     return guard
@@ -170,15 +196,17 @@ class PodSpillway implements Spillway {
       throw new OptionsError([{ path: `queue(${name})`, message: why }])
     }
     const settings = checkQueue(name, options)
+    const guard = this.#guardOf(name, options.guard)
     const queue = createWorkedQueue<Data, Result>({
       name,
       store: this.store.queues,
       settings,
-      gate: this.#guardOf(name, options.guard).jobGate(settings.lane),
+      gate: guard.jobGate(settings.lane),
       pod: this.pod,
       random: this.#options.random,
     })
     this.#queues.set(name, queue as WorkableQueue<unknown, unknown>)
+    this.#worked.add(guard.name)
     return queue
   }
 
@@ -249,7 +277,8 @@ class PodSpillway implements Spillway {
   async close(options: { graceMs?: Duration } = {}): Promise<void> {
     this.#closed = true
     await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close(options)))
-    await Promise.all(Array.from(this.#guards.values(), (guard) => guard.close(options)))
+    const guards = [...this.#guards.values(), ...this.#replaced]
+    await Promise.all(guards.map((guard) => guard.close(options)))
     await this.#membership.close()
     if (this.#ownsStore) await this.store.close()
   }

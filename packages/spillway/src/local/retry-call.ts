@@ -149,7 +149,7 @@ export class RetryCall<T> {
       const verdict = this.#options.judged?.() ?? this.#judge({ ...end, durationMs, signal })
       attempts.push(this.#describe(end, durationMs, verdict))
       if ('value' in end && !verdict.retryable) {
-        this.#learn(durationMs)
+        learnUsual(this.#policy, durationMs)
         return end.value
       }
       const decision = this.#decide(verdict, end)
@@ -240,12 +240,6 @@ export class RetryCall<T> {
     return Math.max(ownMs, retryAfterMs + (jitter === 'none' ? 0 : random() * baseMs))
   }
 
-  /** A moving average, heavy on the recent. */
-  #learn(durationMs: number): void {
-    const { usualMs } = this.#policy
-    this.#policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8
-  }
-
   #tell(decision: RetryDecision, end: End<T>): void {
     if (!listening()) return
     const { name } = this.#policy
@@ -257,6 +251,12 @@ export class RetryCall<T> {
       emit({ type: 'retry.stopped', name, attempt, because: decision.because, error })
     }
   }
+}
+
+/** A successful attempt took so long. A moving average, heavy on the recent. */
+export function learnUsual(policy: RetryPolicy, durationMs: number): void {
+  const { usualMs } = policy
+  policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8
 }
 
 /** A response that nobody is going to read would keep its connection. */

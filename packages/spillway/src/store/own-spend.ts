@@ -55,6 +55,11 @@ export interface OwnReply {
 const MISSED_AFTER_US = 3_500_000
 /** What was left longer ago than this part of a window says little about what is left now. */
 const FRESH = 0.25
+/**
+ * Where less than this part of a limit was left within the last window, all of it is wanted: pods that
+ * still have the store will use what is left, so a pod that has lost it does not count on any of it.
+ */
+const TIGHT = 0.25
 const NEVER = Number.NEGATIVE_INFINITY
 
 /** One limit of one lane. */
@@ -67,6 +72,8 @@ class Own {
   left: number | undefined
   leftUs = NEVER
   heardUs = NEVER
+  /** When there was last less than somebody wanted, or nearly so. */
+  tightUs = NEVER
   /** While alone: how much may stand in the window, once that is settled. */
   ceiling: number | undefined
   /** While alone: the part of `left` that is this pod's. */
@@ -112,15 +119,19 @@ export class OwnSpend {
       if (cost === 0) continue
       own.left = Math.min(own.left ?? Number.POSITIVE_INFINITY, cost - 1)
       own.leftUs = nowUs
+      own.tightUs = nowUs
     }
   }
 
   /** The store says what is left, per limit. */
   saw(lane: string, specs: readonly LimitSpec[], left: readonly number[], nowUs: number): void {
     for (let index = 0; index < specs.length; index++) {
-      const own = this.#own(lane, specs[index] as LimitSpec)
-      own.left = left[index]
+      const spec = specs[index] as LimitSpec
+      const own = this.#own(lane, spec)
+      const now = left[index] as number
+      own.left = now
       own.leftUs = nowUs
+      if (now < capacity(spec) * TIGHT) own.tightUs = nowUs
       own.hear(nowUs)
     }
   }
@@ -148,7 +159,10 @@ export class OwnSpend {
       for (let index = 0; index < specs.length; index++) {
         if (rules[index] === 'open') continue
         const cost = costIn(specs[index] as LimitSpec, wanted[index] as number)
-        wait = Math.max(wait, waitFor(usable[index] as LimitSpec, owns[index] as Own, cost, nowUs))
+        const own = owns[index] as Own
+        const waits = waitFor(usable[index] as LimitSpec, own, cost, nowUs)
+        if (waits > 0) own.tightUs = nowUs
+        wait = Math.max(wait, waits)
       }
       if (wait > 0) break
       for (let index = 0; index < specs.length; index++) {
@@ -224,7 +238,8 @@ export class OwnSpend {
     if (own.left === undefined || nowUs >= settledUs(spec, own)) return spec
     if (own.budget === undefined) {
       const fresh = own.heardUs - own.leftUs <= spec.windowUs * FRESH
-      own.budget = fresh ? shareOf(own.left, fleet) : 0
+      const tight = fleet.pods > 1 && own.heardUs - own.tightUs < spec.windowUs
+      own.budget = fresh && !tight ? shareOf(own.left, fleet) : 0
       if (isBucket(spec)) {
         // A bucket that holds no more than its part of what was left fills up from there.
         const tooMuch = remaining(spec, own.spent, nowUs) - own.budget

@@ -1,5 +1,6 @@
 /** What a heap keeps: ordered by time, then by arming; knows its place, so it can be taken out. */
 export interface HeapItem {
+  /** Stays the same while it is in the heap. */
   readonly dueMs: number
   readonly order: number
   /** Place in the heap, or -1. */
@@ -9,14 +10,15 @@ export interface HeapItem {
 /** A binary heap with removal from the middle: most timers are cancelled long before they are due. */
 export class TimerHeap<T extends HeapItem> {
   readonly #items: T[] = []
+  /** When each of them is due: read from items of several classes, every number would be an object. */
+  readonly #dueMs: number[] = []
 
   get first(): T | undefined {
     return this.#items[0]
   }
 
   push(item: T): void {
-    this.#items.push(item)
-    this.#up(item, this.#items.length - 1)
+    this.#up(item, item.dueMs, this.#items.length)
   }
 
   /** The item has to be in this heap. */
@@ -24,43 +26,51 @@ export class TimerHeap<T extends HeapItem> {
     const index = item.index
     item.index = -1
     const last = this.#items.pop() as T
+    const lastMs = this.#dueMs.pop() as number
     if (last === item) return
-    this.#up(last, index)
-    this.#down(last, last.index)
+    this.#up(last, lastMs, index)
+    this.#down(last, lastMs, last.index)
   }
 
-  #up(item: T, from: number): void {
+  #up(item: T, dueMs: number, from: number): void {
     let index = from
     while (index > 0) {
       const parentIndex = (index - 1) >> 1
       const parent = this.#items[parentIndex] as T
-      if (!before(item, parent)) break
-      this.#put(parent, index)
+      const parentMs = this.#dueMs[parentIndex] as number
+      if (parentMs < dueMs || (parentMs === dueMs && parent.order < item.order)) break
+      this.#put(parent, parentMs, index)
       index = parentIndex
     }
-    this.#put(item, index)
+    this.#put(item, dueMs, index)
   }
 
-  #down(item: T, from: number): void {
+  #down(item: T, dueMs: number, from: number): void {
+    const { length } = this.#items
     let index = from
     for (;;) {
-      const left = this.#items[2 * index + 1]
-      const right = this.#items[2 * index + 2]
-      const child = right !== undefined && before(right, left as T) ? right : left
-      if (child === undefined || !before(child, item)) break
-      const childIndex = child.index
-      this.#put(child, index)
+      let childIndex = 2 * index + 1
+      if (childIndex >= length) break
+      if (childIndex + 1 < length && this.#isBefore(childIndex + 1, childIndex)) childIndex++
+      const child = this.#items[childIndex] as T
+      const childMs = this.#dueMs[childIndex] as number
+      if (dueMs < childMs || (dueMs === childMs && item.order < child.order)) break
+      this.#put(child, childMs, index)
       index = childIndex
     }
-    this.#put(item, index)
+    this.#put(item, dueMs, index)
   }
 
-  #put(item: T, index: number): void {
+  #isBefore(one: number, other: number): boolean {
+    const oneMs = this.#dueMs[one] as number
+    const otherMs = this.#dueMs[other] as number
+    if (oneMs !== otherMs) return oneMs < otherMs
+    return (this.#items[one] as T).order < (this.#items[other] as T).order
+  }
+
+  #put(item: T, dueMs: number, index: number): void {
     this.#items[index] = item
+    this.#dueMs[index] = dueMs
     item.index = index
   }
-}
-
-function before(one: HeapItem, other: HeapItem): boolean {
-  return one.dueMs < other.dueMs || (one.dueMs === other.dueMs && one.order < other.order)
 }

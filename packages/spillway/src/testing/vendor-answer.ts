@@ -14,12 +14,20 @@ export interface VendorError extends Error {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export function answerOf(status: number, headers: Record<string, string>): VendorAnswer {
+/** Of nearly all answers. */
+const NO_HEADERS: VendorAnswer['headers'] = { get: () => null }
+
+export function answerOf(
+  status: number,
+  headers: Record<string, string> | undefined,
+): VendorAnswer {
+  const ok = status < 400
+  if (headers === undefined) return { status, ok, headers: NO_HEADERS }
   const get = (name: string) => headers[name.toLowerCase()] ?? null
-  return { status, ok: status < 400, headers: { get } }
+  return { status, ok, headers: { get } }
 }
 
-export function errorOf(status: number, headers: Record<string, string>): VendorError {
+export function errorOf(status: number, headers: Record<string, string> = {}): VendorError {
   // Made by the thousand, and nobody asks where.
   const limit = limitStack(0)
   const error = new Error(`the vendor answered ${status}`)

@@ -300,9 +300,9 @@ class VirtualVendor implements Vendor {
     if (status === 200) this.calls.succeeded++
     else if (status === 429) this.calls.throttled++
     else this.calls.failed++
-    const headers: Record<string, string> = {}
     // As it is sent: whole seconds, and never so few that one comes back too early.
-    if (waitMs !== undefined) headers['retry-after'] = String(Math.ceil(waitMs / 1_000))
+    const headers =
+      waitMs === undefined ? undefined : { 'retry-after': String(Math.ceil(waitMs / 1_000)) }
     if (status === 200 || this.#options.answers === 'response') {
       visit.resolve(answerOf(status, headers))
     } else visit.reject(errorOf(status, headers))

@@ -4,7 +4,7 @@
  * the next fires, as it would be in real time. Same program, same order, every run.
  */
 import type { Clock, Timer } from '../core/clock.js'
-import { gatherings } from '../core/gathering.js'
+import { passQuickly } from './quick-pass.js'
 import { type HeapItem, TimerHeap } from './timer-heap.js'
 
 export interface VirtualClockOptions {
@@ -48,14 +48,6 @@ function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** No microtask is left when a tick runs. */
-function tick(): Promise<void> {
-  return new Promise((resolve) => process.nextTick(resolve))
-}
-
-/** So often the event loop turns all the same, for sockets and signals. */
-const EVENTS_A_TURN = 256
-
 class VirtualTimer implements Timer, HeapItem {
   index = -1
   keepsAlive = true
@@ -92,9 +84,6 @@ class VirtualClockImpl implements VirtualClock {
   #nowMs: number
   readonly #quick: boolean
   #armed = 0
-  #events = 0
-  /** Gatherings called when all was quiet last. */
-  #gathered = 0
 
   constructor({ startMs = 0, wallMs = Date.UTC(2030, 0, 1), quick = false }: VirtualClockOptions) {
     if (!(startMs >= 0)) throw new RangeError('startMs: a clock begins at zero or later')
@@ -130,38 +119,26 @@ class VirtualClockImpl implements VirtualClock {
   }
 
   settle(): Promise<void> {
-    return this.#quick && ++this.#events % EVENTS_A_TURN !== 0 ? this.#settleQuickly() : settle()
-  }
-
-  /** Quiet is a whole round of microtasks in which, and before which, nobody was called to the next tick. */
-  async #settleQuickly(): Promise<void> {
-    for (let called = true; called; ) {
-      const before = gatherings.called
-      called = before !== this.#gathered
-      this.#gathered = before
-      await tick()
-      called ||= gatherings.called !== before
-    }
+    return settle()
   }
 
   async advance(ms: number): Promise<void> {
     if (!(ms >= 0 && ms < Infinity)) throw new RangeError(`advance: time cannot pass by ${ms} ms`)
     const untilMs = this.#nowMs + ms
-    await this.settle()
-    while (this.#heap.first !== undefined && this.#heap.first.dueMs <= untilMs) {
-      this.#fire(this.#heap.first)
-      await this.settle()
-    }
+    await this.#pass(() => {
+      const next = this.#heap.first
+      return next !== undefined && next.dueMs <= untilMs ? next : undefined
+    })
     this.#nowMs = Math.max(this.#nowMs, untilMs)
   }
 
-  async drain(): Promise<void> {
-    await this.settle()
-    for (let events = 0; this.pending > 0; events++) {
-      if (events > MOST_EVENTS_IN_VAIN) throw new Error('drain: the timers re-arm themselves')
-      this.#fire(this.#heap.first as VirtualTimer)
-      await this.settle()
-    }
+  drain(): Promise<void> {
+    let events = 0
+    return this.#pass(() => {
+      if (this.pending === 0) return undefined
+      if (events++ > MOST_EVENTS_IN_VAIN) throw new Error('drain: the timers re-arm themselves')
+      return this.#heap.first
+    })
   }
 
   async until<T>(promise: PromiseLike<T>): Promise<T> {
@@ -170,19 +147,30 @@ class VirtualClockImpl implements VirtualClock {
       settled = true
     }
     promise.then(note, note)
-    await this.settle()
     let inVain = 0
-    while (!settled) {
+    await this.#pass(() => {
+      if (settled) return undefined
       // Background timers may settle it too, but not if they have had their chance.
       inVain = this.pending > 0 ? 0 : inVain + 1
       const next = this.#heap.first
       if (next === undefined || inVain > MOST_EVENTS_IN_VAIN) {
         throw new Error('until: the promise never settles, no timer is left that could settle it')
       }
-      this.#fire(next)
-      await this.settle()
-    }
+      return next
+    })
     return promise
+  }
+
+  /** Fires what `choose` names, each when all has settled, until it names none. */
+  async #pass(choose: () => VirtualTimer | undefined): Promise<void> {
+    const fireNext = () => {
+      const next = choose()
+      if (next !== undefined) this.#fire(next)
+      return next !== undefined
+    }
+    await settle()
+    if (this.#quick) return passQuickly(fireNext)
+    while (fireNext()) await settle()
   }
 
   #fire(timer: VirtualTimer): void {

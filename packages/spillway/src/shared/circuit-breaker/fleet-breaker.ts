@@ -81,6 +81,7 @@ export class FleetBreaker {
   readonly #listeners = new Set<Listener>()
   readonly #ownListeners = new Set<Listener>()
   readonly #unwatch: () => void
+  #unheed: (() => void) | undefined
   #lastName: string | undefined
   #last: Lane | undefined
   /** Made when a quorum asks for it. */
@@ -88,6 +89,7 @@ export class FleetBreaker {
   #syncing: Timer | undefined
   /** Set while a beat is under way. */
   #beating: Promise<void> | undefined
+  #users = 1
   #closed = false
 
   constructor({ name, store, pod, clock, policy, watch }: FleetBreakerOptions) {
@@ -108,6 +110,21 @@ export class FleetBreaker {
     })
     this.#beat()
     this.#keepInStep()
+  }
+
+  /** For a guard that takes the place of another, with the same policy: whoever closes it last closes it. */
+  share(): this {
+    this.#users++
+    return this
+  }
+
+  /** Begins with what another one of the same name knows, which goes by another policy. */
+  learnFrom(before: FleetBreaker): void {
+    for (const [lane, { fleet }] of before.#lanes) {
+      const heard = fleet.lastHeard
+      if (heard !== undefined) this.#hear(lane, heard.view)
+    }
+    this.#sync(Number.POSITIVE_INFINITY)
   }
 
   /** Nothing stands in the way: entering cannot fail, and needs no trip. */
@@ -241,7 +258,7 @@ export class FleetBreaker {
     const { outage } = this.#policy
     const breakers = new OutageBreakers(this.#store.breakers, watch, this.#clock, outage)
     let reachable = watch.reachable
-    watch.onChange(() => {
+    this.#unheed = watch.onChange(() => {
       if (watch.reachable === reachable) return
       reachable = watch.reachable
       if (!reachable) {
@@ -266,10 +283,11 @@ export class FleetBreaker {
   }
 
   async close(): Promise<void> {
-    if (this.#closed) return
+    if (this.#closed || --this.#users > 0) return
     this.#closed = true
     this.#syncing?.cancel()
     this.#unwatch()
+    this.#unheed?.()
     const closing = Array.from(this.#lanes.values(), async ({ fleet, quorum }) => {
       await Promise.all([fleet.close(), quorum?.close()])
     })

@@ -29,8 +29,8 @@ export interface Spender {
   readonly windowMs: number
   /** An answer that takes longer is of no use. */
   readonly usableMs: number
-  /** From now on this pod is on its own. */
-  departed(): void
+  /** What was heard holds no longer: whoever waits asks again. */
+  wake(): void
   /** Another store: what the old one was told is lost. */
   forgotten(): void
   /** Tells the store what was spent without it; rejects if it cannot. */
@@ -101,7 +101,11 @@ export class StoreWatch {
   readonly #options: StoreWatchOptions
   readonly #backoff: Backoff
   readonly #onChange = new Set<() => void>()
+  /** Of all guards that go by this; the last who came speaks for them. */
+  #spenders: Spender[] = []
   #spender: Spender | undefined
+  #users = 1
+  #beginning = true
   #begun!: () => void
   #sinceMs: number
   #looks = 0
@@ -143,9 +147,20 @@ export class StoreWatch {
     }
   }
 
-  /** Once, when everything that depends on it is there. */
+  /** For a guard that takes the place of another: whoever closes it last closes it. */
+  share(): this {
+    this.#users++
+    return this
+  }
+
+  /** When everything that depends on it is there; once for each guard that goes by it. */
   start(spender: Spender | undefined): void {
-    this.#spender = spender
+    if (spender !== undefined) {
+      this.#spenders.push(spender)
+      this.#spender = spender
+    }
+    if (!this.#beginning) return this.lookNow()
+    this.#beginning = false
     if (this.status !== 'off') this.#next(0)
   }
 
@@ -154,9 +169,10 @@ export class StoreWatch {
     if (this.reachable && this.status !== 'starting' && this.#round === undefined) this.#next(0)
   }
 
-  /** Tells when `reachable` or `joined` have changed. */
-  onChange(listener: () => void): void {
+  /** Tells when `reachable` or `joined` have changed, until the returned function is called. */
+  onChange(listener: () => void): () => void {
     this.#onChange.add(listener)
+    return () => this.#onChange.delete(listener)
   }
 
   /** The store's time, as far as this pod can tell. */
@@ -235,12 +251,22 @@ export class StoreWatch {
     }
   }
 
-  async close(): Promise<void> {
+  async close(spender?: Spender): Promise<void> {
+    if (--this.#users > 0) return this.#withdraw(spender)
     this.#closed = true
     this.#timer?.cancel()
     this.#doubt?.cancel()
     await this.#round
     if (!this.reachable || this.#spender === undefined || !this.#connected) return
+    await this.#pulse('gone').catch(() => {})
+  }
+
+  /** It spends nothing any more; others may. */
+  async #withdraw(spender: Spender | undefined): Promise<void> {
+    if (spender === undefined) return
+    this.#spenders = this.#spenders.filter((each) => each !== spender)
+    this.#spender = this.#spenders.at(-1)
+    if (this.#spender !== undefined || !this.reachable || !this.#connected) return
     await this.#pulse('gone').catch(() => {})
   }
 
@@ -378,14 +404,21 @@ export class StoreWatch {
     this.reachable = status === 'shared' || status === 'apart'
     if (before === 'away') this.#backoff.found()
     if (status === 'shared') this.#why = undefined
-    if (!this.joined && (wasJoined || before === 'starting')) this.#spender?.departed()
+    if (!this.joined && (wasJoined || before === 'starting')) this.#wakeAll()
     if (before === 'starting') this.#begun()
-    if (this.joined && !wasJoined && before !== 'starting') this.#spender?.returned()
+    if (this.joined && !wasJoined && before !== 'starting') {
+      this.#spender?.returned()
+      this.#wakeAll()
+    }
     for (const tell of this.#onChange) tell()
     if (!listening()) return
     if (status !== 'shared') {
       emit({ type: 'store.degraded', name, status, why: messageOf(this.#why) })
     } else if (before !== 'starting') emit({ type: 'store.restored', name, forMs })
+  }
+
+  #wakeAll(): void {
+    for (const each of this.#spenders) each.wake()
   }
 }
 

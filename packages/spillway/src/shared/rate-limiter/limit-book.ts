@@ -43,6 +43,8 @@ export interface LimitBookOptions {
   maxPauseMs: number
   /** Over a remote store; the book starts it. */
   watch?: StoreWatch | undefined
+  /** The book of the same name that this one takes the place of. */
+  before?: LimitBook | undefined
   /** Something was given back on this lane: perhaps nobody need wait any longer. */
   onGivenBack(lane: string): void
 }
@@ -117,14 +119,39 @@ export class LimitBook implements Spender {
       (sending) => this.#settle(sending),
       (lane) => options.onGivenBack(lane),
     )
-    const { watch } = options
+    const { watch, before } = options
     this.#watch = watch
+    if (before !== undefined) this.#succeed(before)
     if (watch === undefined) return
     const rules = this.#limits.map(
       ({ spec }, index) => [spec.id, options.limits[index]?.outage ?? 'share'] as const,
     )
-    this.#alone = new LimitsAlone(options.name, watch, new Map(rules))
+    // What this pod has used it has used, whoever kept the books.
+    const known = before === undefined ? undefined : before.#alone
+    this.#alone = known ?? new LimitsAlone(options.name, watch)
+    this.#alone.goBy(new Map(rules))
     watch.start(this)
+  }
+
+  /**
+   * These limits are newer than the other's. Each trip brings them along, so mostly nobody has to be told;
+   * but where somebody has changed limits in the store, or a window is another one, the store would go on
+   * as before.
+   */
+  #succeed(before: LimitBook): void {
+    this.#version = before.#version
+    const sameWindow = ({ id, windowUs, slices }: LimitSpec) =>
+      before.#specs.some(
+        (each) => each.id === id && each.windowUs === windowUs && each.slices === slices,
+      )
+    const known = (each: LimitSpec) => before.#specs.some(({ id }) => id === each.id)
+    if (this.#version === 0 && this.#specs.filter(known).every(sameWindow)) return
+    const told = this.#store.change({ ...this.#ref(DEFAULT_LANE), limits: this.#specs })
+    const heard = (version: number) => {
+      this.#version = Math.max(this.#version, version)
+    }
+    if (told instanceof Promise) told.then(heard, () => {})
+    else heard(told)
   }
 
   /** Limits are decided by this pod, because the store is away or not trusted yet. */
@@ -379,7 +406,7 @@ export class LimitBook implements Spender {
     this.#closed = true
     this.#reporting?.cancel()
     await this.#settler.drain()
-    await this.#watch?.close()
+    await this.#watch?.close(this)
   }
 
   get windowMs(): number {
@@ -390,8 +417,10 @@ export class LimitBook implements Spender {
     return this.useWithinMs
   }
 
-  departed(): void {
-    this.#wakeAll()
+  wake(): void {
+    for (const lane of this.#alone?.lanes(this.windowMs * 1_000) ?? []) {
+      this.#options.onGivenBack(lane)
+    }
   }
 
   forgotten(): void {
@@ -429,13 +458,6 @@ export class LimitBook implements Spender {
   returned(): void {
     // What came in after the last telling.
     void this.tell().catch(() => {})
-    this.#wakeAll()
-  }
-
-  #wakeAll(): void {
-    for (const lane of this.#alone?.lanes(this.windowMs * 1_000) ?? []) {
-      this.#options.onGivenBack(lane)
-    }
   }
 
   readonly #onSettle = (lane: string, corrections: Correction[]): void => {

@@ -13,6 +13,14 @@ import type { Correction } from './permit.js'
 /** Lanes whose state is looked at with every heartbeat. */
 const MOST_LANES = 64
 
+interface Telling {
+  lane: string
+  spent: readonly Spent[]
+  /** What the numbers of limits in it mean. */
+  under: readonly LimitSpec[]
+  sequence: number
+}
+
 interface Pause {
   untilUs: number
   /** How often in a row the vendor said "slow down" without saying for how long. */
@@ -22,23 +30,26 @@ interface Pause {
 export class LimitsAlone {
   readonly #watch: StoreWatch
   readonly #name: string
-  readonly #rules: ReadonlyMap<string, OutageRule>
+  #rules: ReadonlyMap<string, OutageRule> = new Map()
   readonly #own = new OwnSpend()
   readonly #pauses = new Map<string, Pause>()
   /** Lanes in use, and when they last were, in the store's time. */
   readonly #used = new Map<string, number>()
   /** On its way to the store. */
-  readonly #telling: { lane: string; spent: readonly Spent[]; sequence: number }[] = []
+  readonly #telling: Telling[] = []
   #sequence = 0
   #busy = false
   #reduced:
     | { of: readonly LimitSpec[]; fleet: Fleet; missing: number; specs: LimitSpec[] }
     | undefined
 
-  /** `rules`: by id of the limit. */
-  constructor(name: string, watch: StoreWatch, rules: ReadonlyMap<string, OutageRule>) {
+  constructor(name: string, watch: StoreWatch) {
     this.#name = name
     this.#watch = watch
+  }
+
+  /** By id of the limit. */
+  goBy(rules: ReadonlyMap<string, OutageRule>): void {
     this.#rules = rules
   }
 
@@ -152,13 +163,13 @@ export class LimitsAlone {
     send: (lane: string, spent: readonly Spent[], sequence: number) => unknown,
   ): Promise<void> {
     for (const { lane, spent } of this.#own.takeUntold(specs, this.#watch.nowUs())) {
-      this.#telling.push({ lane, spent, sequence: ++this.#sequence })
+      this.#telling.push({ lane, spent, under: specs, sequence: ++this.#sequence })
     }
     if (this.#busy) return
     this.#busy = true
     try {
       for (let next = this.#telling[0]; next !== undefined; next = this.#telling[0]) {
-        await send(next.lane, next.spent, next.sequence)
+        await send(next.lane, spentUnder(specs, next), next.sequence)
         if (this.#telling[0] === next) this.#telling.shift()
       }
     } finally {
@@ -190,4 +201,13 @@ export class LimitsAlone {
       explain: ({ name }) => `${name}: the store is away, and a limit is closed without it`,
     })
   }
+}
+
+/** Limits may have changed since it was packed. */
+function spentUnder(specs: readonly LimitSpec[], { spent, under }: Telling): readonly Spent[] {
+  if (specs === under) return spent
+  return spent.flatMap((each) => {
+    const limit = specs.findIndex(({ id }) => id === under[each.limit]?.id)
+    return limit === -1 ? [] : [{ ...each, limit }]
+  })
 }

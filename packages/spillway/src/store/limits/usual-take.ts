@@ -43,7 +43,7 @@ export class UsualTake {
 
   take({ limits, costs }: TakeRequest, now: number): TakeReply | undefined {
     const lane = this.#lane
-    if (limits !== this.#limits || costs.length === 0) return undefined
+    if (!areSame(limits, this.#limits) || costs.length === 0) return undefined
     if (now >= this.#untilUs || lane.p > now || lane.t > now) return undefined
     for (let index = 0; index < limits.length; index++) {
       const { limit, windowUs } = limits[index] as LimitSpec
@@ -71,6 +71,21 @@ export class UsualTake {
       under: undefined,
     }
   }
+}
+
+/** Pods that share a store in memory each have their own copy. */
+function areSame(some: readonly LimitSpec[], others: readonly LimitSpec[]): boolean {
+  if (some === others) return true
+  if (some.length !== others.length) return false
+  for (let index = 0; index < some.length; index++) {
+    const one = some[index] as LimitSpec
+    const other = others[index] as LimitSpec
+    if (one.id !== other.id || one.algorithm !== other.algorithm || one.span !== other.span)
+      return false
+    if (one.limit !== other.limit || one.windowUs !== other.windowUs) return false
+    if (one.slices !== other.slices || one.burst !== other.burst) return false
+  }
+  return true
 }
 
 function sumOf(costs: readonly (readonly number[])[], limit: number): number {

@@ -1,0 +1,200 @@
+/**
+ * What operators do to gateways, all of it under load: twenty reloads, some of them of files with mistakes; one
+ * gateway stopped and another started in its place; Redis killed and started again, empty. Nobody may notice:
+ * no request hangs or is lost without an answer, and the vendor is asked no more than it allows.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createMockVendor } from 'spillway/testing'
+import { freePort } from '../faults/fleet.js'
+import { startRedis } from '../faults/redis-process.js'
+import { type GatewayProcess, startGateway } from '../gateway-process.js'
+import { atLeast, atMost, type Figure, type Scenario, told } from '../scenario.js'
+import { Clients } from './load.js'
+
+interface Extent {
+  readonly windowMs: number
+  readonly limit: number
+  readonly clients: number
+  /** Redis is away for so many windows, and everything is looked at for so many afterwards. */
+  readonly away: number
+  readonly after: number
+}
+
+const LONG: Extent = { windowMs: 5_000, limit: 250, clients: 32, away: 2, after: 3 }
+const SHORT: Extent = { windowMs: 2_000, limit: 60, clients: 12, away: 1, after: 2 }
+
+const RELOADS = 20
+/** Every so many-th file has a mistake in it. */
+const MISTAKEN = 5
+const QUEUE_MS = 500
+const CALL_MS = 3_000
+/** So long a gateway that is to stop is still asked by those who have not noticed. */
+const DELAY_MS = 1_000
+/** What may be said to a client: it has an answer, or it is not its turn. */
+const EXPECTED = new Set(['200', 'VENDOR_LIMITED', 'QUEUE_TIMEOUT', 'QUEUE_FULL'])
+
+export const operate: Scenario = {
+  name: 'operate',
+  what: 'two gateways reloaded, rolled and without Redis, under load; --only short for less of it',
+  seconds: 40,
+  async run(only) {
+    if (only !== undefined && only !== 'short') throw new Error('no such part; known: short')
+    return suffer(only === 'short' ? SHORT : LONG)
+  },
+}
+
+async function suffer(extent: Extent): Promise<Figure[]> {
+  const { windowMs, limit } = extent
+  const vendor = createMockVendor({ knobs: { latencyMs: 20, tokens: 3, tokenMs: 5 } })
+  const { url: vendorUrl } = await vendor.start()
+  let redis = await startRedis(await freePort())
+  const env = { REDIS_URL: `redis://127.0.0.1:${redis.port}`, KEY_0: 'one-key', KEY_1: 'another' }
+  const files = (turn: number) => fileOf(turn, extent, vendorUrl)
+  const fleet = await Promise.all([startGateway(files(0), env), startGateway(files(0), env)])
+  const clients = new Clients()
+  const reloads = new ReloadCounts()
+  for (const gateway of fleet) clients.add(gateway)
+  clients.start(extent.clients)
+  try {
+    await sleep(windowMs)
+    // The first windows of a fleet are another matter.
+    vendor.clear()
+    // One part of the reloads while all is well, one while a gateway is replaced, one without Redis.
+    let turn = 0
+    const reload = async (times: number) => {
+      for (let i = 0; i < times; i++) {
+        turn++
+        await reloads.next(fleet[turn % 2] as GatewayProcess, turn, files)
+      }
+    }
+    await reload(RELOADS / 2)
+    const [, old] = fleet
+    const gone = (old as GatewayProcess).stop()
+    fleet[1] = await startGateway(files(turn), env)
+    clients.add(fleet[1])
+    await gone
+    clients.remove((old as GatewayProcess).url)
+    await reload(RELOADS / 4)
+    await redis.kill()
+    const awayMs = performance.now()
+    const callsBefore = vendor.counts.arrived
+    await reload(RELOADS / 4)
+    await sleep(Math.max(0, extent.away * windowMs - (performance.now() - awayMs)))
+    const usedAway = (vendor.counts.arrived - callsBefore) / (performance.now() - awayMs)
+    redis = await startRedis(redis.port)
+    await sleep(extent.after * windowMs)
+    const degraded = await Promise.all(fleet.map(isDegraded))
+    await clients.stop()
+    return [
+      ...clientFigures(clients),
+      atMost(
+        'most in any window, % of limit',
+        (vendor.mostInAnyWindow(windowMs) / limit) * 100,
+        105,
+      ),
+      told('used without Redis, % of limit', (usedAway / (limit / windowMs)) * 100),
+      ...reloads.figures(),
+      atMost('gateways apart at the end', degraded.filter(Boolean).length, 0),
+    ]
+  } finally {
+    await clients.stop()
+    await Promise.all(fleet.map((gateway) => gateway.stop()))
+    await vendor.close()
+    await redis.stop()
+  }
+}
+
+/** What does not change from one to the next is what is shared; everything else does. */
+function fileOf(turn: number, { windowMs, limit }: Extent, url: string): object {
+  return {
+    expectedPods: 2,
+    log: { level: 'silent' },
+    drain: { delayMs: DELAY_MS, graceMs: '10s' },
+    vendors: {
+      vendor: {
+        protocol: 'openai',
+        url,
+        key: `env:KEY_${turn % 2}`,
+        queue: { size: 40 + turn, timeoutMs: QUEUE_MS },
+        // Half as many open connections in some of them, another trip in others.
+        breaker: { failureRate: turn % 3 === 0 ? 0.5 : 0.6, openMs: '5s' },
+        // A busy machine is late with everything.
+        limits: [{ limit, windowMs }],
+        jitterMs: 250,
+        concurrency: { limit: turn % 2 === 0 ? 50 : 100 },
+        timeout: { callMs: CALL_MS },
+      },
+      // Comes and goes.
+      ...(turn % 2 === 0 && { other: { protocol: 'anthropic', url } }),
+    },
+    routes: [{ path: '/v1/*', vendor: 'vendor', timeoutMs: `${10 + turn}s` }],
+  }
+}
+
+/** Files put in place one after the other, each when the one before was read. */
+class ReloadCounts {
+  #applied = 0
+  #refused = 0
+
+  async next(
+    gateway: GatewayProcess,
+    turn: number,
+    fileAt: (turn: number) => object,
+  ): Promise<void> {
+    const before = await countsOf(gateway)
+    const mistaken = turn % MISTAKEN === 0
+    gateway.rewrite(mistaken ? `vendors: { vendor: { protocol: ${turn} } }` : fileAt(turn))
+    // Half of them are found by the gateway itself.
+    if (turn % 4 < 2) gateway.signal('SIGHUP')
+    const result = mistaken ? 'refused' : 'applied'
+    for (let look = 0; look < 500; look++) {
+      const now = await countsOf(gateway)
+      if (now[result] > before[result]) break
+      await sleep(20)
+    }
+    const after = await countsOf(gateway)
+    this.#applied += Math.min(1, after.applied - before.applied)
+    this.#refused += Math.min(1, after.refused - before.refused)
+  }
+
+  figures(): Figure[] {
+    const mistaken = RELOADS / MISTAKEN
+    return [
+      atLeast('reloads applied', this.#applied, RELOADS - mistaken),
+      atLeast('files with a mistake refused', this.#refused, mistaken),
+    ]
+  }
+}
+
+async function countsOf({
+  adminUrl,
+}: GatewayProcess): Promise<Record<'applied' | 'refused', number>> {
+  const text = await (await fetch(`${adminUrl}/metrics`)).text()
+  const count = (result: string) =>
+    Number(new RegExp(`reloads_total{result="${result}"} (\\d+)`).exec(text)?.[1] ?? 0)
+  return { applied: count('applied'), refused: count('refused') }
+}
+
+async function isDegraded({ adminUrl }: GatewayProcess): Promise<boolean> {
+  return (await (await fetch(`${adminUrl}/health/ready`)).text()).includes('degraded')
+}
+
+function clientFigures({ seen }: Clients): Figure[] {
+  const { sent, answers, lost, longestMs } = seen
+  const sum = (which: (what: string) => boolean) =>
+    [...answers].reduce((all, [what, count]) => all + (which(what) ? count : 0), 0)
+  for (const [what, count] of answers) process.stderr.write(`  ${what}: ${count}\n`)
+  if (lost.length > 0) process.stderr.write(`  lost: ${[...new Set(lost)].join(', ')}\n`)
+  return [
+    told('requests', sent),
+    told('answered by the vendor', answers.get('200') ?? 0),
+    atMost('without an answer', lost.length + (sent - lost.length - sum(() => true)), 0),
+    atMost(
+      'answers that blame the gateway',
+      sum((what) => !EXPECTED.has(what)),
+      0,
+    ),
+    // Everything a request may wait for, and what a busy machine adds.
+    atMost('longest answer, ms', longestMs, QUEUE_MS + CALL_MS + 1_500),
+  ]
+}

@@ -1,0 +1,66 @@
+/**
+ * Connections of a port: how many, from where, and whether whoever is at the other end still does its
+ * part. Looked at once a second, so a request costs nothing for it.
+ */
+import type { Socket } from 'node:net'
+import type { ServerLimits } from '../config/server-limits-shape.js'
+
+const LOOK_EVERY_MS = 1_000
+
+type Limits = Pick<ServerLimits, 'connections' | 'connectionsPerAddress'>
+
+export class Connections {
+  readonly #limits: Limits
+  readonly #open = new Set<Socket>()
+  readonly #byAddress = new Map<string, number>()
+  readonly #looking: NodeJS.Timeout
+  /** Turned away since the start. */
+  refused = 0
+
+  constructor(limits: Limits, look: (socket: Socket, nowMs: number) => void) {
+    this.#limits = limits
+    this.#looking = setInterval(() => {
+      const nowMs = performance.now()
+      for (const socket of this.#open) look(socket, nowMs)
+    }, LOOK_EVERY_MS).unref()
+  }
+
+  /** False: there are too many, and this one is closed. */
+  admit(socket: Socket): boolean {
+    const address = addressOf(socket.remoteAddress)
+    const theirs = this.#byAddress.get(address) ?? 0
+    const { connections, connectionsPerAddress } = this.#limits
+    if (theirs >= connectionsPerAddress || this.#open.size >= connections) {
+      this.refused++
+      socket.destroy()
+      return false
+    }
+    this.#open.add(socket)
+    this.#byAddress.set(address, theirs + 1)
+    socket.once('close', () => this.#gone(socket, address))
+    return true
+  }
+
+  close(): void {
+    clearInterval(this.#looking)
+  }
+
+  #gone(socket: Socket, address: string): void {
+    this.#open.delete(socket)
+    const left = (this.#byAddress.get(address) ?? 1) - 1
+    if (left === 0) this.#byAddress.delete(address)
+    else this.#byAddress.set(address, left)
+  }
+}
+
+/** Somebody who has one address of IPv6 has as many as there are in the second half. */
+export function addressOf(remote = ''): string {
+  const mapped = /^::ffff:([\d.]+)$/i.exec(remote)
+  if (mapped !== null) return mapped[1] as string
+  if (!remote.includes(':')) return remote
+  const [left = '', right] = remote.split('::')
+  const before = left === '' ? [] : left.split(':')
+  const after = right === undefined || right === '' ? [] : right.split(':')
+  const zeros = right === undefined ? 0 : 8 - before.length - after.length
+  return [...before, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after].slice(0, 4).join(':')
+}

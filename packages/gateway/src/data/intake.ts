@@ -1,0 +1,93 @@
+/**
+ * What is refused before anybody looks at what a request wants. Node's parser has refused what is no HTTP;
+ * this is what is HTTP and should not be: said twice, said so that two servers read it in two ways, or
+ * asking for what a gateway does not do. One pass over the headers, nothing kept.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { Fault } from './complaint.js'
+import { faultInUrl } from './request-url.js'
+
+const METHODS: ReadonlySet<string | undefined> = new Set([
+  'POST',
+  'GET',
+  'HEAD',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+])
+
+/** Whose second one somebody might believe, a bit for each. */
+const SINGLE: ReadonlyMap<string, number> = new Map([
+  ['host', 1],
+  ['upgrade', 2],
+  ['x-api-key', 4],
+  ['content-type', 8],
+  ['authorization', 16],
+  ['content-length', 32],
+  ['idempotency-key', 64],
+  ['content-encoding', 128],
+  ['transfer-encoding', 256],
+  ['spillway-deadline-ms', 512],
+])
+const IS_SINGLE_LENGTH: readonly boolean[] = Array.from({ length: 21 }, (_, length) =>
+  [...SINGLE.keys()].some((name) => name.length === length),
+)
+const HOST = /^[\w.:[\]-]*$/
+
+export function faultIn(request: IncomingMessage, limits: ServerLimits): Fault | undefined {
+  const { method, url = '', rawHeaders: raw, headers } = request
+  if (!METHODS.has(method)) return refused(501, 'METHOD_NOT_SUPPORTED', `no ${method} here`)
+  if (request.httpVersionMajor !== 1) return refused(505, 'HTTP_VERSION', 'only HTTP/1 here')
+  if (url.length > limits.maxUrlBytes) {
+    const message = `the URL is longer than ${limits.maxUrlBytes} bytes`
+    return refused(414, 'URL_TOO_LONG', message)
+  }
+  if (raw.length > 2 * limits.maxHeaders) {
+    return refused(431, 'TOO_MANY_HEADERS', `there are more than ${limits.maxHeaders} headers`)
+  }
+  return faultInUrl(url) ?? faultInHeaders(raw) ?? faultInFraming(request, headers)
+}
+
+function faultInHeaders(raw: readonly string[]): Fault | undefined {
+  let seen = 0
+  for (let i = 0; i < raw.length; i += 2) {
+    const name = raw[i] as string
+    if (IS_SINGLE_LENGTH[name.length] !== true) continue
+    const bit = SINGLE.get(name.toLowerCase())
+    if (bit === undefined) continue
+    if ((seen & bit) !== 0) return malformed(`the header ${name.toLowerCase()} comes twice`)
+    seen |= bit
+  }
+  return undefined
+}
+
+function faultInFraming(
+  request: IncomingMessage,
+  headers: IncomingMessage['headers'],
+): Fault | undefined {
+  const { host, upgrade, expect, 'transfer-encoding': coding } = headers
+  const isOld = request.httpVersionMinor === 0
+  if (host === undefined ? !isOld : !HOST.test(host)) return malformed('the host is missing or odd')
+  if (coding !== undefined && (isOld || coding.toLowerCase() !== 'chunked')) {
+    return refused(501, 'TRANSFER_ENCODING', 'the only transfer-encoding here is chunked')
+  }
+  // Some clients offer HTTP/2 with their first request, and do not mind if nobody answers that.
+  if (upgrade !== undefined && upgrade.toLowerCase() !== 'h2c') {
+    return refused(501, 'UPGRADE', 'no other protocol is spoken here')
+  }
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
+    return refused(417, 'EXPECTATION_FAILED', 'nothing but 100-continue can be expected')
+  }
+  return undefined
+}
+
+function malformed(message: string): Fault {
+  return refused(400, 'MALFORMED_REQUEST', message)
+}
+
+/** Nothing else is read from its connection. */
+function refused(status: number, code: string, message: string): Fault {
+  return { status, code, message, closes: true }
+}

@@ -1,0 +1,86 @@
+/** What differs between two configurations, by names and paths: no values, which may be secrets. */
+import { isDeepStrictEqual } from 'node:util'
+import type { GatewayConfig } from '../config/config.js'
+
+export interface Changes {
+  readonly added: readonly string[]
+  readonly changed: readonly string[]
+  readonly removed: readonly string[]
+  /** Written down, but in force only after a restart. */
+  readonly afterRestart: readonly string[]
+}
+
+/** Those that a running gateway can take over. What is not listed here needs a restart. */
+const LIVE: ReadonlySet<string> = new Set<keyof GatewayConfig>([
+  'vendors',
+  'routes',
+  'callers',
+  'body',
+  'drain',
+  'log',
+])
+
+type Names = readonly (keyof GatewayConfig)[]
+
+export function changesBetween(before: GatewayConfig, after: GatewayConfig): Changes {
+  const names = Object.keys({ ...before, ...after }) as Names
+  const differing = names.filter((name) => !isDeepStrictEqual(before[name], after[name]))
+  const plain = differing.filter(
+    (name) => LIVE.has(name) && name !== 'vendors' && name !== 'routes',
+  )
+  const vendors = compare('vendors', before.vendors, after.vendors)
+  const routes = compare('routes', before.routes, after.routes)
+  // The first that matches counts, so their order says something, too.
+  const reordered = !isDeepStrictEqual(namesOf(before.routes), namesOf(after.routes))
+  const moved = reordered && routes.added.length + routes.removed.length === 0 ? ['routes'] : []
+  return {
+    added: [...vendors.added, ...routes.added],
+    changed: [...vendors.changed, ...routes.changed, ...moved, ...plain],
+    removed: [...vendors.removed, ...routes.removed],
+    afterRestart: differing.filter((name) => !LIVE.has(name)),
+  }
+}
+
+/** As it takes over: what needs a restart is as it was. */
+export function applicable(before: GatewayConfig, after: GatewayConfig): GatewayConfig {
+  const fixed = Object.entries(before).filter(([name]) => !LIVE.has(name))
+  return { ...after, ...Object.fromEntries(fixed) }
+}
+
+interface Named {
+  readonly name: string
+}
+
+function compare(where: string, before: readonly Named[], after: readonly Named[]) {
+  const [old, young] = [byName(before), byName(after)]
+  const at = (names: Iterable<string>) => [...names].map((name) => `${where}.${name}`)
+  return {
+    added: at([...young.keys()].filter((name) => !old.has(name))),
+    removed: at([...old.keys()].filter((name) => !young.has(name))),
+    changed: [...young].flatMap(([name, each]) => {
+      const was = old.get(name)
+      if (was === undefined || isDeepStrictEqual(was, each)) return []
+      return partsOf(was, each).map((part) => `${where}.${name}.${part}`)
+    }),
+  }
+}
+
+/** A guard's options stand among a vendor's own. */
+function partsOf(before: object, after: object): string[] {
+  const [old, young] = [flat(before), flat(after)]
+  const names = Object.keys({ ...old, ...young })
+  return names.filter((name) => !isDeepStrictEqual(old[name], young[name]))
+}
+
+function flat(each: object): Record<string, unknown> {
+  const { guard, ...own } = each as Record<string, unknown>
+  return { ...own, ...(guard as object | undefined) }
+}
+
+function byName(list: readonly Named[]): Map<string, Named> {
+  return new Map(list.map((each) => [each.name, each]))
+}
+
+function namesOf(list: readonly Named[]): string[] {
+  return list.map(({ name }) => name)
+}

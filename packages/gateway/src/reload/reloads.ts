@@ -1,0 +1,74 @@
+/** What became of every attempt to take over another configuration, for operators and for metrics. */
+import type { Changes } from './changes.js'
+
+/** What a reload came to. */
+export type ReloadReport =
+  | ({ readonly result: 'applied'; readonly generation: number } & Changes)
+  | { readonly result: 'unchanged'; readonly afterRestart: readonly string[] }
+  /** The old configuration stays. */
+  | { readonly result: 'refused'; readonly reason: string }
+
+export interface ReloadStatus {
+  /** 1 for the configuration it started with. */
+  readonly generation: number
+  /** Since when this one is in force. */
+  readonly since: string
+  /** Written down, but in force only after a restart. */
+  readonly afterRestart: readonly string[]
+  /** The last file that was refused, unless one was accepted after it. */
+  readonly refused: { readonly at: string; readonly reason: string } | undefined
+}
+
+export class Reloads {
+  readonly counts = { applied: 0, unchanged: 0, refused: 0 }
+  #generation = 1
+  #sinceMs = Date.now()
+  #afterRestart: readonly string[] = []
+  #refused: ReloadStatus['refused']
+
+  get generation(): number {
+    return this.#generation
+  }
+
+  /** In seconds, as Prometheus has times. */
+  get since(): number {
+    return this.#sinceMs / 1_000
+  }
+
+  get refusedLast(): boolean {
+    return this.#refused !== undefined
+  }
+
+  applied(changes: Changes): ReloadReport {
+    this.#accepted('applied', changes.afterRestart)
+    this.#generation++
+    this.#sinceMs = Date.now()
+    return { result: 'applied', generation: this.#generation, ...changes }
+  }
+
+  unchanged({ afterRestart }: Changes): ReloadReport {
+    this.#accepted('unchanged', afterRestart)
+    return { result: 'unchanged', afterRestart }
+  }
+
+  refused(reason: string): ReloadReport {
+    this.counts.refused++
+    this.#refused = { at: new Date().toISOString(), reason }
+    return { result: 'refused', reason }
+  }
+
+  status(): ReloadStatus {
+    return {
+      generation: this.#generation,
+      since: new Date(this.#sinceMs).toISOString(),
+      afterRestart: this.#afterRestart,
+      refused: this.#refused,
+    }
+  }
+
+  #accepted(result: 'applied' | 'unchanged', afterRestart: readonly string[]): void {
+    this.counts[result]++
+    this.#afterRestart = afterRestart
+    this.#refused = undefined
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Says when what stands in some files has become something else. Folders are watched and not the files: an
+ * editor puts a new file in place of the old one, and Kubernetes turns a link to another folder. Where the
+ * system tells nothing (network file systems, some containers) a look now and then finds out.
+ */
+import { createHash } from 'node:crypto'
+import { type FSWatcher, watch } from 'node:fs'
+import { readFile, realpath } from 'node:fs/promises'
+import { dirname, resolve } from 'node:path'
+
+/** Whoever writes a file is rarely done with the first byte. */
+const SETTLE_MS = 100
+const LONGEST_SETTLE_MS = 1_000
+const LOOK_EVERY_MS = 5_000
+
+/** By path; nothing, if a file could not be read. */
+export type Contents = ReadonlyMap<string, string | undefined>
+
+export interface FilesWatch {
+  /** What was read, and from where: another content than this is a change. */
+  loaded(contents: Contents): void
+  close(): void
+}
+
+export function watchFiles(
+  onChange: () => void,
+  { lookEveryMs = LOOK_EVERY_MS }: { lookEveryMs?: number } = {},
+): FilesWatch {
+  return new FoldersWatch(onChange, lookEveryMs)
+}
+
+class FoldersWatch implements FilesWatch {
+  readonly #onChange: () => void
+  readonly #looking: NodeJS.Timeout
+  readonly #watchers = new Map<string, FSWatcher>()
+  #files: readonly string[] = []
+  /** What was in the files when they were last looked at. */
+  #known = ''
+  #settling: NodeJS.Timeout | undefined
+  #firstMs = 0
+  #underWay: Promise<void> | undefined
+  #closed = false
+
+  constructor(onChange: () => void, lookEveryMs: number) {
+    this.#onChange = onChange
+    this.#looking = setInterval(() => this.#look(), lookEveryMs).unref()
+  }
+
+  loaded(contents: Contents): void {
+    const byPath = new Map([...contents].map(([path, content]) => [resolve(path), content]))
+    this.#files = [...byPath.keys()].sort()
+    this.#known = fingerprint(this.#files.map((file) => [file, byPath.get(file)]))
+    this.#look()
+  }
+
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#looking)
+    clearTimeout(this.#settling)
+    for (const watcher of this.#watchers.values()) watcher.close()
+    this.#watchers.clear()
+  }
+
+  /** Something happened in a folder: when it is quiet again, or at the latest soon. */
+  #touched(): void {
+    const nowMs = performance.now()
+    if (this.#settling === undefined) this.#firstMs = nowMs
+    else if (nowMs - this.#firstMs > LONGEST_SETTLE_MS) return
+    clearTimeout(this.#settling)
+    this.#settling = setTimeout(() => {
+      this.#settling = undefined
+      this.#look()
+    }, SETTLE_MS).unref()
+  }
+
+  #look(): void {
+    if (this.#closed) return
+    this.#underWay ??= this.#compare().finally(() => {
+      this.#underWay = undefined
+    })
+  }
+
+  async #compare(): Promise<void> {
+    const files = this.#files
+    // Before it is read: what changes after that is seen by the watch.
+    await this.#watchFolders(files)
+    const seen = fingerprint(await Promise.all(files.map(readNow)))
+    if (this.#closed) return
+    // Others were loaded meanwhile.
+    if (files !== this.#files) return this.#touched()
+    if (seen === this.#known) return
+    this.#known = seen
+    this.#onChange()
+  }
+
+  /** Also those that links lead to. */
+  async #watchFolders(files: readonly string[]): Promise<void> {
+    const real = await Promise.all(files.map((file) => realpath(file).catch(() => file)))
+    if (this.#closed) return
+    const folders = new Set([...files, ...real].map((file) => dirname(file)))
+    for (const [folder, watcher] of this.#watchers) {
+      if (folders.has(folder)) continue
+      watcher.close()
+      this.#watchers.delete(folder)
+    }
+    for (const folder of folders) if (!this.#watchers.has(folder)) this.#watch(folder)
+  }
+
+  #watch(folder: string): void {
+    try {
+      const watcher = watch(folder, { persistent: false }, () => this.#touched())
+      this.#watchers.set(folder, watcher)
+      watcher.on('error', () => {
+        watcher.close()
+        // The next look tries again.
+        this.#watchers.delete(folder)
+      })
+    } catch {
+      // It is not there, or there are too many watches: looks will do.
+    }
+  }
+}
+
+async function readNow(file: string): Promise<readonly [string, string | undefined]> {
+  return [file, await readFile(file, 'utf8').catch(() => undefined)]
+}
+
+function fingerprint(files: readonly (readonly [string, string | undefined])[]): string {
+  return createHash('sha256').update(JSON.stringify(files)).digest('hex')
+}

@@ -1,0 +1,34 @@
+/** The short form of `npm run e2e -- operate`: real gateways, a real Redis, and operators at work. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+
+const E2E = fileURLToPath(new URL('../../../e2e/dist/main.js', import.meta.url))
+const MOST_MS = 120_000
+
+interface Figure {
+  readonly figure: string
+  readonly value: number
+  readonly holds: boolean
+}
+
+it(
+  'two gateways are reloaded twenty times, one is replaced, Redis is killed: every request has an answer, and the limit holds',
+  async () => {
+    const args = [E2E, 'operate', '--only', 'short', '--json']
+    const { stdout } = await promisify(execFile)(process.execPath, args, {
+      timeout: MOST_MS,
+    }).catch((error: { stdout: string }) => error)
+    const figures = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Figure)
+    expect(figures.filter(({ holds }) => !holds)).toEqual([])
+    const valueOf = (name: string) => figures.find(({ figure }) => figure === name)?.value
+    expect(valueOf('reloads applied')).toBe(16)
+    expect(valueOf('files with a mistake refused')).toBe(4)
+    expect(valueOf('answered by the vendor')).toBeGreaterThan(100)
+  },
+  MOST_MS,
+)

@@ -1,0 +1,167 @@
+/** A gateway that takes over another configuration: nobody notices but those it concerns. */
+import { describe, expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { expectIdle, startGateway } from './gateway-kit.js'
+
+describe('another configuration', () => {
+  it('with a mistake is refused with its reason, and the old one stays', async () => {
+    const { rewrite, chat, adminUrl, notices } = await startGateway()
+    const metrics = async () => (await fetch(`${adminUrl}/metrics`)).text()
+    const deep = async () =>
+      (await (await fetch(`${adminUrl}/health/deep`)).json()) as {
+        config: { generation: number; refused?: { reason: string } }
+      }
+    const refused = await rewrite('vendors: { openai: { protocol: openai, queu: { size: 1 } } }')
+    expect(refused).toMatchObject({ result: 'refused' })
+    expect(JSON.stringify(refused)).toMatch(/test\.yaml:1:\d+ .*did you mean 'queue'/)
+    expect(notices).toEqual([
+      expect.objectContaining({ level: 'error', message: 'configuration refused' }),
+    ])
+    expect((await deep()).config.refused?.reason).toContain('queu')
+    expect(await metrics()).toContain('spillway_config_reloads_total{result="refused"} 1')
+    expect(await metrics()).toContain('spillway_config_refused 1')
+    expect((await chat()).status).toBe(200)
+
+    const applied = await rewrite({ guard: { queue: { size: 1 } } })
+    expect(applied).toMatchObject({ result: 'applied', generation: 2 })
+    expect((await deep()).config).toMatchObject({ generation: 2 })
+    expect((await deep()).config.refused).toBeUndefined()
+    expect(await metrics()).toContain('spillway_config_refused 0')
+    expect(await metrics()).toContain('spillway_config_generation 2')
+  })
+
+  it('says what has changed, by name and without values', async () => {
+    const env = { OLD: 'old-secret', NEW: 'new-secret', ANN: 'ann-secret' }
+    const { rewrite, notices } = await startGateway(
+      {
+        vendors: { spare: { protocol: 'openai', url: 'http://spare.invalid', key: 'env:OLD' } },
+        routes: [{ vendor: 'openai' }],
+      },
+      {},
+      env,
+    )
+    const report = await rewrite({
+      guard: { limits: [{ limit: 5, windowMs: '1m' }] },
+      vendors: {
+        third: {
+          protocol: 'http',
+          url: 'http://third.invalid',
+          headers: { 'x-api-key': 'env:NEW' },
+        },
+      },
+      routes: [
+        { vendor: 'openai', timeoutMs: '1m' },
+        { path: '/third/*', vendor: 'third' },
+      ],
+      callers: [{ key: 'env:ANN', user: 'ann' }],
+      port: 1,
+      redis: 'redis://elsewhere.invalid',
+    })
+    expect(report).toEqual({
+      result: 'applied',
+      generation: 2,
+      added: ['vendors.third', 'routes./third/*'],
+      changed: [
+        'vendors.openai.limits',
+        'vendors.anthropic.limits',
+        'routes./v1/*.timeoutMs',
+        'callers',
+      ],
+      removed: ['vendors.spare'],
+      afterRestart: ['port', 'redis'],
+    })
+    expect(JSON.stringify([report, notices])).not.toContain('secret')
+    // It is still so after the next one.
+    expect(await rewrite({ port: 1 })).toMatchObject({ afterRestart: ['port'] })
+    expect(await rewrite({ port: 1 })).toEqual({ result: 'unchanged', afterRestart: ['port'] })
+  })
+
+  it('lets those who run and those who wait finish under the one they began with', async () => {
+    const { chat, rewrite, vendor, gateway } = await startGateway(
+      { guard: { concurrency: { limit: 1 }, queue: { size: 10, timeoutMs: '20s' } } },
+      { knobs: { tokens: 10, tokenMs: 20 } },
+    )
+    const stream = await chat({ stream: true })
+    const waiting = [chat(), chat()]
+    await until('they wait', () => gateway.spillway.snapshot().guards[0]?.room.waiting === 2)
+    const old = gateway.spillway.guard('openai')
+    // Without a waiting room and without the vendor's other life.
+    await rewrite({ guard: { concurrency: { limit: 2 } } })
+    await rewrite({ vendors: { openai: undefined as never }, routes: [{ vendor: 'anthropic' }] })
+    expect((await chat()).status).toBe(404)
+    expect(await stream.text()).toContain('[DONE]')
+    for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200)
+    expect(vendor.counts.arrived).toBe(3)
+    await until('the old guard is closed', () => old.snapshot().closed)
+    // And back again, as if nothing had been.
+    await rewrite({ guard: { concurrency: { limit: 3 } } })
+    expect((await chat()).status).toBe(200)
+  })
+
+  it('takes a vendor back whose requests have never ended', async () => {
+    const { chat, rewrite, gateway } = await startGateway(
+      {},
+      { knobs: { tokens: 10, tokenMs: 20 } },
+    )
+    const stream = await chat({ stream: true })
+    const guard = gateway.spillway.guard('openai')
+    await rewrite({ vendors: { openai: undefined as never }, routes: [{ vendor: 'anthropic' }] })
+    await rewrite({})
+    expect(gateway.spillway.guard('openai')).toBe(guard)
+    expect(await stream.text()).toContain('[DONE]')
+    expect((await chat()).status).toBe(200)
+    expect(guard.snapshot().closed).toBe(false)
+  })
+
+  it('keeps guards and connections of vendors that stay as they were, whatever their key', async () => {
+    const env = { ONE: 'key-one', TWO: 'key-two' }
+    const { chat, rewrite, gateway, vendor } = await startGateway(
+      { guard: { key: 'env:ONE' } },
+      {},
+      env,
+    )
+    await (await chat()).text()
+    const guard = gateway.spillway.guard('openai')
+    expect(await rewrite({ guard: { key: 'env:TWO' } })).toMatchObject({
+      changed: ['vendors.openai.keys', 'vendors.anthropic.keys'],
+    })
+    await (await chat()).text()
+    expect(gateway.spillway.guard('openai')).toBe(guard)
+    expect(vendor.calls.map(({ key }) => key)).toEqual(['key-one', 'key-two'])
+    await expectIdle({ gateway, vendor } as never)
+  })
+
+  it('does not close a circuit that is open, nor give anybody anew what is used up', async () => {
+    const breaker = { consecutiveFailures: 2, openMs: '1m' }
+    const userLimits = [{ per: 'user', limit: 1, windowMs: '1m' }]
+    const { chat, messages, rewrite, vendor } = await startGateway({
+      guard: { breaker, userLimits },
+    })
+    const failing = { headers: { 'x-mock': '{"status": 500}' } }
+    await chat({}, { headers: { ...failing.headers, 'spillway-user': 'ann' } })
+    await chat({}, { headers: { ...failing.headers, 'spillway-user': 'ben' } })
+    await messages({}, { headers: { 'spillway-user': 'ann' } })
+    for (const limit of [10, 20]) {
+      await rewrite({ guard: { breaker, userLimits, concurrency: { limit } } })
+      const open = await chat({}, { headers: { 'spillway-user': 'cat' } })
+      expect(open.headers.get('spillway-decision')).toContain('CIRCUIT_OPEN')
+      const limited = await messages({}, { headers: { 'spillway-user': 'ann' } })
+      expect(limited.headers.get('spillway-decision')).toContain('USER_LIMITED')
+    }
+    expect(vendor.counts.arrived).toBe(3)
+  })
+
+  it('starts the vendor inside when somebody wants it', async () => {
+    const { rewrite, url } = await startGateway()
+    await rewrite({
+      vendors: { inside: { protocol: 'openai', url: 'mock' } },
+      routes: [{ vendor: 'inside' }],
+    })
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'x-mock': '{"latencyMs": 1, "tokens": 1}' },
+      body: JSON.stringify({ model: 'gpt', messages: [] }),
+    })
+    expect(answer.headers.get('spillway-vendor')).toBe('inside')
+  })
+})

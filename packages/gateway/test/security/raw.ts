@@ -1,0 +1,63 @@
+/** Bytes on a socket, and whatever comes back until it is closed. */
+import { connect, type Socket } from 'node:net'
+
+export interface Heard {
+  /** Of each answer, in order. */
+  readonly statuses: number[]
+  readonly text: string
+  /** The other end closed it; otherwise we gave up waiting. */
+  readonly closed: boolean
+}
+
+const PATIENCE_MS = 10_000
+
+export function bytes(text: string): Buffer {
+  return Buffer.from(text, 'latin1')
+}
+
+/**
+ * Sends, and reads until the other end closes or `enough` has been heard. `end`: says that no more
+ * will come.
+ */
+export function say(
+  url: string,
+  what: string | Buffer,
+  {
+    end = false,
+    enough,
+    from,
+  }: { end?: boolean; enough?: (text: string) => boolean; from?: string } = {},
+): Promise<Heard> {
+  return new Promise((resolve) => {
+    const socket = connectTo(url, from)
+    let text = ''
+    let closed = false
+    const done = () => {
+      clearTimeout(patience)
+      socket.destroy()
+      resolve({ statuses: statusesIn(text), text, closed })
+    }
+    const patience = setTimeout(done, PATIENCE_MS)
+    socket.on('data', (chunk) => {
+      text += chunk.toString('latin1')
+      if (enough?.(text)) done()
+    })
+    socket.on('error', () => {})
+    socket.on('close', () => {
+      closed = true
+      done()
+    })
+    const sent = typeof what === 'string' ? bytes(what) : what
+    if (end) socket.end(sent)
+    else socket.write(sent)
+  })
+}
+
+export function connectTo(url: string, from?: string): Socket {
+  const { hostname: host, port } = new URL(url)
+  return connect({ host, port: Number(port), ...(from !== undefined && { localAddress: from }) })
+}
+
+export function statusesIn(text: string): number[] {
+  return [...text.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
+}

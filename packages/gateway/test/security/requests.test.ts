@@ -1,0 +1,179 @@
+/** What is refused before anybody is asked, and what of a request never reaches a vendor. */
+
+import { once } from 'node:events'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startGateway } from '../gateway-kit.js'
+import { say } from './raw.js'
+import { PATH, TRICKS, VALID, VALID_CHUNKED } from './tricks.js'
+
+async function echoVendor(answer: Record<string, string> = {}) {
+  const seen: { url: string | undefined; headers: IncomingHttpHeaders }[] = []
+  const server = createServer((request, response) => {
+    seen.push({ url: request.url, headers: request.headers })
+    request.resume()
+    response.writeHead(200, { 'content-type': 'application/json', ...answer })
+    response.end('{}')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => void server.close().closeAllConnections())
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
+}
+
+describe('a trick', () => {
+  it('is refused with a status that fits, a line in the log, a closed connection, and no call to a vendor', async () => {
+    const { url, vendor, records, failures } = await startGateway()
+    for (const [name, [request, ...fitting]] of Object.entries(TRICKS)) {
+      const before = records.length
+      const { statuses, closed, text } = await say(url, request)
+      expect(fitting, `${name}: ${text.slice(0, 80)}`).toContain(statuses[0])
+      expect([statuses.length, closed], name).toEqual([1, true])
+      expect(
+        records.slice(before).map(({ status }) => status),
+        name,
+      ).toEqual([statuses[0]])
+    }
+    expect(vendor.counts.arrived).toBe(0)
+    expect(failures).toEqual([])
+    for (const request of [VALID, VALID_CHUNKED]) {
+      const { statuses } = await say(url, request, { enough: (text) => text.includes('"usage"') })
+      expect(statuses).toEqual([200])
+    }
+    expect(vendor.counts.arrived).toBe(2)
+  })
+
+  it('behind a good request does not cost that one its answer', async () => {
+    const { url, vendor } = await startGateway()
+    const { statuses, closed } = await say(url, `${VALID}GARBAGE / HTTP/1.1\r\n\r\n`)
+    expect([statuses[0], closed]).toEqual([200, true])
+    expect(vendor.counts.arrived).toBe(1)
+  })
+})
+
+describe('what a vendor gets', () => {
+  it('has no header that was for us, or that says who the client is or where it wanted to go', async () => {
+    const { url: vendorUrl, seen } = await echoVendor()
+    const { url } = await startGateway(
+      { guard: { url: vendorUrl, key: 'env:KEY' } },
+      {},
+      { KEY: 'ours' },
+    )
+    await fetch(`${url}${PATH}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        authorization: 'Bearer theirs',
+        'x-api-key': 'theirs',
+        x_api_key: 'theirs',
+        cookie: 'a=b',
+        forwarded: 'for=1.2.3.4;host=evil.example',
+        'x-forwarded-for': '1.2.3.4',
+        'x-forwarded-host': 'evil.example',
+        X_Forwarded_Proto: 'https',
+        'x-real-ip': '1.2.3.4',
+        'x-original-url': '/admin',
+        'x-http-method-override': 'DELETE',
+        via: '1.1 evil',
+        proxy: 'http://evil.example',
+        'spillway-user': 'root',
+        'x-kept': 'yes',
+      },
+      body: '{"model":"gpt"}',
+    })
+    const { host, connection, 'content-length': length, ...rest } = seen[0]?.headers ?? {}
+    expect(rest).toEqual({
+      'content-type': 'application/json',
+      accept: '*/*',
+      'accept-language': '*',
+      'sec-fetch-mode': 'cors',
+      'user-agent': 'node',
+      'x-kept': 'yes',
+      authorization: 'Bearer ours',
+      'idempotency-key': expect.any(String),
+    })
+    expect([host, length]).toEqual([new URL(vendorUrl).host, '15'])
+    expect(connection).toBe('keep-alive')
+  })
+
+  it('lacks what the connection header names, whatever it is', async () => {
+    const { url: vendorUrl, seen } = await echoVendor()
+    const { url } = await startGateway(
+      { guard: { url: vendorUrl, key: 'env:KEY' } },
+      {},
+      { KEY: 'ours' },
+    )
+    const hop =
+      'Connection: close, X-Secret, authorization\r\nX-Secret: 1\r\nX-Open: 2\r\nTE: trailers\r\n'
+    await say(url, VALID.replace('\r\n\r\n', `\r\n${hop}\r\n`))
+    expect(seen[0]?.headers).not.toHaveProperty('x-secret')
+    expect(seen[0]?.headers).not.toHaveProperty('te')
+    expect(seen[0]?.headers).toMatchObject({ 'x-open': '2', authorization: 'Bearer ours' })
+  })
+
+  it('comes to its own host, whatever the request says', async () => {
+    const { url: vendorUrl, seen } = await echoVendor()
+    const { url } = await startGateway({ guard: { url: `${vendorUrl}/base` } })
+    const odd = VALID.replace('gateway', 'evil.example').replace(
+      PATH,
+      `${PATH}?url=http://evil/[a]|b`,
+    )
+    await say(url, odd, { enough: (text) => text.endsWith('{}') })
+    expect(seen[0]?.headers.host).toBe(new URL(vendorUrl).host)
+    expect(seen[0]?.url).toBe(`/base${PATH}?url=http://evil/[a]|b`)
+  })
+})
+
+describe('what a client gets', () => {
+  it('has no header of the vendor that was for us, or about its own host', async () => {
+    const { url: vendorUrl } = await echoVendor({
+      'set-cookie': 'a=b',
+      'alt-svc': 'h3=":443"',
+      'strict-transport-security': 'max-age=1',
+      'x-accel-redirect': '/etc/passwd',
+      'x-sendfile': '/etc/passwd',
+      via: '1.1 inside',
+      connection: 'close, x-inner',
+      'x-inner': '1',
+      'spillway-vendor': 'evil',
+      'x-kept': 'yes',
+    })
+    const { chat } = await startGateway({ guard: { url: vendorUrl } })
+    const { headers } = await chat()
+    expect([...headers.keys()].filter((name) => !name.startsWith('spillway-')).sort()).toEqual([
+      'connection',
+      'content-length',
+      'content-type',
+      'date',
+      'keep-alive',
+      'x-kept',
+    ])
+    expect(headers.get('spillway-vendor')).toBe('openai')
+  })
+})
+
+describe('a model', () => {
+  it('that is written twice is refused: whoever reads it after us might take the other', async () => {
+    const { chat, url, vendor } = await startGateway()
+    for (const body of [
+      '{"model":"cheap","messages":[],"model":"dear"}',
+      '{"model":"cheap","messages":[],"\\u006dodel":"dear"}',
+    ]) {
+      const answer = await fetch(`${url}${PATH}`, { method: 'POST', body })
+      expect(answer.status).toBe(400)
+      expect(await answer.text()).toContain('twice')
+    }
+    expect(vendor.counts.arrived).toBe(0)
+    const inside = { model: 'gpt', tools: [{ model: 'x' }], messages: [{ content: '"model":"y"' }] }
+    expect((await chat(inside)).status).toBe(200)
+  })
+
+  it('named __proto__ or constructor is a model like any other', async () => {
+    const { chat, gateway } = await startGateway()
+    for (const model of ['__proto__', 'constructor', 'toString']) {
+      expect((await chat({ model })).status).toBe(200)
+    }
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined()
+    expect(gateway.spillway.snapshot().guards).toBeDefined()
+  })
+})

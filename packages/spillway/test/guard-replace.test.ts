@@ -1,0 +1,145 @@
+/** A guard that takes the place of another: nobody is refused for it, and nothing shared is forgotten. */
+import { describe, expect, it } from 'vitest'
+import type { GuardOptions } from '../src/guard/options.js'
+import { createSpillway } from '../src/index.js'
+import { createGuardPod, createJob, EVERYWHERE, vendorError } from './guard-pod.js'
+import { createOutageFleet, type OutageFleet } from './outage-fleet.js'
+
+const LIMIT = 200
+const WINDOW_MS = 10_000
+
+/** Another one in every pod, of which only the pod's own stages differ; the old ones are closed when idle. */
+function replaceAll({ each }: OutageFleet, options: GuardOptions): void {
+  each(({ value }) => {
+    const old = value.guard
+    value.guard = value.spillway.replaceGuard('vendor', options)
+    // As a gateway does: once nobody has it any more.
+    void old.close({ graceMs: '1s' })
+  })
+}
+
+describe('a fleet whose guards are replaced again and again', () => {
+  it('stays within its limit while the store goes away and comes back', async () => {
+    const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS, expectedPods: 4 })
+    const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]
+    let turn = 0
+    const reload = () => replaceAll(load, { limits, concurrency: { limit: 100 + (turn++ % 2) } })
+    for (let i = 0; i < 8; i++) {
+      await load.run(1_500)
+      reload()
+    }
+    load.each(({ store }) => store.goDown())
+    for (let i = 0; i < 8; i++) {
+      await load.run(1_500)
+      reload()
+    }
+    load.each(({ store }) => store.comeBack())
+    for (let i = 0; i < 8; i++) {
+      await load.run(1_500)
+      reload()
+    }
+    await load.run(2 * WINDOW_MS)
+    expect(load.worst()).toBeLessThanOrEqual(105)
+    expect(load.longestMs).toBeLessThanOrEqual(101)
+    expect(load.status()).toBe('shared')
+    // And it is used, not only kept.
+    expect(load.used(WINDOW_MS)).toBeGreaterThan(80)
+    await load.stop()
+  })
+
+  it('counts by a narrower window at once, although the old one never empties', async () => {
+    const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS })
+    await load.run(WINDOW_MS)
+    replaceAll(load, { limits: [{ limit: LIMIT, windowMs: 1_000 }] })
+    await load.run(2 * WINDOW_MS)
+    const perWindow = load.used(WINDOW_MS)
+    expect(perWindow).toBeGreaterThan(700)
+    await load.stop()
+  })
+})
+
+const BREAKER = {
+  consecutiveFailures: 2,
+  openMs: '60s',
+  probes: 1,
+  successes: 1,
+  rampMs: 0,
+} as const
+
+describe.each(EVERYWHERE)('a guard that is replaced, store: %s', (where) => {
+  it('lets those who wait have their turn, and whoever still has it may call', async () => {
+    const { clock, run, quick, guard, spillway } = createGuardPod(
+      { queue: { size: 5, timeoutMs: '60s' }, concurrency: { limit: 1 } },
+      { where },
+    )
+    const job = createJob()
+    run(job.fn)
+    const waiting = quick()
+    await clock.advance(10)
+    const next = spillway.replaceGuard(guard.name, { concurrency: { limit: 1 } })
+    expect(spillway.guard(guard.name)).toBe(next)
+    const late = quick()
+    job.finish()
+    await clock.advance(10)
+    expect([waiting.state, late.state]).toEqual(['resolved', 'resolved'])
+    // Calls of both are counted together.
+    expect(next.snapshot().calls).toBe(3)
+    await clock.advance(10)
+  })
+
+  it.each([
+    ['the same policy', BREAKER],
+    ['another one', { ...BREAKER, openMs: 30_000 }],
+  ])('keeps an open circuit open, with %s', async (_, breaker) => {
+    const { clock, run, guard, spillway } = createGuardPod({ breaker: BREAKER }, { where })
+    for (let i = 0; i < 2; i++) {
+      run(() => {
+        throw vendorError(500)
+      })
+      await clock.advance(10)
+    }
+    const next = spillway.replaceGuard(guard.name, { breaker, concurrency: { limit: 3 } })
+    let called = 0
+    const end = next.run(() => called++).catch((error) => error.code)
+    await clock.advance(10)
+    expect(await end).toBe('CIRCUIT_OPEN')
+    const old = guard.close()
+    await clock.advance(2_000)
+    await old
+    const again = next.run(() => called++).catch((error) => error.code)
+    await clock.advance(10)
+    expect(await again).toBe('CIRCUIT_OPEN')
+    expect(called).toBe(0)
+  })
+
+  it('keeps what users and limits have used', async () => {
+    const options: GuardOptions = {
+      userLimits: [{ per: 'user', limit: 2, windowMs: '1h' }],
+      limits: [{ limit: 3, windowMs: '1m' }],
+    }
+    const { clock, quick, guard, spillway } = createGuardPod(options, { where })
+    quick({ user: 'ann' })
+    quick({ user: 'ann' })
+    await clock.advance(10)
+    const next = spillway.replaceGuard(guard.name, { ...options, concurrency: { limit: 3 } })
+    void guard.close()
+    const codes: string[] = []
+    for (const user of ['ann', 'ben', 'cat']) {
+      const end = next.run(() => 'fine', { user }).catch((error) => error.code)
+      await clock.advance(10)
+      codes.push(await end)
+    }
+    expect(codes).toEqual(['USER_LIMITED', 'fine', 'VENDOR_LIMITED'])
+  })
+})
+
+describe('replacing', () => {
+  it('needs a guard of that name, and none that a job queue goes by', async () => {
+    const spillway = createSpillway()
+    expect(() => spillway.replaceGuard('a', {})).toThrow('guard(a): needs options the first time')
+    spillway.guard('a', {})
+    spillway.queue('jobs', { guard: 'a' })
+    expect(() => spillway.replaceGuard('a', {})).toThrow('a job queue goes by it')
+    await spillway.close()
+  })
+})
