@@ -64,7 +64,7 @@ const GATEWAY_MAY_IMPORT = {
   jobs: ['config/', 'data/'],
   admin: [],
   observe: ['data/'],
-  cli: ['config/', 'reload/', 'gateway\\.ts'],
+  cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],
   reload: ['config/'],
   bin: ['config/', 'cli/'],
 }

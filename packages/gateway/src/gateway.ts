@@ -2,12 +2,12 @@
  * A gateway: the data port in front of its vendors, each with a guard, and the admin port beside it.
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
-import { createSpillway, onEvent, type Spillway } from 'spillway'
-import { type RedisStore, redisStore } from 'spillway/redis'
+import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
+import type { RedisStore } from 'spillway/redis'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { Health } from './admin/health.js'
-import { createAdminServer } from './admin/server.js'
-import type { GatewayConfig } from './config/config.js'
+import { type ConfigAnswer, createAdminServer } from './admin/server.js'
+import type { GatewayConfig, VendorConfig } from './config/config.js'
 import type { Deferral } from './data/deferral.js'
 import type { RequestRecord } from './data/record.js'
 import { DataServer } from './data/server.js'
@@ -17,6 +17,7 @@ import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
+import { openStore } from './shared-store.js'
 
 export interface GatewayOptions {
   /** Default: lines on standard output. */
@@ -53,8 +54,7 @@ export async function createGateway(
   { log = createLog(config.log.level), read }: GatewayOptions = {},
 ): Promise<Gateway> {
   const { redis, pod, expectedPods } = config
-  const store =
-    redis && redisStore({ url: redis.url, ...(redis.prefix && { prefix: redis.prefix }) })
+  const store = redis && openStore(redis)
   const spillway = createSpillway({
     ...(store && { store }),
     ...(pod !== undefined && { pod }),
@@ -87,7 +87,18 @@ export async function createGateway(
     health,
     registry: metrics.registry,
     spillway,
-    config: () => reloads.status(),
+    operator: () =>
+      createOperator({ store: spillway.store, guards: guardsOf(sites.current.config) }),
+    host: config.admin.host,
+    token: config.admin.token,
+    audit: (event) => log.event(event),
+    config: {
+      status: () => reloads.status(),
+      ...(read && {
+        check: () => checkConfig(read),
+        reload: async (by: string) => answerOf(await reload(`admin: ${by}`)),
+      }),
+    },
   })
   let reloading: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
@@ -152,8 +163,8 @@ export async function createGateway(
     mock: inside?.vendor,
     reload,
     async start() {
-      // A copy: it writes into what it is given.
-      const adminAddress = await admin.listen({ ...config.admin })
+      const { host, port: adminPort } = config.admin
+      const adminAddress = await admin.listen({ host, port: adminPort })
       const port = await data.listen(config.port, config.host)
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
@@ -168,6 +179,25 @@ export async function createGateway(
       await closed.finally(() => clearTimeout(patience))
     },
   }
+}
+
+function guardsOf({ vendors }: GatewayConfig): Record<string, VendorConfig['guard']> {
+  return Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
+}
+
+/** Whether what is written down could be used. */
+function checkConfig(read: () => GatewayConfig): ConfigAnswer {
+  try {
+    const { vendors, routes } = read()
+    return { ok: true, message: `${vendors.length} vendors, ${routes.length} routes` }
+  } catch (error) {
+    return { ok: false, message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+function answerOf(report: ReloadReport): ConfigAnswer {
+  const message = report.result === 'refused' ? report.reason : report.result
+  return { ok: report.result !== 'refused', message, report }
 }
 
 /** The vendor inside, as soon as somebody wants it. */

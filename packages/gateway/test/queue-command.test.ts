@@ -8,9 +8,7 @@ import { createSpillway } from 'spillway'
 import { redisStore } from 'spillway/redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
-import { readCommand } from '../src/cli/command-line.js'
-import type { QueueCommand } from '../src/cli/queue-command.js'
-import { runQueue } from '../src/cli/run-queue.js'
+import { queueCommand } from '../src/cli/queue-command.js'
 import { UsageError } from '../src/cli/usage.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
@@ -56,7 +54,6 @@ async function fill(name: string, dead: number) {
 }
 
 async function run(...args: string[]) {
-  const command = readCommand(['queue', ...args, '--config', FILE, '--redis', redis.url])
   let [stdout, stderr] = ['', '']
   const out = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
     stdout += text
@@ -67,7 +64,8 @@ async function run(...args: string[]) {
     return true
   })
   try {
-    const done = await runQueue(command as QueueCommand)
+    const code = await queueCommand.run([...args, '--config', FILE, '--redis', redis.url])
+    const done = code === 0
     return { done, stdout, stderr }
   } finally {
     out.mockRestore()
@@ -142,11 +140,11 @@ describe('spillway queue', () => {
     [['drop'], 'queue drop: of which queue? Name it'],
     [['show', 'a', 'b', 'c'], 'what is "c"? One job at a time, or all'],
     [['ls', 'night'], 'what is "night"? queue ls takes no arguments'],
-  ])('that makes no sense is a mistake: %j', (args, message) => {
-    expect(() => readCommand(['queue', ...args])).toThrow(new UsageError(message))
+  ])('that makes no sense is a mistake: %j', async (args, message) => {
+    await expect(queueCommand.run(args)).rejects.toThrow(new UsageError(message))
   })
 
-  it('as a process ends with 0, 1 or 2', async () => {
+  it('as a process ends with 0, 1, 2 or 3', async () => {
     const codeOf = (...args: string[]) =>
       new Promise<[number | null, string]>((resolve) => {
         const { REDIS_URL: _, ...env } = process.env
@@ -165,9 +163,9 @@ describe('spillway queue', () => {
     ])
     expect(done).toEqual([0, ''])
     expect(nothing).toEqual([1, 'night: no dead letter 1\n'])
-    expect(away[0]).toBe(1)
-    expect(away[1]).toMatch(/^Redis: /)
-    expect(unset[0]).toBe(2)
-    expect(unset[1]).toContain('set its variable, or use --redis URL')
+    expect(away[0]).toBe(3)
+    expect(away[1]).toMatch(/^the store cannot be reached: /)
+    expect(unset[0]).toBe(1)
+    expect(unset[1]).toContain('is not there')
   })
 })

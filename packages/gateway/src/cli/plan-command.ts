@@ -1,9 +1,9 @@
 /** `spillway plan`, as typed. */
 import type { PlanNeeds } from '@spillway/simulator'
-import { parseWords, readWhole, UsageError } from './usage.js'
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import { noArguments, parseWords, readWhole, UsageError } from './usage.js'
 
 export interface PlanCommand {
-  readonly kind: 'plan'
   readonly needs: PlanNeeds
   /** Checked in place of our own advice. */
   readonly config: string | undefined
@@ -13,37 +13,62 @@ export interface PlanCommand {
   readonly check: boolean
 }
 
-export type PlanWish = PlanCommand | { readonly kind: 'help'; readonly of: 'plan' }
-
 const OPTIONS = {
-  limit: { type: 'string', multiple: true },
-  pods: { type: 'string' },
-  latency: { type: 'string' },
-  p99: { type: 'string' },
-  deadline: { type: 'string' },
-  cores: { type: 'string' },
-  memory: { type: 'string' },
-  sockets: { type: 'string' },
-  config: { type: 'string', short: 'c' },
-  vendor: { type: 'string' },
-  out: { type: 'string', short: 'o' },
-  json: { type: 'boolean' },
-  'no-check': { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const
+  limit: {
+    type: 'string',
+    multiple: true,
+    value: 'N/TIME',
+    about: "the vendor's contract, once for each unit",
+  },
+  latency: { type: 'string', value: 'TIME', about: 'how long a call takes on average' },
+  p99: { type: 'string', value: 'TIME', about: '99 of 100 calls are done within this' },
+  deadline: {
+    type: 'string',
+    value: 'TIME',
+    about: 'how long callers wait. Default: three times --p99',
+  },
+  pods: { type: 'string', value: 'N', about: 'how many there are. Default: 1' },
+  cores: { type: 'string', value: 'N', about: 'of each pod. Default: 1' },
+  memory: { type: 'string', value: 'SIZE', about: 'of each pod. Default: 512MB' },
+  sockets: { type: 'string', value: 'N', about: 'connections a pod may have to the vendor' },
+  config: {
+    type: 'string',
+    short: 'c',
+    value: 'FILE',
+    about: 'looks for values that fight in this configuration, and tries it out instead',
+  },
+  vendor: { type: 'string', value: 'NAME', about: 'of this vendor. Default: the first' },
+  out: { type: 'string', short: 'o', value: 'FILE', about: 'writes a configuration' },
+  json: { type: 'boolean', about: 'everything on stdout' },
+  'no-check': { type: 'boolean', about: 'does not try it out in the simulator' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
 
-export function readPlan(args: readonly string[]): PlanWish {
+export const planCommand: CommandRow = {
+  name: 'plan',
+  summary: 'a configuration from a contract, a fleet and a measured latency, with reasons',
+  usage: [
+    '--limit 500/1m [--limit "90000 tokens/1m"] --latency 800ms [--p99 4s] [--deadline 10s]',
+    '--limit … --latency … --config FILE [--vendor NAME]',
+  ],
+  options: OPTIONS,
+  notes: 'Exit code 0: the numbers hold in the simulator. 1: they do not.',
+  async run(args) {
+    const command = readPlan(args)
+    const { runPlan } = await import('./run-plan.js')
+    return (await runPlan(command)) ? EXIT.ok : EXIT.failure
+  },
+}
+
+function readPlan(args: readonly string[]): PlanCommand {
   const { values, positionals } = parseWords(args, OPTIONS)
-  if (values.help) return { kind: 'help', of: 'plan' }
-  if (positionals.length > 0)
-    throw new UsageError(`what is "${positionals.join(' ')}"? It takes no arguments`)
+  noArguments(positionals)
   const { limit, pods, latency, p99, deadline, cores, memory, sockets } = values
   if (limit === undefined) throw new UsageError('--limit: say the contract, such as --limit 500/1m')
   if (latency === undefined)
     throw new UsageError('--latency: say how long a call takes, such as --latency 800ms')
   const places = readWhole('--sockets', sockets, { min: 1 })
   return {
-    kind: 'plan',
     needs: {
       limits: limit.map(readLimit),
       pods: readWhole('--pods', pods, { min: 1 }) ?? 1,
@@ -99,24 +124,3 @@ function readBytes(text: string): number {
   if (found !== null) return Number(found[1]) * BYTES[found[2] as keyof typeof BYTES]
   throw new UsageError(`--memory: must be like 512MB or 2GiB, got "${text}"`)
 }
-
-export const PLAN_HELP = `spillway plan: from a contract, a fleet and a measured latency to a configuration.
-
-  spillway plan --limit 500/1m [--limit "90000 tokens/1m"] --latency 800ms [--p99 4s] [--deadline 10s]
-                [--pods N] [--cores N] [--memory 512MB] [--sockets N]
-                [--config FILE [--vendor NAME]] [--out FILE] [--json] [--no-check]
-
-      --limit N/TIME    the vendor's contract, once for each unit
-      --latency TIME    how long a call takes on average; --p99: 99 of 100 are done within this
-      --deadline TIME   how long callers wait. Default: three times --p99
-      --pods N          how many there are. Default: 1; each with --cores (1) and --memory (512MB)
-      --sockets N       connections a pod may have to the vendor
-  -c, --config FILE     looks for values that fight in this configuration, and tries it out instead
-      --vendor NAME     of this vendor. Default: the first
-  -o, --out FILE        writes a configuration
-      --json            everything on stdout
-      --no-check        does not try it out in the simulator
-  -h, --help            this
-
-Exit code 0: the numbers hold in the simulator. 1: they do not.
-`

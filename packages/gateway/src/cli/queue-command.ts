@@ -1,8 +1,8 @@
 /** `spillway queue`, as typed. */
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import { didYouMean, parseWords, readWhole, UsageError } from './usage.js'
 
 interface Common {
-  readonly kind: 'queue'
   /** Nothing: `spillway.yaml`, if there is one here. */
   readonly config: string | undefined
   /** In place of the configuration's. */
@@ -30,24 +30,49 @@ export type QueueCommand = Common &
       }
   )
 
-export type QueueWish = QueueCommand | { readonly kind: 'help'; readonly of: 'queue' }
-
-const OPTIONS = {
-  config: { type: 'string', short: 'c' },
-  redis: { type: 'string' },
-  prefix: { type: 'string' },
-  count: { type: 'string', short: 'n' },
-  yes: { type: 'boolean', short: 'y' },
-  json: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const
-
 const VERBS = ['ls', 'show', 'retry', 'drop'] as const
 const SHOWN = 20
 
-export function readQueue(args: readonly string[]): QueueWish {
+const OPTIONS = {
+  config: {
+    type: 'string',
+    short: 'c',
+    value: 'FILE',
+    about: 'the configuration. Default: spillway.yaml, if there is one here',
+  },
+  redis: { type: 'string', value: 'URL', about: "in place of the configuration's" },
+  prefix: { type: 'string', value: 'TEXT', about: 'what all keys in that Redis begin with' },
+  count: {
+    type: 'string',
+    short: 'n',
+    value: 'N',
+    about: `so many dead letters are shown. Default: ${SHOWN}`,
+  },
+  yes: { type: 'boolean', short: 'y', about: 'does not ask before it drops more than one' },
+  json: { type: 'boolean', about: 'on stdout, for programs' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
+
+export const queueCommand: CommandRow = {
+  name: 'queue',
+  summary: 'looks after the jobs that wait in Redis',
+  usage: ['ls', 'show NAME [ID]', 'retry NAME [ID]', 'drop NAME [ID]'],
+  words: VERBS,
+  options: OPTIONS,
+  notes: `ls lists all queues of the configuration, and how they stand. show is about one queue and its dead
+letters, the oldest first, or about one job. retry sends dead letters back to work, drop forgets them: one, or
+all. NAME is one of the configuration, or GUARD/QUEUE for a queue of a program.
+
+Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 3: Redis does not answer.`,
+  async run(args) {
+    const command = readQueue(args)
+    const { runQueue } = await import('./run-queue.js')
+    return (await runQueue(command)) ? EXIT.ok : EXIT.failure
+  },
+}
+
+function readQueue(args: readonly string[]): QueueCommand {
   const { values, positionals } = parseWords(args, OPTIONS)
-  if (values.help) return { kind: 'help', of: 'queue' }
   const [word, name, id, ...more] = positionals
   const verb = VERBS.find((each) => each === word)
   if (verb === undefined) {
@@ -55,7 +80,7 @@ export function readQueue(args: readonly string[]): QueueWish {
     throw new UsageError(`unknown command "queue ${word}"${didYouMean(word, VERBS)}`)
   }
   const { config, redis, prefix } = values
-  const common = { kind: 'queue', config, redis, prefix, json: values.json === true } as const
+  const common = { config, redis, prefix, json: values.json === true } as const
   if (verb === 'ls') {
     if (name !== undefined) throw new UsageError(`what is "${name}"? queue ls takes no arguments`)
     return { ...common, verb }
@@ -69,22 +94,3 @@ export function readQueue(args: readonly string[]): QueueWish {
   }
   return { ...common, verb, name, id, yes: values.yes === true }
 }
-
-export const QUEUE_HELP = `spillway queue: looks after the jobs that wait in Redis.
-
-  spillway queue ls                      all queues of the configuration, and how they stand
-  spillway queue show NAME [ID]          one queue and its dead letters, the oldest first; or one job
-  spillway queue retry NAME [ID]         dead letters go back to work: one, or all
-  spillway queue drop NAME [ID]          forgets dead letters: one, or all
-
-  NAME                  of the configuration, or GUARD/QUEUE for a queue of a program
-  -c, --config FILE     the configuration. Default: spillway.yaml, if there is one here
-      --redis URL       in place of the configuration's; --prefix TEXT goes with it
-  -n, --count N         so many dead letters are shown. Default: ${SHOWN}
-  -y, --yes             does not ask before it drops more than one
-      --json            on stdout, for programs
-  -h, --help            this
-
-Exit code 0: done. 1: no such job, nothing to do, not confirmed, or Redis does not answer. 2: what was
-typed makes no sense.
-`

@@ -1,19 +1,14 @@
 /** Which queues there are, and where: by a configuration, or by what was typed. */
-import { existsSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
 import type { JobQueue } from 'spillway'
-import { redisStore } from 'spillway/redis'
 import { createJobQueue, type Store } from 'spillway/shared'
-import type { GatewayConfig, QueueConfig } from '../config/config.js'
+import type { GatewayConfig, QueueConfig, RedisConfig } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
+import { madeUpSecrets } from '../config/made-up-secrets.js'
+import { openStore } from '../shared-store.js'
+import { presentOf, USUAL_FILE, untilReady } from './operating.js'
 import type { QueueCommand } from './queue-command.js'
 import { didYouMean, UsageError } from './usage.js'
-
-const USUAL_FILE = 'spillway.yaml'
-/** Whoever looks after a queue needs none of the secrets in it: something of their form will do. */
-const UNKNOWN = 'redis://unknown'
-const CONNECT_MS = 5_000
-const LOOK_MS = 20
 
 export interface OpenQueues {
   readonly configured: readonly QueueConfig[]
@@ -27,15 +22,16 @@ export interface NamedQueue {
   readonly jobs: JobQueue
 }
 
-/** Redis does not answer, or will not have us. */
-export class QueueStoreError extends Error {
-  readonly code = 'QUEUE_STORE'
-}
-
 export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
   const file = command.config ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
-  const config = file === undefined ? undefined : readConfig(file)
-  const store = await connect(addressOf(command, config, file))
+  const config = file === undefined ? undefined : loadConfig({ file, ...madeUpSecrets(file) })
+  const store = openStore(whereIs(command, config, file))
+  try {
+    await untilReady(store)
+  } catch (error) {
+    await store.close()
+    throw error
+  }
   const configured = config?.queues ?? []
   return {
     configured,
@@ -44,61 +40,21 @@ export async function openQueues(command: QueueCommand): Promise<OpenQueues> {
   }
 }
 
-function readConfig(file: string): GatewayConfig {
-  const env = new Proxy<Record<string, string>>(
-    {},
-    {
-      get: (_, name: string) => process.env[name] ?? UNKNOWN,
-      getOwnPropertyDescriptor: (_, name: string) => ({
-        value: process.env[name] ?? UNKNOWN,
-        configurable: true,
-        enumerable: true,
-      }),
-    },
-  )
-  const readFile = (path: string) => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      if (resolve(path) === resolve(file)) throw error
-      return UNKNOWN
-    }
-  }
-  return loadConfig({ file, env, readFile })
-}
-
-function addressOf(
+function whereIs(
   { redis, prefix }: QueueCommand,
   config: GatewayConfig | undefined,
   file: string | undefined,
-): { url: string; prefix?: string } {
-  const url = redis ?? config?.redis?.url ?? process.env.REDIS_URL
+): RedisConfig {
+  const own = prefix !== undefined && { prefix }
+  if (redis === undefined && config !== undefined && file !== undefined) {
+    return { ...presentOf(config.redis, file), ...own }
+  }
+  const url = redis ?? process.env.REDIS_URL
   if (url === undefined) {
     throw new UsageError('where is Redis? Name a configuration with --config, or --redis URL')
   }
-  if (url === UNKNOWN) {
-    const where = file === undefined ? '' : ` that ${file} refers to`
-    throw new UsageError(
-      `the Redis${where} is not known here: set its variable, or use --redis URL`,
-    )
-  }
   if (!URL.canParse(url)) throw new UsageError('--redis: must be a redis:// URL')
-  const own = prefix ?? config?.redis?.prefix
-  return { url, ...(own !== undefined && { prefix: own }) }
-}
-
-/** Until it answers, or has said why not. */
-async function connect(address: { url: string; prefix?: string }): Promise<Store> {
-  const store = redisStore({ ...address, commandTimeoutMs: CONNECT_MS })
-  const lastMs = performance.now() + CONNECT_MS
-  while (!store.ready && store.problem === undefined && performance.now() < lastMs) {
-    await new Promise((wake) => setTimeout(wake, LOOK_MS))
-  }
-  if (store.ready) return store
-  const { problem } = store
-  await store.close()
-  const why = problem instanceof Error ? problem.message : `it did not answer in ${CONNECT_MS} ms`
-  throw new QueueStoreError(`Redis: ${why}`)
+  return { url, ...own }
 }
 
 /** A queue of a program is not in the configuration: that of its guard's name, and its own. */

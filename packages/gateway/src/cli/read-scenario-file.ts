@@ -1,10 +1,10 @@
 /** A scenario of the user's own, or the guard of a configuration, for the simulator. */
 import { readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { SCENARIOS, type Scenario } from '@spillway/simulator'
 import type { GuardOptions } from 'spillway'
 import { parse } from 'yaml'
 import { loadConfig } from '../config/load.js'
+import { madeUpSecrets } from '../config/made-up-secrets.js'
 import { didYouMean, UsageError } from './usage.js'
 
 export function findScenario(what: string): Scenario {
@@ -31,37 +31,8 @@ function readFile(file: string): Scenario {
   }
 }
 
-/** Nothing is sent anywhere, so secrets need not be there: whoever asks for one gets something of its shape. */
-const NO_SECRETS: Readonly<Record<string, string>> = new Proxy<Record<string, string>>(
-  {},
-  {
-    get: (_, name: string) => process.env[name] ?? madeUp(name),
-    getOwnPropertyDescriptor: (_, name: string) => ({
-      value: process.env[name] ?? madeUp(name),
-      configurable: true,
-      enumerable: true,
-    }),
-  },
-)
-
-function madeUp(name: string): string {
-  return /REDIS/i.test(name) ? 'redis://simulated' : `simulated-${name}`
-}
-
-/** The configuration is read; a file with a secret in it need not be there. */
-function readOrMakeUp(config: string): (path: string) => string {
-  return (path) => {
-    try {
-      return readFileSync(path, 'utf8')
-    } catch (error) {
-      if (resolve(path) === resolve(config)) throw error
-      return madeUp(path)
-    }
-  }
-}
-
 export function guardOf(file: string, vendor: string | undefined): GuardOptions {
-  const { vendors } = loadConfig({ file, env: NO_SECRETS, readFile: readOrMakeUp(file) })
+  const { vendors } = loadConfig({ file, ...madeUpSecrets(file) })
   const found = vendor === undefined ? vendors[0] : vendors.find(({ name }) => name === vendor)
   if (found !== undefined) return found.guard
   const names = vendors.map(({ name }) => name)

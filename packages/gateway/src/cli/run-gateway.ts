@@ -1,8 +1,8 @@
 /** `spillway gateway`: reads the configuration, runs until it is told to stop, and drains. */
 import { createGateway, type Gateway } from '../gateway.js'
 import { type FilesWatch, watchFiles } from '../reload/watch-files.js'
-import type { GatewayCommand } from './command-line.js'
 import { ConfigSource } from './config-source.js'
+import type { GatewayCommand } from './gateway-command.js'
 import { greeting } from './greeting.js'
 
 /** From a terminal a signal comes twice: to us, and to whoever started us, who passes it on. */

@@ -1,8 +1,9 @@
 /** `spillway queue`: how queues stand, and what becomes of dead letters. */
 import { createInterface } from 'node:readline/promises'
-import { type JobCounts, type JobInfo, SpillwayError } from 'spillway'
+import type { JobCounts, JobInfo } from 'spillway'
 import type { QueueCommand } from './queue-command.js'
-import { type NamedQueue, type OpenQueues, openQueues, QueueStoreError } from './queue-store.js'
+import { type NamedQueue, type OpenQueues, openQueues } from './queue-store.js'
+import { table } from './table.js'
 
 /** Whether there was anything to do, and it was done. */
 export async function runQueue(command: QueueCommand): Promise<boolean> {
@@ -13,9 +14,6 @@ export async function runQueue(command: QueueCommand): Promise<boolean> {
     if (command.verb !== 'show') return await change(queue, command)
     const { id, count, json } = command
     return id === undefined ? await show(queue, count, json) : await showJob(queue, id, json)
-  } catch (error) {
-    if (!(error instanceof SpillwayError)) throw error
-    throw new QueueStoreError(error.message, { cause: error })
   } finally {
     await queues.close()
   }
@@ -117,19 +115,6 @@ const WIDEST = 12
 function cellsOf({ waiting, delayed, active, done, dead, oldestMs, paused }: JobCounts): string[] {
   const numbers = [waiting, delayed, active, done, dead].map(String)
   return [...numbers, span(oldestMs), paused ? 'paused' : 'open']
-}
-
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const all = [head, ...rows]
-  const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)))
-  return all
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
 }
 
 const UNITS = [

@@ -1,8 +1,8 @@
 /** `spillway simulate`, as typed. */
+import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import { parseWords, readWhole, UsageError } from './usage.js'
 
 export interface SimulateCommand {
-  readonly kind: 'simulate'
   /** A scenario that comes along, `all` of them, or a file. */
   readonly what: string
   readonly config: string | undefined
@@ -13,26 +13,56 @@ export interface SimulateCommand {
   readonly json: boolean
 }
 
-export type SimulateWish =
-  | SimulateCommand
-  | { readonly kind: 'help'; readonly of: 'simulate' }
-  | { readonly kind: 'scenarios' }
-
 const OPTIONS = {
-  config: { type: 'string', short: 'c' },
-  vendor: { type: 'string' },
-  seed: { type: 'string' },
-  pods: { type: 'string' },
-  report: { type: 'string', short: 'r' },
-  json: { type: 'boolean' },
-  list: { type: 'boolean' },
-  help: { type: 'boolean', short: 'h' },
-} as const
+  config: {
+    type: 'string',
+    short: 'c',
+    value: 'FILE',
+    about: "runs the guard of this configuration in place of the scenario's",
+  },
+  vendor: { type: 'string', value: 'NAME', about: 'of this vendor. Default: the first' },
+  seed: {
+    type: 'string',
+    value: 'N',
+    about: 'other chance. Default: 1. The same seed is the same result, every time',
+  },
+  pods: { type: 'string', value: 'N', about: "in place of the scenario's number" },
+  report: {
+    type: 'string',
+    short: 'r',
+    value: 'FILE',
+    about: 'writes a page with plots; it needs nothing but a browser',
+  },
+  json: { type: 'boolean', about: 'the whole result on stdout' },
+  list: { type: 'boolean', about: 'lists the scenarios that come along' },
+  ...HELP_OPTION,
+} as const satisfies OptionRows
 
-export function readSimulate(args: readonly string[]): SimulateWish {
+export const simulateCommand: CommandRow = {
+  name: 'simulate',
+  summary: 'a fleet in virtual time, with Spillway and without',
+  usage: [
+    'SCENARIO|FILE|all [--config FILE [--vendor NAME]] [--seed N] [--pods N] [--report FILE] [--json]',
+    '--list',
+  ],
+  takesFiles: true,
+  options: OPTIONS,
+  notes: `SCENARIO is one that comes along; all: one after the other. FILE is one of your own, YAML or JSON;
+docs/simulator.md says how to write it.
+
+Exit code 0: all promises of the scenario hold. 1: some do not.`,
+  async run(args) {
+    const command = readSimulate(args)
+    const { listScenarios, runSimulate } = await import('./run-simulate.js')
+    if (command !== 'list') return (await runSimulate(command)) ? EXIT.ok : EXIT.failure
+    process.stdout.write(listScenarios())
+    return EXIT.ok
+  },
+}
+
+function readSimulate(args: readonly string[]): SimulateCommand | 'list' {
   const { values, positionals } = parseWords(args, OPTIONS)
-  if (values.help) return { kind: 'help', of: 'simulate' }
-  if (values.list) return { kind: 'scenarios' }
+  if (values.list) return 'list'
   const [what, ...more] = positionals
   if (what === undefined) throw new UsageError('simulate what? spillway simulate --list lists it')
   if (more.length > 0)
@@ -44,7 +74,6 @@ export function readSimulate(args: readonly string[]): SimulateWish {
     throw new UsageError('--vendor: needs --config, in which it stands')
   }
   return {
-    kind: 'simulate',
     what,
     config: values.config,
     vendor: values.vendor,
@@ -54,22 +83,3 @@ export function readSimulate(args: readonly string[]): SimulateWish {
     json: values.json === true,
   }
 }
-
-export const SIMULATE_HELP = `spillway simulate: a fleet in virtual time, with Spillway and without.
-
-  spillway simulate SCENARIO|FILE|all [--config FILE [--vendor NAME]] [--seed N] [--pods N]
-                    [--report FILE] [--json]
-  spillway simulate --list
-
-  SCENARIO              one that comes along; --list lists them. all: one after the other
-  FILE                  one of your own, YAML or JSON; docs/simulator.md says how to write it
-  -c, --config FILE     runs the guard of this configuration in place of the scenario's
-      --vendor NAME     of this vendor. Default: the first
-      --seed N          other chance. Default: 1. The same seed is the same result, every time
-      --pods N          in place of the scenario's number
-  -r, --report FILE     writes a page with plots; it needs nothing but a browser
-      --json            the whole result on stdout
-  -h, --help            this
-
-Exit code 0: all promises of the scenario hold. 1: some do not. 2: what was typed makes no sense.
-`

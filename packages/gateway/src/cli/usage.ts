@@ -1,6 +1,6 @@
 /** What all commands need to read what was typed. */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
-import { suggest } from 'spillway/options'
+import { duration, type OptionProblem, suggest } from 'spillway/options'
 
 export class UsageError extends Error {
   readonly code = 'USAGE'
@@ -34,6 +34,28 @@ function refuseUnknown(args: readonly string[], options: Options): void {
 export function didYouMean(word: string, known: readonly string[]): string {
   const close = suggest(word, known)
   return close === undefined ? `; there are: ${known.join(', ')}` : `; did you mean ${close}?`
+}
+
+export function noArguments(positionals: readonly string[]): void {
+  if (positionals.length === 0) return
+  throw new UsageError(`what is "${positionals.join(' ')}"? It takes no arguments`)
+}
+
+export function readPort(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const port = /^\d+$/.test(text) ? Number(text) : Number.NaN
+  if (port <= 65_535) return port
+  throw new UsageError(`${option}: must be a port, 0 to 65535, got "${text}"`)
+}
+
+/** Milliseconds. With a unit: nobody should have to guess what 10 means. */
+export function readDuration(option: string, text: string): number {
+  const problems: OptionProblem[] = []
+  const ms = duration({ min: 1 })(text, option, problems)
+  if (problems.length === 0) return ms
+  throw new UsageError(
+    `${option}: must be a duration with its unit, such as 30s or 10m, got "${text}"`,
+  )
 }
 
 export function readWhole(

@@ -1,5 +1,13 @@
 /** How those who may use the gateway are written down. */
-import { type Check, object, optional, readPriority, text } from 'spillway/options'
+import {
+  type Check,
+  described,
+  object,
+  optional,
+  readPriority,
+  schemaOf,
+  text,
+} from 'spillway/options'
 import type { CallerConfig } from './config.js'
 import { hashOfKey, writtenHash } from './key-hash.js'
 import type { Mistake } from './mistake.js'
@@ -12,7 +20,7 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
     tier: optional(text()),
     priority: optional(readPriority, 'normal'),
   })
-  return (value, path, problems: Mistake[]) => {
+  const check: Check<readonly CallerConfig[]> = (value, path, problems: Mistake[]) => {
     if (!Array.isArray(value) || value.length === 0) {
       const message = 'must be an array of callers; leave it out to let everybody in'
       problems.push({ path, message })
@@ -35,12 +43,13 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
       return { keyHash: key, ...rest }
     })
   }
+  return described(check, () => ({ type: 'array', minItems: 1, items: schemaOf(readCaller) }))
 }
 
 /** A reference to the key, or its hash: what is kept is the hash. Empty: there is none. */
 function keyHash(sources: Sources): Check<string> {
   const readKey = secret(sources)
-  return (value, path, problems) => {
+  const check: Check<string> = (value, path, problems) => {
     const written = writtenHash(value)
     if (written !== undefined) return written
     if (typeof value === 'string' && /^\s*sha256:/i.test(value)) {
@@ -51,4 +60,6 @@ function keyHash(sources: Sources): Check<string> {
     const key = readKey(value, path, problems)
     return key === '' ? '' : (writtenHash(key) ?? hashOfKey(key))
   }
+  const hash = { type: 'string', pattern: '^\\s*sha256:[0-9A-Fa-f]{64}\\s*$' }
+  return described(check, () => ({ anyOf: [schemaOf(readKey), hash] }))
 }

@@ -3,6 +3,7 @@
  * in. How it is written down is `shape.ts`.
  */
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
+import type { RedisStoreOptions } from 'spillway/redis'
 import type { ServerLimits } from './server-limits-shape.js'
 
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
@@ -82,12 +83,33 @@ export interface CallerConfig {
   readonly priority: Priority
 }
 
+/** How to reach the store. */
+export interface RedisConfig
+  extends Pick<
+    RedisStoreOptions,
+    | 'url'
+    | 'urls'
+    | 'sentinels'
+    | 'master'
+    | 'username'
+    | 'password'
+    | 'database'
+    | 'tls'
+    | 'prefix'
+    | 'commandTimeoutMs'
+  > {}
+
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
-  readonly admin: { readonly host: string; readonly port: number }
+  readonly admin: {
+    readonly host: string
+    readonly port: number
+    /** What operators have to show; none: whoever is on this machine is one. */
+    readonly token: string | undefined
+  }
   /** Shared state; none: in this process alone. */
-  readonly redis: { readonly url: string; readonly prefix: string | undefined } | undefined
+  readonly redis: RedisConfig | undefined
   readonly pod: string | undefined
   /** How many gateways share the limits, as long as the store has never said. */
   readonly expectedPods: number

@@ -348,7 +348,7 @@ log:
     ['redis: env:NOPE', 'redis: the environment variable NOPE is not set'],
     [
       'redis: { prefix: a }',
-      'redis.url: must be env:NAME, file:PATH or a redis:// URL, got nothing',
+      'redis.url: must be env:NAME, file:PATH or a redis:// URL, got nothing; or urls of a cluster, or sentinels',
     ],
     [
       'body: { keepBytes: 2mb, maxBytes: 1mb }',

@@ -1,12 +1,14 @@
 /** How queues for requests that may wait are written down: each is for one lane of one vendor. */
 import {
   type Check,
+  described,
   duration,
   integer,
   jobQueueFields,
   object,
   optional,
   readPriority,
+  schemaOf,
   suggest,
   text,
 } from 'spillway/options'
@@ -34,7 +36,13 @@ const readQueue = object({
   concurrency: optional(integer({ min: 0 }), 10),
   maxRequestBytes: optional(size({ min: 1 }), REQUEST_BYTES),
   maxAnswerBytes: optional(size({ min: 1 }), ANSWER_BYTES),
-  priorities: optional(readPriorities, {}),
+  priorities: optional(
+    described(readPriorities, () => ({
+      type: 'object',
+      additionalProperties: schemaOf(readPriority),
+    })),
+    {},
+  ),
 })
 
 /** By tier. */
@@ -55,7 +63,9 @@ function readPriorities(
 
 type Written = ReturnType<typeof readQueue>
 
-export const readQueues: Check<ReadonlyMap<string, Written>> = readNamed('queue', readQueue)
+export const readQueues: Check<ReadonlyMap<string, Written>> = readNamed('queue', readQueue, () =>
+  schemaOf(readQueue),
+)
 
 /** Queues of the vendors there are. */
 export function linkQueues(

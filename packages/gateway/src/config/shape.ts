@@ -2,11 +2,13 @@
 import {
   bool,
   type Check,
+  described,
   duration,
   integer,
   object,
   oneOf,
   optional,
+  schemaOf,
   text,
   together,
 } from 'spillway/options'
@@ -20,19 +22,22 @@ import { linkRoutes, usualRoutes } from './route-links.js'
 import { readRoutes } from './route-shape.js'
 import { readServerLimits, SERVER_LIMITS } from './server-limits-shape.js'
 import { size } from './sizes.js'
+import { readToken } from './token-shape.js'
 import { readVendors } from './vendor-shape.js'
 
 const PORT = 8_080
-const ADMIN = { host: '127.0.0.1', port: 8_081 }
+const ADMIN = { host: '127.0.0.1', port: 8_081, token: undefined }
 const KEEP_BYTES = 1_024 ** 2
 const MAX_BYTES = 32 * 1_024 ** 2
 
 const port = integer({ min: 0, max: 65_535 })
 
-const readAdmin = object({
-  host: optional(text(), ADMIN.host),
-  port: optional(port, ADMIN.port),
-})
+const readAdmin = (sources: Sources) =>
+  object({
+    host: optional(text(), ADMIN.host),
+    port: optional(port, ADMIN.port),
+    token: optional(readToken(sources)),
+  })
 
 const readBody = together(
   object({
@@ -62,7 +67,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
   const readFields = object({
     port: optional(port, PORT),
     host: optional(text(), '0.0.0.0'),
-    admin: optional(readAdmin, ADMIN),
+    admin: optional(readAdmin(sources), ADMIN),
     redis: readRedis(sources),
     pod: optional(textOrReference(sources, /./, 'text')),
     expectedPods: optional(integer({ min: 1 }), 1),
@@ -76,7 +81,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     reload: optional(readReload, { watch: true }),
     log: optional(readLog, { level: 'info' as const }),
   })
-  return (value, path, problems: Mistake[]) => {
+  const check: Check<GatewayConfig | undefined> = (value, path, problems: Mistake[]) => {
     const fields = readFields(value, path, problems)
     if (fields === undefined) return undefined
     const { vendors, routes, queues, body, ...rest } = fields
@@ -95,6 +100,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
       body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
     }
   }
+  return described(check, () => schemaOf(readFields))
 }
 
 const ANYWHERE = new Set(['0.0.0.0', '::'])

@@ -124,6 +124,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     }
   }
 
+  /** For how long the lane is paused, by the store's own word; unknown while it is away. */
+  async pausedMs(lane: string): Promise<number | undefined> {
+    return this.alone ? undefined : (await this.book.look(lane)).pausedMs
+  }
+
   /** By the store's own word. */
   figures(lane: string): Promise<RateLimiterFigures> {
     return this.book.figures(lane)

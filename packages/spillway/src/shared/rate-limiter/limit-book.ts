@@ -390,6 +390,11 @@ export class LimitBook implements Spender {
 
   async figures(lane: string): Promise<RateLimiterFigures> {
     await this.#report()
+    return this.look(lane)
+  }
+
+  /** The same without telling anything. */
+  async look(lane: string): Promise<RateLimiterFigures> {
     const figures = await this.#store.figures(this.#ref(lane))
     const { limits, requestsLastMinute } = figures
     const pausedMs = Math.max(0, figures.pausedUntilUs - figures.nowUs) / 1_000

@@ -1,0 +1,45 @@
+/** One action on the fleet, and what came of it. */
+import type { OperatorRequest, OperatorResult } from 'spillway'
+import { EXIT } from './command-row.js'
+import { openOperating, usualName } from './operating.js'
+
+type Distributed<T> = T extends unknown ? Omit<T, 'by'> : never
+
+interface ActionValues {
+  readonly by?: string | undefined
+  readonly json?: boolean | undefined
+  readonly config?: string | undefined
+  readonly admin?: string | undefined
+}
+
+export async function act(
+  request: Distributed<OperatorRequest>,
+  { by = usualName(), json, config, admin }: ActionValues,
+): Promise<number> {
+  const { operator, close } = await openOperating({ config, admin })
+  try {
+    const done = await operator.perform({ ...request, by } as OperatorRequest)
+    process.stdout.write(json ? `${JSON.stringify(done)}\n` : `${inWords(done)}\n`)
+    return EXIT.ok
+  } finally {
+    await close()
+  }
+}
+
+function inWords({ guard, message, forMs, by }: OperatorResult): string {
+  const time = forMs === undefined ? '' : ` for ${durationInWords(forMs)}`
+  return `${guard}: ${message}${time}, by ${by}`
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+] as const
+
+/** In the largest unit that leaves nothing out. */
+export function durationInWords(ms: number): string {
+  const [unit, unitMs] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1]
+  return `${Math.round(ms / unitMs)}${unit}`
+}

@@ -1,0 +1,66 @@
+/** Looks at everything around a gateway. */
+import { existsSync } from 'node:fs'
+import type { GatewayConfig } from '../../config/config.js'
+import { embeddedConfig } from '../../config/embedded.js'
+import { loadConfig } from '../../config/load.js'
+import { messageOf } from '../operating.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+import { examineRedis } from './redis.js'
+
+const USUAL_FILE = 'spillway.yaml'
+
+export async function examine(file: string | undefined): Promise<Finding[]> {
+  const { config, finding } = readConfig(file)
+  const findings = [finding, ...nodeFindings()]
+  if (config === undefined) return findings
+  findings.push(...adminFindings(config))
+  if (config.redis === undefined) {
+    const advice = 'fine for one gateway. For more: redis in the configuration, or REDIS_URL'
+    findings.push(warn('redis', 'none: each gateway has limits of its own', advice))
+    return findings
+  }
+  findings.push(...(await examineRedis(config.redis)))
+  return findings
+}
+
+function readConfig(file: string | undefined): {
+  config: GatewayConfig | undefined
+  finding: Finding
+} {
+  const found = file ?? (existsSync(USUAL_FILE) ? USUAL_FILE : undefined)
+  try {
+    if (found === undefined) {
+      const message = 'no spillway.yaml here: the built-in one, with a mock vendor'
+      return {
+        config: embeddedConfig(),
+        finding: warn('config', message, 'spillway init writes one'),
+      }
+    }
+    const config = loadConfig({ file: found })
+    const { vendors, routes } = config
+    const message = `${found}: ${vendors.length} vendors, ${routes.length} routes`
+    return { config, finding: ok('config', message) }
+  } catch (error) {
+    const finding = fail('config', messageOf(error), 'spillway check FILE says the same')
+    return { config: undefined, finding }
+  }
+}
+
+const OLDEST_NODE = [20, 19] as const
+
+function nodeFindings(): Finding[] {
+  const { node } = process.versions
+  const [major = 0, minor = 0] = node.split('.').map(Number)
+  const good = major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1])
+  if (good) return [ok('node', node)]
+  return [fail('node', `${node} is too old`, `needs Node ${OLDEST_NODE.join('.')} or newer`)]
+}
+
+function adminFindings({ admin }: GatewayConfig): Finding[] {
+  const { host, port, token } = admin
+  const at = `${host}:${port}`
+  if (token !== undefined) return [ok('admin', `${at}, with a token`)]
+  if (/^(localhost|127\.|::1$)/.test(host)) return [ok('admin', `${at}, for this machine alone`)]
+  const message = `${at} is open to other machines and has no token: nobody can operate it`
+  return [warn('admin', message, 'set admin.token: env:NAME, or admin.host: 127.0.0.1')]
+}

@@ -1,0 +1,34 @@
+/** What a doctor found: how it is, and what to do about it. */
+export interface Finding {
+  readonly verdict: 'ok' | 'warn' | 'fail'
+  /** What was looked at. */
+  readonly of: string
+  readonly message: string
+  /** What to do; nothing, if all is well. */
+  readonly advice?: string
+}
+
+export const ok = (of: string, message: string): Finding => ({ verdict: 'ok', of, message })
+export const warn = (of: string, message: string, advice: string): Finding => ({
+  verdict: 'warn',
+  of,
+  message,
+  advice,
+})
+export const fail = (of: string, message: string, advice: string): Finding => ({
+  verdict: 'fail',
+  of,
+  message,
+  advice,
+})
+
+export function findingsText(findings: readonly Finding[]): string {
+  const widest = Math.max(...findings.map(({ of }) => of.length))
+  const lines = findings.map(({ verdict, of, message, advice }) => {
+    const head = `${verdict.padEnd(4)}  ${of.padEnd(widest)}  ${message}`
+    return advice === undefined ? head : `${head}\n${' '.repeat(8 + widest)}${advice}`
+  })
+  const count = (which: Finding['verdict']) =>
+    findings.filter(({ verdict }) => verdict === which).length
+  return `${lines.join('\n')}\n\n${count('ok')} ok, ${count('warn')} warnings, ${count('fail')} failed\n`
+}

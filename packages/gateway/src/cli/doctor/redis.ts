@@ -1,0 +1,47 @@
+/** Looks at the store: whether Spillway can use it, and at each of its servers. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { RedisConfig } from '../../config/config.js'
+import { openStore } from '../../shared-store.js'
+import { messageOf } from '../operating.js'
+import { type Finding, fail, ok, warn } from './finding.js'
+import { examineServer } from './redis-server.js'
+import { serversOf } from './redis-servers.js'
+
+const PATIENCE_MS = 3_000
+
+export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
+  const findings = await examineUse(redis)
+  try {
+    const { servers, findings: found } = await serversOf(redis)
+    findings.push(...found)
+    for (const server of servers) findings.push(...(await examineServer(server, redis)))
+  } catch (error) {
+    const advice = 'is it running, and may this machine reach it?'
+    findings.push(fail('redis', messageOf(error), advice))
+  }
+  return findings
+}
+
+/** As a gateway would: connects, logs in, tries what the scripts do. */
+async function examineUse(redis: RedisConfig): Promise<Finding[]> {
+  // It is said below, with everything else.
+  const quiet = () => {}
+  process.on('warning', quiet)
+  const store = openStore(redis)
+  try {
+    const untilMs = performance.now() + PATIENCE_MS
+    while (!store.ready && performance.now() < untilMs) await sleep(10)
+    const warnings = store.warnings.map((each) => warn('permissions', each, 'see docs/redis.md'))
+    if (store.ready) {
+      if (warnings.length > 0) return warnings
+      return [ok('permissions', 'all that Spillway does is allowed')]
+    }
+    const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
+    const isSetup = (store.problem as { code?: string } | undefined)?.code === 'REDIS_SETUP'
+    const advice = isSetup ? 'see docs/redis.md' : 'is it running, and may this machine reach it?'
+    return [fail('store', why, advice), ...warnings.filter(({ message }) => message !== why)]
+  } finally {
+    await store.close()
+    process.off('warning', quiet)
+  }
+}

@@ -1,0 +1,33 @@
+/** Help, made of the table of commands. */
+import type { CommandRow, OptionRow } from './command-row.js'
+
+const COLUMN = 22
+
+export function overview(commands: readonly CommandRow[]): string {
+  const widest = Math.max(...commands.map(({ name }) => name.length))
+  const rows = commands.map(({ name, summary }) => `  spillway ${name.padEnd(widest)}  ${summary}`)
+  return `Spillway calls slow, broken or rate-limited services without hurting them.
+
+${rows.join('\n')}
+  spillway ${'--version'.padEnd(widest)}  ${'its version'}
+
+spillway COMMAND --help says more. Exit codes: 0 all is well, 1 it is not, 2 what was typed makes no
+sense, 3 the store or the gateway does not answer.
+`
+}
+
+export function helpOf({ name, summary, usage, options, notes }: CommandRow): string {
+  const lines = usage.map((each) => `  spillway ${name} ${each}`.trimEnd())
+  const rows = Object.entries(options).map(([option, row]) => optionLine(option, row))
+  const end = notes === undefined ? '' : `\n${notes.trim()}\n`
+  return `spillway ${name}: ${summary}.\n\n${lines.join('\n')}\n\n${rows.join('\n')}\n${end}`
+}
+
+function optionLine(name: string, { short, value, about }: OptionRow): string {
+  const typed = `${short === undefined ? '   ' : `-${short},`} --${name}${value === undefined ? '' : ` ${value}`}`
+  const indent = ' '.repeat(COLUMN + 4)
+  const explained = about.replaceAll('\n', `\n${indent}`)
+  return typed.length > COLUMN
+    ? `  ${typed}\n${indent}${explained}`
+    : `  ${typed.padEnd(COLUMN)}  ${explained}`
+}

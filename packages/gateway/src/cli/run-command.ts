@@ -1,0 +1,46 @@
+/** From what was typed to an exit code. */
+import { readFileSync } from 'node:fs'
+import type { CommandRow } from './command-row.js'
+import { EXIT } from './command-row.js'
+import { helpOf, overview } from './help.js'
+import { didYouMean, UsageError } from './usage.js'
+
+export async function runCommand(
+  args: readonly string[],
+  commands: readonly CommandRow[],
+): Promise<number> {
+  const [name, ...rest] = args
+  if (name === undefined || name === '--help' || name === '-h') return say(overview(commands))
+  if (name === '--version' || name === '-v') return say(`${version()}\n`)
+  if (name === 'help') return runCommand([...rest, '--help'], commands)
+  const command = commands.find((each) => each.name === name)
+  if (command === undefined) {
+    const names = commands.map((each) => each.name)
+    if (name.startsWith('-')) {
+      const known = ['--help', '--version']
+      throw new UsageError(`unknown option ${name}${didYouMean(name, known)}`)
+    }
+    throw new UsageError(`unknown command "${name}"${didYouMean(name, names)}`)
+  }
+  if (asksForHelp(rest)) return say(helpOf(command))
+  return command.run(rest)
+}
+
+/** Wherever it stands, unless it comes after `--`. */
+function asksForHelp(args: readonly string[]): boolean {
+  const end = args.indexOf('--')
+  const words = end === -1 ? args : args.slice(0, end)
+  return words.includes('--help') || words.includes('-h')
+}
+
+function say(text: string): number {
+  process.stdout.write(text)
+  return EXIT.ok
+}
+
+function version(): string {
+  const { version } = JSON.parse(
+    readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+  ) as { version: string }
+  return version
+}
