@@ -91,6 +91,7 @@ export function assemble(
       isPermit,
     },
     limits,
+    sameClock: around.sameClock,
     patient: queue !== undefined,
     limitedError: (lane, retryAfterMs, paused) =>
       limitedError(name, lane, retryAfterMs, paused, limits?.alone === true),
