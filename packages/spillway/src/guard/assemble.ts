@@ -98,6 +98,7 @@ export function assemble(
       isPermit,
     },
     limits,
+    sameClock: around.sameClock,
     patient: queue !== undefined,
     limitedError: (lane, retryAfterMs, paused) =>
       limitedError(name, lane, retryAfterMs, paused, limits?.alone === true),
