@@ -178,6 +178,10 @@ class PodSpillway implements Spillway {
       gate: this.#guardOf(name, options.guard).jobGate(settings.lane),
       pod: this.pod,
       random: this.#options.random,
+      onClosed: () => {
+        // While all closes, what they have done is still asked for.
+        if (!this.#closed) this.#queues.delete(name)
+      },
     })
     this.#queues.set(name, queue as WorkableQueue<unknown, unknown>)
     return queue

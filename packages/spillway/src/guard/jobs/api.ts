@@ -76,6 +76,6 @@ export interface WorkableQueue<Data = unknown, Result = unknown> extends JobQueu
   snapshot(): QueueSnapshot
   /** Works on jobs until it is closed. Keeps the process alive. */
   work(handler: JobHandler<Data, Result>, options?: WorkOptions): JobWorker
-  /** Closes all its workers. */
+  /** Closes all its workers, and makes room for another queue of its name in this pod. */
   close(options?: { graceMs?: Duration }): Promise<void>
 }

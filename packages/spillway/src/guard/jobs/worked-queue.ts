@@ -50,6 +50,8 @@ export interface WorkedQueueOptions {
   gate: JobGate
   pod: string
   random: Random
+  /** No more work is begun here. */
+  onClosed(): void
 }
 
 export function createWorkedQueue<Data, Result>({
@@ -59,6 +61,7 @@ export function createWorkedQueue<Data, Result>({
   gate,
   pod,
   random,
+  onClosed,
 }: WorkedQueueOptions): WorkableQueue<Data, Result> {
   const ref = { guard: gate.guard, queue: name, lifeUs: toUs(settings.forgetMs) }
   const workers = new Set<QueueWorker<Data, Result>>()
@@ -154,6 +157,7 @@ export function createWorkedQueue<Data, Result>({
     snapshot,
     work,
     async close(options = {}) {
+      if (!closed) onClosed()
       closed = true
       const graceMs = graceOf(options)
       await Promise.all(Array.from(workers, (worker) => worker.close({ graceMs })))
