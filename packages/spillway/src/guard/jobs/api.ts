@@ -6,7 +6,7 @@ import type { JobQueue } from '../../shared/job-queue/api.js'
 import type { JobQueueSettings } from '../../shared/job-queue/options.js'
 import type { CallContext } from '../context.js'
 import type { Guard } from '../guard.js'
-import type { QueueSnapshot } from './queue-snapshot.js'
+import type { QueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
   /** Whose limits and breaker jobs go by: a guard of this Spillway, or its name. */
@@ -43,22 +43,6 @@ export type JobHandler<Data, Result> = (
 export interface WorkOptions {
   /** So many jobs at once, in this pod. Default: 10. */
   concurrency?: number
-}
-
-export interface WorkerSnapshot {
-  /** Jobs that run now. */
-  active: number
-  /** Since it began: handed out, and how they ended. `lost`: to somebody else, or nobody knows. */
-  taken: number
-  done: number
-  retried: number
-  dead: number
-  released: number
-  cancelled: number
-  lost: number
-  /** Trips for jobs, and how often it was woken for one. */
-  looks: number
-  wakes: number
 }
 
 export interface JobWorker {
