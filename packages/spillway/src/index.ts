@@ -78,10 +78,13 @@ export type {
   JobQueueOptions,
   JobWorker,
   WorkableQueue,
-  WorkerSnapshot,
   WorkOptions,
 } from './guard/jobs/api.js'
-export type { FleetQueueReport, QueueSnapshot } from './guard/jobs/queue-snapshot.js'
+export type {
+  FleetQueueReport,
+  QueueSnapshot,
+  WorkerSnapshot,
+} from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'

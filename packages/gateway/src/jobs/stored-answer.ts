@@ -16,7 +16,7 @@ const KEPT = [
   'content-disposition',
 ] as const
 
-export class AnswerTooLargeError extends Error {
+class AnswerTooLargeError extends Error {
   readonly retryable = false
 
   constructor(maxBytes: number) {

@@ -224,6 +224,10 @@ class PodSpillway implements Spillway {
       gate: guard.jobGate(settings.lane),
       pod: this.pod,
       random: this.#options.random,
+      onClosed: () => {
+        // While all closes, what they have done is still asked for.
+        if (!this.#closed) this.#queues.delete(name)
+      },
     })
     this.#queues.set(name, queue as WorkedQueue<unknown, unknown>)
     return queue

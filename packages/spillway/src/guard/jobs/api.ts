@@ -6,7 +6,7 @@ import type { JobQueue } from '../../shared/job-queue/api.js'
 import type { JobQueueSettings } from '../../shared/job-queue/options.js'
 import type { CallContext } from '../context.js'
 import type { Guard } from '../guard.js'
-import type { QueueSnapshot } from './queue-snapshot.js'
+import type { QueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
   /** Whose limits and breaker jobs go by: a guard of this Spillway, or its name. */
@@ -45,22 +45,6 @@ export interface WorkOptions {
   concurrency?: number
 }
 
-export interface WorkerSnapshot {
-  /** Jobs that run now. */
-  active: number
-  /** Since it began: handed out, and how they ended. `lost`: to somebody else, or nobody knows. */
-  taken: number
-  done: number
-  retried: number
-  dead: number
-  released: number
-  cancelled: number
-  lost: number
-  /** Trips for jobs, and how often it was woken for one. */
-  looks: number
-  wakes: number
-}
-
 export interface JobWorker {
   readonly id: string
   snapshot(): WorkerSnapshot
@@ -76,6 +60,6 @@ export interface WorkableQueue<Data = unknown, Result = unknown> extends JobQueu
   snapshot(): QueueSnapshot
   /** Works on jobs until it is closed. Keeps the process alive. */
   work(handler: JobHandler<Data, Result>, options?: WorkOptions): JobWorker
-  /** Closes all its workers. */
+  /** Closes all its workers, and makes room for another queue of its name in this pod. */
   close(options?: { graceMs?: Duration }): Promise<void>
 }

@@ -1,6 +1,21 @@
 /** What this pod has done for a queue, summed up over its workers, those that are closed included. */
 import type { JobCounts } from '../../shared/job-queue/api.js'
-import type { WorkerSnapshot } from './api.js'
+
+export interface WorkerSnapshot {
+  /** Jobs that run now. */
+  active: number
+  /** Since it began: handed out, and how they ended. `lost`: to somebody else, or nobody knows. */
+  taken: number
+  done: number
+  retried: number
+  dead: number
+  released: number
+  cancelled: number
+  lost: number
+  /** Trips for jobs, and how often it was woken for one. */
+  looks: number
+  wakes: number
+}
 
 export interface QueueSnapshot extends WorkerSnapshot {
   name: string

@@ -52,6 +52,8 @@ export interface WorkedQueueOptions {
   gate: JobGate
   pod: string
   random: Random
+  /** No more work is begun here. */
+  onClosed(): void
 }
 
 /** For the Spillway it belongs to. */
@@ -69,6 +71,7 @@ export function createWorkedQueue<Data, Result>({
   settings,
   pod,
   random,
+  onClosed,
   ...given
 }: WorkedQueueOptions): WorkedQueue<Data, Result> {
   let gate = given.gate
@@ -190,6 +193,7 @@ export function createWorkedQueue<Data, Result>({
       for (const post of posts) post.relieve()
     },
     async close(options = {}) {
+      if (!closed) onClosed()
       closed = true
       const graceMs = graceOf(options)
       await Promise.all(Array.from(workers, (worker) => worker.close({ graceMs })))

@@ -18,12 +18,12 @@ import type {
   ReserveReply,
 } from '../../store/queue-port.js'
 import type { CallAdmission } from '../machinery.js'
-import type { JobHandler, JobWorker, WorkerSnapshot } from './api.js'
+import type { JobHandler, JobWorker } from './api.js'
 import { Finisher } from './finisher.js'
 import { fateOf, tellFate } from './job-events.js'
 import type { JobGate, JobTrip } from './job-gate.js'
 import { Leases } from './leases.js'
-import { noWork } from './queue-snapshot.js'
+import { noWork, type WorkerSnapshot } from './queue-snapshot.js'
 import { type Ending, RunningJob } from './running-job.js'
 
 export interface WorkerOptions<Data, Result> {
