@@ -55,7 +55,7 @@ export async function createGateway(
     ]),
   )
   const stopListening = onEvent((event) => log.event(event))
-  const metrics = createMetrics(spillway, () => data.running)
+  const metrics = createMetrics(spillway, () => data)
   const site = new Site(config, vendors, {
     onRecord(record) {
       metrics.request(record)
