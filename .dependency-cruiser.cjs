@@ -61,7 +61,7 @@ const GATEWAY_MAY_IMPORT = {
   protocols: ['config/', 'tokens/'],
   data: ['config/', 'tokens/', 'protocols/'],
   admin: [],
-  observe: ['data/'],
+  observe: ['config/', 'data/'],
   cli: ['config/', 'gateway\\.ts'],
   bin: ['config/', 'cli/'],
 }

@@ -13,6 +13,7 @@ import { Site } from './data/site.js'
 import { Vendor } from './data/vendor.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
+import { createScrub } from './observe/scrub.js'
 
 export interface GatewayOptions {
   /** Default: lines on standard output. */
@@ -37,7 +38,7 @@ const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
 export async function createGateway(
   config: GatewayConfig,
-  { log = createLog(config.log.level) }: GatewayOptions = {},
+  { log = createLog(config.log.level, createScrub(config)) }: GatewayOptions = {},
 ): Promise<Gateway> {
   const { redis, pod } = config
   const store =
@@ -64,7 +65,12 @@ export async function createGateway(
     onFailure: (error) => log.failure(error),
   })
   const data = new DataServer(site, (path) => health.at(path))
-  const admin = createAdminServer({ health, registry: metrics.registry, spillway })
+  const admin = createAdminServer({
+    health,
+    registry: metrics.registry,
+    spillway,
+    host: config.admin.host,
+  })
   let closed: Promise<void> | undefined
   let endGrace: (() => void) | undefined
 

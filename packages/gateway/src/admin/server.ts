@@ -2,16 +2,25 @@
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Spillway } from 'spillway'
+import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
 
 export interface AdminOptions {
   readonly health: Health
   readonly registry: Registry
   readonly spillway: Spillway
+  /** Where it will listen. */
+  readonly host: string
 }
 
-export function createAdminServer({ health, registry, spillway }: AdminOptions): FastifyInstance {
-  const server = fastify({ logger: false, forceCloseConnections: true })
+export function createAdminServer({
+  health,
+  registry,
+  spillway,
+  host,
+}: AdminOptions): FastifyInstance {
+  const server = fastify(ADMIN_SERVER_OPTIONS)
+  harden(server, host)
   for (const path of ['/health/live', '/health/ready']) {
     server.get(path, (_, reply) => {
       const { status, body } = health.at(path) ?? { status: 404, body: '{}' }
