@@ -11,7 +11,7 @@ export interface Heard {
 
 const PATIENCE_MS = 10_000
 
-export function bytes(text: string): Buffer {
+function bytes(text: string): Buffer {
   return Buffer.from(text, 'latin1')
 }
 
