@@ -123,7 +123,7 @@ it('no malformed configuration does anything but be refused, with a reason and w
     const gateway = await createGateway({ ...config, redis: undefined })
     await gateway.close({ graceMs: 0, delayMs: 0 })
   }
-}, 60_000)
+}, 240_000)
 
 it.each([
   ['as it is', BOMB],
