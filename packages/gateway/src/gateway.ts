@@ -15,6 +15,7 @@ import { Sites } from './data/sites.js'
 import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
+import { createScrub } from './observe/scrub.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import { openStore } from './shared-store.js'
@@ -51,8 +52,10 @@ const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
 export async function createGateway(
   config: GatewayConfig,
-  { log = createLog(config.log.level), read }: GatewayOptions = {},
+  { log: given, read }: GatewayOptions = {},
 ): Promise<Gateway> {
+  let scrub = createScrub(config)
+  const log = given ?? createLog(config.log.level, (text) => scrub(text))
   const { redis, pod, expectedPods } = config
   const store = redis && openStore(redis)
   const spillway = createSpillway({
@@ -65,7 +68,7 @@ export async function createGateway(
   let mock = inside
   const stopListening = onEvent((event) => log.event(event))
   const reloads = new Reloads()
-  const metrics = createMetrics(spillway, () => data.running, reloads)
+  const metrics = createMetrics(spillway, () => data, reloads)
   const hooks = {
     onRecord(record: RequestRecord) {
       metrics.request(record)
@@ -144,6 +147,7 @@ export async function createGateway(
     if (added.length + changed.length + removed.length === 0) return reloads.unchanged(changes)
     mock = await startMock(next, mock)
     sites.replace(applicable(before, next))
+    scrub = createScrub(next)
     log.setLevel?.(next.log.level)
     return reloads.applied(changes)
   }

@@ -25,10 +25,10 @@ it(
       .split('\n')
       .map((line) => JSON.parse(line) as Figure)
     expect(figures.filter(({ holds }) => !holds)).toEqual([])
-    const valueOf = (name: string) => figures.find(({ figure }) => figure === name)?.value
-    expect(valueOf('reloads applied')).toBe(16)
-    expect(valueOf('files with a mistake refused')).toBe(4)
-    expect(valueOf('answered by the vendor')).toBeGreaterThan(100)
+    const measured = (name: string) => figures.find(({ figure }) => figure === name)?.value
+    expect(measured('reloads applied')).toBe(16)
+    expect(measured('files with a mistake refused')).toBe(4)
+    expect(measured('answered by the vendor')).toBeGreaterThan(100)
   },
   MOST_MS,
 )

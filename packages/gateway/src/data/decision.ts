@@ -17,16 +17,22 @@ export interface Admitted {
   readonly standing: UserStanding | undefined
 }
 
-export function tellAdmitted(headers: Headers, decision: Admitted): void {
+/** Names and values in turn, which is what Node takes fastest. */
+export function tellAdmitted(headers: string[], decision: Admitted): void {
   const { vendor, lane, attempts, waitedMs, step, standing } = decision
   const degraded = step > 0
-  headers['spillway-decision'] =
+  headers.push(
+    'spillway-decision',
     `${degraded ? 'fallback' : 'admitted'}${text('vendor', vendor)}` +
-    `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
-    (degraded ? `;step=${step}` : '')
-  headers['spillway-vendor'] = vendor
-  headers['spillway-attempts'] = String(attempts)
-  headers['spillway-degraded'] = degraded ? '?1' : '?0'
+      `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
+      (degraded ? `;step=${step}` : ''),
+    'spillway-vendor',
+    vendor,
+    'spillway-attempts',
+    String(attempts),
+    'spillway-degraded',
+    degraded ? '?1' : '?0',
+  )
   if (standing !== undefined) tellStanding(headers, standing)
 }
 
@@ -53,12 +59,12 @@ function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
 
 /** As the IETF's draft on rate limit headers has them. */
 function tellStanding(
-  headers: Headers,
+  headers: string[],
   { level, limit, windowMs, remaining, resetMs }: UserStanding,
 ): void {
   const policy = { name: level, limit, windowUs: windowMs * 1_000 }
-  headers['ratelimit-policy'] = policyItem(policy)
-  headers.ratelimit = standingItem(policy, { remaining, resetUs: resetMs * 1_000 })
+  const standing = standingItem(policy, { remaining, resetUs: resetMs * 1_000 })
+  headers.push('ratelimit-policy', policyItem(policy), 'ratelimit', standing)
 }
 
 /** The same for somebody who has used it up. */

@@ -22,7 +22,7 @@ import type { Deferral } from './deferral.js'
 import { faultIn } from './intake.js'
 import { outgoing } from './outgoing.js'
 import { Patience } from './patience.js'
-import { presentableName, presentablePath } from './presentable.js'
+import { holdsKey, MASK, presentableName, presentablePath } from './presentable.js'
 import { mayBeSentAgain, type Question, questionOf } from './question.js'
 import type { RequestRecord, Tries } from './record.js'
 import { Reply } from './reply.js'
@@ -136,7 +136,7 @@ export class Exchange implements AnswerListener {
     if (deferral?.owns(this.#path)) return this.#attend(deferral)
     const rows = routes.onPath(this.#path)
     const [first] = rows
-    if (first === undefined) throw notFound(this.#path)
+    if (first === undefined) throw notFound(this.#shownPath)
     const protocol = this.#site.protocolOf(first.route)
     this.#reply.speak(protocol)
     const key = protocol.callerKey(headers)
@@ -145,7 +145,7 @@ export class Exchange implements AnswerListener {
     this.#caller = caller
     const body = await readBody(request, config.body, (error) => this.#leaving.abort(error))
     const read = readRequest(protocol, body, headers['content-type'], headers['content-length'])
-    if (key !== undefined && isMisplaced(key, this.#path, read.asked.model)) throw misplacedKey()
+    if (holdsKey(this.#path, key) || holdsKey(read.asked.model, key)) throw misplacedKey()
     const route = routes.forModel(rows, read.asked.model)
     if (route === undefined) throw noModel(read.asked.model)
     this.#route = route
@@ -312,6 +312,13 @@ export class Exchange implements AnswerListener {
     this.#reply.refuse(this.#reason(error), fault, attempts)
   }
 
+  get #shownPath(): string {
+    const { authorization, 'x-api-key': key } = this.#request.headers
+    const presented = authorization?.slice(authorization.lastIndexOf(' ') + 1)
+    if (holdsKey(this.#path, key) || holdsKey(this.#path, presented)) return MASK
+    return presentablePath(this.#path)
+  }
+
   /** The client's side counts more than what it did to the vendor's. */
   #reason(error: unknown): unknown {
     return this.#leaving.aborted ? this.#leaving.reason : error
@@ -326,7 +333,7 @@ export class Exchange implements AnswerListener {
     return {
       id: this.#id,
       method: this.#request.method ?? 'GET',
-      path: presentablePath(this.#path),
+      path: this.#shownPath,
       route: this.#route?.name,
       user: presentable(this.#caller?.user),
       tier: presentable(this.#caller?.tier),
@@ -362,15 +369,6 @@ function presentable(name: string | undefined): string | undefined {
   return name === undefined ? undefined : presentableName(name)
 }
 
-/** Shorter ones are no keys, and may well be a part of something else. */
-const SHORTEST_KEY = 8
-
-/** Paths and models are shown to many; a key is for nobody's eyes. */
-function isMisplaced(key: string, path: string, model: string | undefined): boolean {
-  if (key.length < SHORTEST_KEY) return false
-  return path.includes(key) || model?.includes(key) === true
-}
-
 function misplacedKey(): RequestError {
   const message = 'the API key stands in the path or in the model, where it would be shown'
   return new RequestError({ status: 400, code: 'MISPLACED_KEY', message })
@@ -385,7 +383,7 @@ function notFound(path: string): RequestError {
   return new RequestError({
     status: 404,
     code: 'NOT_FOUND',
-    message: `nothing is at ${presentablePath(path)}`,
+    message: `nothing is at ${path}`,
   })
 }
 
