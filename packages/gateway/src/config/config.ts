@@ -41,7 +41,12 @@ export interface RouteConfig {
   readonly path: string
   /** Exact, or with `*`; none: any model, and requests without one. */
   readonly models: readonly string[] | undefined
-  /** Tried in order; all of one protocol. The first is the one, the others are fallbacks. */
+  /**
+   * How many of the targets are equals, of which each request picks one by what they have left; the others
+   * are fallbacks. 1: the first is the one.
+   */
+  readonly choices: number
+  /** Tried in order, after the pick; all of one protocol. */
   readonly targets: readonly [TargetConfig, ...TargetConfig[]]
   /** Everything, to the last byte; none by default: a good stream may take minutes. */
   readonly timeoutMs: number | undefined

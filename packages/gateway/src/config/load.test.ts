@@ -76,6 +76,7 @@ describe('a configuration', () => {
           name: '/v1/*',
           path: '/v1/*',
           models: undefined,
+          choices: 1,
           targets: [{ vendor: 'openai', key: undefined, model: undefined }],
           timeoutMs: undefined,
           keepAliveMs: undefined,
@@ -166,6 +167,7 @@ log: { level: warn }
         name: '/v1/chat/completions gpt-4o,gpt-4o-*',
         path: '/v1/chat/completions',
         models: ['gpt-4o', 'gpt-4o-*'],
+        choices: 1,
         targets: [
           { vendor: 'openai', key: 'spare', model: 'gpt-4o-2024-11-20' },
           { vendor: 'openai', key: 'main', model: 'gpt-4o-2024-11-20' },

@@ -19,6 +19,7 @@ import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
 import { faultOf, neverConnected, RequestError } from './complaint.js'
 import { outgoing } from './outgoing.js'
+import { pickOrder } from './pick.js'
 import { mayBeSentAgain, type Question, questionOf } from './question.js'
 import type { RequestRecord, Tries } from './record.js'
 import { Reply } from './reply.js'
@@ -132,7 +133,9 @@ export class Exchange implements AnswerListener {
    * function, because each that is awaited costs every request.
    */
   async #ask(question: Question): Promise<void> {
-    const aims = this.#site.aimsOf(question.route)
+    const { route } = question
+    const all = this.#site.aimsOf(route)
+    const aims = route.choices === 1 ? all : pickOrder(all, route.choices, question.asked.model)
     const last = aims.length - 1
     for (let step = 0; ; step++) {
       const aim = aims[step] as Aim

@@ -101,6 +101,11 @@ export class Vendor {
     return lane
   }
 
+  /** What it could take on of this model with this key: from 0, nothing now, to 1. */
+  headroom(model: string | undefined, target: TargetConfig): number {
+    return this.guard.headroom(this.laneOf(target.model ?? model, target))
+  }
+
   /** What to book: the prompt, and as much as the answer may have, or usually has. */
   costOf(asked: Asked, lane: string | undefined): Cost | undefined {
     const units = this.#units

@@ -13,6 +13,7 @@ import type { RetryResult } from '../local/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
+import { DEFAULT_LANE } from '../shared/default-lane.js'
 import { assemble, type GuardSurroundings } from './assemble.js'
 import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
@@ -21,6 +22,7 @@ import { asAsked, type Degradable, FallbackChain } from './fallback.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
 import { type FleetGuardReport, readGuard } from './fleet.js'
 import { type GuardSnapshot, snapshotOf } from './guard-snapshot.js'
+import { headroomOf } from './headroom.js'
 import { JobGate } from './jobs/job-gate.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
@@ -46,6 +48,12 @@ export interface Guard {
   /** The same for calls that have something in common: a lane, a user, a cost. */
   fetchFor(options: RunOptions): Fetch
   snapshot(): GuardSnapshot
+  /**
+   * How much it could take on in this lane, from 0 (nothing now) to 1, as far as this pod knows without asking:
+   * the least fraction that is left of any limit and of this pod's slots; 0 while the circuit is open or the
+   * vendor wants a pause.
+   */
+  headroom(lane?: string): number
   /**
    * Drains: refuses with CLOSED what waits or comes later, lets what runs finish for so long (30
    * seconds unless told otherwise), gives back what it holds and tells the last outcomes.
@@ -144,6 +152,10 @@ export class SharedGuard implements Guard {
 
   snapshot(): GuardSnapshot {
     return snapshotOf(this.#machinery, this.#fallback?.counts() ?? [])
+  }
+
+  headroom(lane: string = DEFAULT_LANE): number {
+    return headroomOf(this.#machinery, lane)
   }
 
   /** How it stands in the whole fleet; other pods use these lanes. */

@@ -124,6 +124,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     }
   }
 
+  /** The least that is left of any limit, as a fraction, as far as this pod knows. */
+  headroom(lane: string): number {
+    return this.book.headroom(lane)
+  }
+
   /** By the store's own word. */
   figures(lane: string): Promise<RateLimiterFigures> {
     return this.book.figures(lane)

@@ -55,6 +55,8 @@ export interface OwnReply {
 const MISSED_AFTER_US = 3_500_000
 /** What was left longer ago than this part of a window says little about what is left now. */
 const FRESH = 0.25
+/** Of lanes in use the store is asked once a second. */
+const HEARD_LATELY_US = 2_500_000
 const NEVER = Number.NEGATIVE_INFINITY
 
 /** One limit of one lane. */
@@ -123,6 +125,13 @@ export class OwnSpend {
       own.leftUs = nowUs
       own.hear(nowUs)
     }
+  }
+
+  /** What the store had left when it was last heard of, less what this pod has used since; nothing, if that is too long ago. */
+  leftOf(lane: string, spec: LimitSpec, nowUs: number): number | undefined {
+    const own = this.#lanes.get(spec.span === 'vendor' ? '' : lane)?.get(spec.id)
+    if (own === undefined || nowUs - own.leftUs > HEARD_LATELY_US) return undefined
+    return own.left
   }
 
   /** Another store, which knows nothing of what it was told. */

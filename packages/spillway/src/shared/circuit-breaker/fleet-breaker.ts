@@ -191,6 +191,11 @@ export class FleetBreaker {
     return error
   }
 
+  /** It stands in the way of some, or of all: open, half-open, or closed only just now. */
+  refuses(lane: string | undefined): boolean {
+    return !this.#policy.shadow && !this.isClear(lane)
+  }
+
   state(lane: string | undefined): BreakerStateName {
     return this.#lane(lane).fleet.state
   }

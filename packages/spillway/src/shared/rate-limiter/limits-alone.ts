@@ -4,6 +4,7 @@
  */
 import { SpillwayError } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
+import { capacity } from '../../store/limits/counting.js'
 import { type Fleet, type LimitRule, OwnSpend, shareOf } from '../../store/own-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
 import type { OutageRule } from '../outage/rules.js'
@@ -95,9 +96,26 @@ export class LimitsAlone {
     }
   }
 
-  saw(lane: string, specs: readonly LimitSpec[], { limits, nowUs }: LaneFigures): void {
+  saw(lane: string, specs: readonly LimitSpec[], figures: LaneFigures): void {
+    const { limits, nowUs, pausedUntilUs } = figures
     const left = limits.map(({ remaining }) => remaining)
     this.#own.saw(lane, specs, left, nowUs)
+    const known = this.#pauses.get(lane)
+    if (pausedUntilUs > (known?.untilUs ?? nowUs)) {
+      this.#pauses.set(lane, { untilUs: pausedUntilUs, grown: known?.grown ?? 0 })
+    }
+  }
+
+  /** The least that is left of any limit, as a fraction; all of it, where nothing was heard lately. */
+  headroom(lane: string, specs: readonly LimitSpec[]): number {
+    const nowUs = this.#watch.nowUs()
+    if ((this.#pauses.get(lane)?.untilUs ?? 0) > nowUs) return 0
+    let least = 1
+    for (const spec of specs) {
+      const left = this.#own.leftOf(lane, spec, nowUs)
+      if (left !== undefined) least = Math.min(least, left / capacity(spec))
+    }
+    return least
   }
 
   /** Lanes that were used lately. */
