@@ -82,7 +82,7 @@ export type {
 } from './guard/jobs/api.js'
 export { JobStopped } from './guard/jobs/running-job.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
-export { ORDER, type StageRow } from './guard/order.js'
+export { ORDER, type ShadowStage, type StageRow } from './guard/order.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
 export {
   createSpillway,

@@ -15,15 +15,18 @@ export interface Admitted {
   /** Which target answered; 0 is the one that was meant. */
   readonly step: number
   readonly standing: UserStanding | undefined
+  /** Stages in shadow that would have refused it. */
+  readonly shadow: readonly string[] | undefined
 }
 
 export function tellAdmitted(headers: Headers, decision: Admitted): void {
-  const { vendor, lane, attempts, waitedMs, step, standing } = decision
+  const { vendor, lane, attempts, waitedMs, step, standing, shadow } = decision
   const degraded = step > 0
   headers['spillway-decision'] =
     `${degraded ? 'fallback' : 'admitted'}${text('vendor', vendor)}` +
     `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
-    (degraded ? `;step=${step}` : '')
+    (degraded ? `;step=${step}` : '') +
+    (shadow === undefined ? '' : text('shadow', shadow.join(' ')))
   headers['spillway-vendor'] = vendor
   headers['spillway-attempts'] = String(attempts)
   headers['spillway-degraded'] = degraded ? '?1' : '?0'

@@ -60,6 +60,8 @@ export class Exchange implements AnswerListener {
   #asksUsage = false
   #waitedMs = 0
   #standing: UserStanding | undefined
+  /** Stages in shadow that would have refused it. */
+  #shadow: string[] | undefined
   #answer: VendorAnswer | undefined
   #end: BodyEnd | undefined
   #usage: Usage | undefined
@@ -210,6 +212,7 @@ export class Exchange implements AnswerListener {
       onUserLimit: (standing) => {
         this.#standing = standing
       },
+      onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
     }
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
@@ -242,11 +245,17 @@ export class Exchange implements AnswerListener {
         waitedMs: this.#waitedMs,
         step: this.#tries.length - 1,
         standing: this.#standing,
+        shadow: this.#shadow,
       },
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
       final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
     })
+  }
+
+  #noteShadow(stage: string): void {
+    this.#shadow ??= []
+    if (!this.#shadow.includes(stage)) this.#shadow.push(stage)
   }
 
   get #attempts(): number {
@@ -297,6 +306,7 @@ export class Exchange implements AnswerListener {
       firstByteMs: firstByteMs === undefined ? undefined : tenths(firstByteMs),
       durationMs: tenths(performance.now() - this.#arrivedMs),
       end: this.#end,
+      shadow: this.#shadow,
       usage: this.#usage,
     }
   }

@@ -139,6 +139,12 @@ export class Vendor {
     return this.#config.keys.length > 0 || this.ownNames.some((name) => CREDENTIAL.test(name))
   }
 
+  /** Some of its stages only report. */
+  get shadows(): boolean {
+    const { shadow, breaker } = this.#config.guard
+    return shadow !== undefined || breaker?.shadow === true
+  }
+
   get retries(): boolean {
     return this.#config.guard.retry !== undefined
   }

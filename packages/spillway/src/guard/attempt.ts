@@ -175,9 +175,11 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
 
   /** What the vendor said about its limits. */
   #heed(end: CallEnd, verdict: Verdict): void {
-    const { limits } = this.#machinery
+    const { limits, counted } = this.#machinery
     const { permit } = this.#admission
-    if (limits !== undefined && permit !== undefined) limits.heed(end, verdict, permit)
+    if (counted !== undefined && permit !== undefined) counted.heed(end, verdict, permit)
+    // In shadow nobody pauses.
+    else if (counted !== limits) return
     else if (verdict.outcome === 'throttled') this.#pauseHere(verdict)
   }
 

@@ -89,7 +89,7 @@ export class SharedGuard implements Guard {
     this.#closing = new ClosingSign(around.clock)
     const machinery = assemble(name, options, around, this.#closing, () => this.#onFree())
     this.#machinery = machinery
-    const { breaker, watch, limits, clock, judging } = machinery
+    const { breaker, watch, counted, clock, judging } = machinery
     const { fallback } = options
     this.#fallback = fallback && new FallbackChain(name, fallback, clock, judging)
     this.breaker = breaker && createControls(breaker, around.pod)
@@ -98,7 +98,7 @@ export class SharedGuard implements Guard {
     this.fetch = this.fetchFor(NO_OPTIONS)
     if (breaker !== undefined) this.#heedBreaker(breaker, options.breaker?.per === 'vendor')
     // With limits, their book has started it.
-    if (limits === undefined) watch?.start(undefined)
+    if (counted === undefined) watch?.start(undefined)
   }
 
   /** The fleet's, and this pod's own where there is a quorum. */
@@ -160,7 +160,7 @@ export class SharedGuard implements Guard {
 
   /** How it stands in the whole fleet; other pods use these lanes. */
   readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
-    const { name, breaker, limits, dispatcher } = this.#machinery
+    const { name, breaker, counted: limits, dispatcher } = this.#machinery
     return readGuard({ name, breaker, limits, lanes: [...dispatcher.lanes(), ...lanes] })
   }
 
@@ -192,7 +192,7 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { dispatcher, running, breaker, limits, room, shedder } = this.#machinery
+    const { dispatcher, running, breaker, counted, room, shedder } = this.#machinery
     this.#machinery.closed = true
     shedder?.close()
     this.#closing.close()
@@ -207,8 +207,8 @@ export class SharedGuard implements Guard {
     await tripsOver
     room.close()
     for (const stop of this.#stopHeeding) stop()
-    await Promise.all([breaker?.close(), limits?.close()])
-    if (limits === undefined) await this.#machinery.watch?.close()
+    await Promise.all([breaker?.close(), counted?.close()])
+    if (counted === undefined) await this.#machinery.watch?.close()
   }
 
   /** Their callers hear of it, and what they held comes back. Each takes itself off the list. */

@@ -47,7 +47,7 @@ export class JobGate {
   }
 
   checkCost(cost: Readonly<Record<string, number>>): void {
-    this.#machinery.limits?.checkCost(cost)
+    this.#machinery.counted?.checkCost(cost)
   }
 
   /** The breaker that jobs go by, if there is one that refuses. */

@@ -3,6 +3,7 @@
  * now and then. Entered before a call and left after it; who calls, and how the end of a call is
  * judged, is somebody else's business: the circuit breaker's, or a guard's.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock, Timer } from '../../core/clock.js'
 import { SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
@@ -108,6 +109,10 @@ export class FleetBreaker {
     this.#keepInStep()
   }
 
+  goesBy(policy: CheckedPolicy): boolean {
+    return isDeepStrictEqual(this.#policy, policy)
+  }
+
   /** For a guard that takes the place of another, with the same policy: whoever closes it last closes it. */
   share(): this {
     this.#users++
@@ -182,6 +187,13 @@ export class FleetBreaker {
     const { fleet, quorum } = this.#lane(lane)
     const breaker = quorum ?? fleet
     return breaker.isClear || this.#policy.shadow ? undefined : breaker.knownRefusal()
+  }
+
+  /** In shadow: why a call would have been refused. */
+  shadowRefusal(lane: string | undefined): SpillwayError | undefined {
+    const { fleet, quorum } = this.#lane(lane)
+    const breaker = quorum ?? fleet
+    return breaker.isClear ? undefined : breaker.knownRefusal()
   }
 
   /** The same for a call that is now refused, if there is a reason: that is told. */
