@@ -13,6 +13,7 @@ import { DataServer } from './data/server.js'
 import { Sites } from './data/sites.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
+import { loadTracing } from './observe/tracing.js'
 import { applicable, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 
@@ -51,10 +52,12 @@ export async function createGateway(
   const { redis, pod, expectedPods } = config
   const store =
     redis && redisStore({ url: redis.url, ...(redis.prefix && { prefix: redis.prefix }) })
+  const tracing = config.tracing && (await loadTracing(config.tracing))
   const spillway = createSpillway({
     ...(store && { store }),
     ...(pod !== undefined && { pod }),
     expectedPods,
+    ...(tracing && { tracer: tracing.guards }),
   })
   const health = new Health(() => spillway.health())
   const inside = await startMock(config, undefined)
@@ -68,6 +71,7 @@ export async function createGateway(
       log.request(record)
     },
     onFailure: (error: unknown) => log.failure(error),
+    tracer: tracing?.requests,
     draining: false,
   }
   const sites = new Sites(config, {

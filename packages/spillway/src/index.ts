@@ -99,6 +99,7 @@ export {
   type Relayed,
 } from './guard/stream/relayed.js'
 export type { GuardTimings } from './guard/timings.js'
+export type { AttemptTrace, CallTrace, GuardTracer } from './guard/trace.js'
 export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
 export {
   createHealth,

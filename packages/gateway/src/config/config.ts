@@ -64,6 +64,13 @@ export interface CallerConfig {
   readonly priority: Priority
 }
 
+export interface TracingConfig {
+  /** Whether a request that says it is part of a trace is believed. */
+  readonly fromCallers: boolean
+  /** Whether vendors are told which trace a request is part of. */
+  readonly toVendors: boolean
+}
+
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
@@ -85,6 +92,8 @@ export interface GatewayConfig {
   }
   /** How long running requests may go on after SIGTERM. */
   readonly drain: { readonly graceMs: number; readonly delayMs: number }
+  /** Spans, through whatever OpenTelemetry SDK the process was started with; none: no spans. */
+  readonly tracing: TracingConfig | undefined
   /** Whether the gateway looks by itself whether its file has changed. */
   readonly reload: { readonly watch: boolean }
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }

@@ -88,6 +88,7 @@ describe('a configuration', () => {
       drain: { graceMs: 30_000, delayMs: 0 },
       expectedPods: 1,
       reload: { watch: true },
+      tracing: undefined,
       log: { level: 'info' },
     })
   })

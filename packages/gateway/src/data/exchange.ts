@@ -26,6 +26,8 @@ import { Reply } from './reply.js'
 import { HungUpError, readBody } from './request-body.js'
 import { requestIdFor } from './request-id.js'
 import type { Aim, Site } from './site.js'
+import { type RequestTrace, withTrace } from './trace.js'
+import type { VendorRequest } from './vendor.js'
 import type { AnswerListener, Usage, VendorAnswer } from './vendor-answer.js'
 
 const HUNG_UP_STATUS = 499
@@ -49,6 +51,7 @@ export class Exchange implements AnswerListener {
   readonly #id: string
   readonly #arrivedMs = performance.now()
   readonly #leaving = new LeaveSignal()
+  readonly #trace: RequestTrace | undefined
   #caller: Caller | undefined
   #route: RouteConfig | undefined
   #question: Question | undefined
@@ -73,6 +76,7 @@ export class Exchange implements AnswerListener {
     this.#response = response
     this.#path = pathOf(request.url ?? '/')
     this.#id = requestIdFor(request.headers['x-request-id'])
+    this.#trace = site.hooks.tracer?.begin(request, this.#path)
     this.#reply = new Reply(response, this.#id, this.#arrivedMs, site.hooks)
   }
 
@@ -89,7 +93,9 @@ export class Exchange implements AnswerListener {
       this.#leaving.abort(new HungUpError('the client hung up'))
     }
     this.#reply.close()
-    this.#site.hooks.onRecord(this.#record())
+    const record = this.#record()
+    this.#trace?.end(record)
+    this.#site.hooks.onRecord(record)
   }
 
   onEnded(how: BodyEnd, usage: Usage | undefined): void {
@@ -212,11 +218,13 @@ export class Exchange implements AnswerListener {
       onUserLimit: (standing) => {
         this.#standing = standing
       },
+      traceParent: this.#trace?.context,
       onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
     }
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
-      return vendor.send(request, context, this, cost)
+      const traced = this.#trace === undefined ? request : this.#inTrace(request, context)
+      return vendor.send(traced, context, this, cost)
     }, options)
   }
 
@@ -251,6 +259,11 @@ export class Exchange implements AnswerListener {
       // It has been tried often enough: a client that tries again would multiply.
       final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
     })
+  }
+
+  #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
+    const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
+    return { ...request, headers: withTrace(request.headers, told) }
   }
 
   #noteShadow(stage: string): void {

@@ -36,6 +36,7 @@ import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
 import { Starter } from './starter.js'
 import { Tally } from './tally.js'
+import type { GuardTracer } from './trace.js'
 
 export interface GuardSurroundings {
   store: Store
@@ -47,6 +48,7 @@ export interface GuardSurroundings {
   random: Random
   /** How many pods there are, as long as nobody has said. */
   expectedPods: number
+  tracer: GuardTracer | undefined
   /**
    * Of the guard of the same name that this one takes the place of. What is known of the store, of the
    * downstream and of this pod's own part goes on; what only concerns this pod begins anew.
@@ -171,6 +173,7 @@ export function assemble(
     tally,
     running: new LinkedList<TimedCall<unknown>>(),
     overdue: new Set(),
+    tracer: around.tracer,
     timings: around.before?.timings,
     closed: false,
     onFree,
@@ -313,7 +316,7 @@ function createLevelsAlone(
 function createWatch(
   name: string,
   { limits, breaker, userLimits }: CheckedGuard,
-  { store, before, ...around }: GuardSurroundings,
+  { store, before, tracer: _, ...around }: GuardSurroundings,
 ): StoreWatch | undefined {
   const shares = (limits ?? breaker ?? userLimits) !== undefined
   if (!shares) return undefined

@@ -31,6 +31,7 @@ import type { Shadow } from './shadow.js'
 import type { UserStage } from './shared-stages.js'
 import { shedRefusal } from './shed.js'
 import { currentOrigin, type Startable } from './starter.js'
+import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
@@ -45,6 +46,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   readonly #options: RunOptions
   readonly lane: string
   readonly #report: Attempt[] | undefined
+  /** Set before it starts, if somebody follows it. */
+  trace: CallTrace | undefined
   priority = NORMAL_IMPORTANCE
   arrivedMs = 0
   #deadline: Deadline | undefined
@@ -333,6 +336,10 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       this.#number,
       this.#end,
     )
+    if (this.trace !== undefined) {
+      const facts = { lane: this.lane, attempt: this.#number, hedge: false }
+      this.#last.trace = this.trace.attempt(facts)
+    }
     this.#last.start(this.#fn)
   }
 
@@ -354,6 +361,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       lane: this.lane,
       deadline: this.#deadline,
       attempt: this.#number,
+      trace: this.trace,
     }
     const hedged = new HedgedAttempt<T>(hedger, call, admission, startMs, this.#end)
     this.#last = hedged.first

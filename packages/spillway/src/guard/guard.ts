@@ -127,13 +127,27 @@ export class SharedGuard implements Guard {
   }
 
   #call<T>(fn: CallFunction<T>, options: RunOptions): Promise<T> {
-    return new GuardCall(this.#machinery, fn, options, undefined).start()
+    return this.#start(new GuardCall(this.#machinery, fn, options, undefined), options)
+  }
+
+  #start<T>(call: GuardCall<T>, options: RunOptions): Promise<T> {
+    const { tracer, name } = this.#machinery
+    if (tracer === undefined) return call.start()
+    const trace = tracer.begin({ guard: name, lane: call.lane, parent: options.traceParent })
+    call.trace = trace
+    const answer = call.start()
+    answer.then(
+      () => trace.answered(),
+      (error) => trace.refused(error),
+    )
+    return answer
   }
 
   async tryRun<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<RetryResult<T>> {
     const attempts: Attempt[] = []
     try {
-      const value = await new GuardCall(this.#machinery, fn, options, attempts).start()
+      const call = new GuardCall(this.#machinery, fn, options, attempts)
+      const value = await this.#start(call, options)
       return { ok: true, value, attempts }
     } catch (error) {
       return { ok: false, error, attempts }

@@ -27,6 +27,7 @@ import type { Slots } from './slots.js'
 import type { Starter } from './starter.js'
 import type { Tally } from './tally.js'
 import type { Timings } from './timings.js'
+import type { GuardTracer } from './trace.js'
 import type { Admission, Wish } from './wish.js'
 
 export interface Machinery {
@@ -71,6 +72,8 @@ export interface Machinery {
   readonly running: LinkedList<TimedCall<unknown>>
   /** Gives back, before its time, each slot whose work has outlived its call. */
   readonly overdue: Set<() => void>
+  /** Follows every call. */
+  readonly tracer: GuardTracer | undefined
   /** Nothing, until somebody wants to know. */
   timings: Timings | undefined
   closed: boolean

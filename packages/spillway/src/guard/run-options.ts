@@ -41,6 +41,8 @@ export interface RunOptions {
   idempotent?: boolean | undefined
   /** The downstream recognises a repetition by this key. */
   idempotencyKey?: string | undefined
+  /** With a tracer: what this call is part of, in its words. Default: what is going on at the moment. */
+  traceParent?: unknown
   /** What is asked for, as a stale cache among the fallbacks should know it. Default: nothing is kept. */
   cacheKey?: string | undefined
 }

@@ -4,6 +4,7 @@ import { closedError } from '../core/errors.js'
 import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
+  having,
   integer,
   OptionsError,
   object,
@@ -26,6 +27,7 @@ import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
 import { checkQueue, createWorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import type { GuardTimings } from './timings.js'
+import type { GuardTracer } from './trace.js'
 
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
@@ -36,6 +38,8 @@ export interface SpillwayOptions {
    * How many pods there are, for sharing limits out as long as the store has never answered. Default: 1.
    */
   expectedPods?: number
+  /** Follows every call: `openTelemetryTracer` of `spillway/metrics`. Default: nobody does. */
+  tracer?: GuardTracer
   /** Default: the system's clock. */
   clock?: Clock
   /** Default: `Math.random`. */
@@ -99,6 +103,7 @@ const readOptions = object({
   store: optional(readStore),
   pod: optional(text(), 'pod'),
   expectedPods: optional(integer({ min: 1 }), 1),
+  tracer: optional(having<GuardTracer>('a tracer', 'begin')),
   clock: clockOption,
   random: randomOption,
 })
@@ -174,6 +179,7 @@ class PodSpillway implements Spillway {
       clock,
       random,
       expectedPods: this.#options.expectedPods,
+      tracer: this.#options.tracer,
     }
     const guard = new SharedGuard(name, checkGuard(name, options), around, before)
     if (this.#timing) guard.timings()
