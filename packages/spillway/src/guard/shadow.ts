@@ -8,7 +8,7 @@ import { callSafely, emit, listening } from '../core/events.js'
 import { isThenable } from '../core/thenable.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
-import type { CallAdmission } from './machinery.js'
+import type { LanePermit } from '../shared/rate-limiter/permit.js'
 import type { ShadowStage } from './order.js'
 import { busyError, limitedError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
@@ -16,6 +16,8 @@ import type { LimitStage } from './shared-stages.js'
 import { Slots } from './slots.js'
 import type { Tally } from './tally.js'
 
+/** What an attempt holds, and gives back. */
+type Permitted = { permit: LanePermit | undefined }
 /** What would have been refused with what, for whoever made the call. */
 type Caller = Pick<RunOptions, 'onShadow' | 'cost'>
 
@@ -66,7 +68,7 @@ export class Shadow {
   }
 
   /** An attempt begins. Its permit comes later, if the limits have one for it. */
-  begin(lane: string, admission: CallAdmission, nowMs: number, caller: Caller): void {
+  begin(lane: string, admission: Permitted, nowMs: number, caller: Caller): void {
     this.#notePod(lane, nowMs, caller)
     const { limits } = this.#options
     if (limits !== undefined) this.#noteLimits(limits, lane, admission, caller)
@@ -82,7 +84,7 @@ export class Shadow {
     this.spares(busyError(name, stage, shadowSlots, nowMs), lane, caller)
   }
 
-  #noteLimits(limits: LimitStage, lane: string, admission: CallAdmission, caller: Caller): void {
+  #noteLimits(limits: LimitStage, lane: string, admission: Permitted, caller: Caller): void {
     const { name } = this.#options
     const costs = limits.costsOf(caller.cost)
     const answered = (trip: Trip): void => {

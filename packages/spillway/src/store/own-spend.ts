@@ -127,11 +127,11 @@ export class OwnSpend {
     }
   }
 
-  /** What the store had left when it was last heard of, less what this pod has used since; nothing, if that is too long ago. */
-  leftOf(lane: string, spec: LimitSpec, nowUs: number): number | undefined {
+  /** The part that was left when the store was last heard of, less what was used here since; nothing, if that is too long ago. */
+  headroom(lane: string, spec: LimitSpec, nowUs: number): number | undefined {
     const own = this.#lanes.get(spec.span === 'vendor' ? '' : lane)?.get(spec.id)
-    if (own === undefined || nowUs - own.leftUs > HEARD_LATELY_US) return undefined
-    return own.left
+    if (own?.left === undefined || nowUs - own.leftUs > HEARD_LATELY_US) return undefined
+    return own.left / capacity(spec)
   }
 
   /** Another store, which knows nothing of what it was told. */

@@ -4,7 +4,6 @@
  */
 import { SpillwayError } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
-import { capacity } from '../../store/limits/counting.js'
 import { type Fleet, type LimitRule, OwnSpend, shareOf } from '../../store/own-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
 import type { OutageRule } from '../outage/rules.js'
@@ -112,8 +111,7 @@ export class LimitsAlone {
     if ((this.#pauses.get(lane)?.untilUs ?? 0) > nowUs) return 0
     let least = 1
     for (const spec of specs) {
-      const left = this.#own.leftOf(lane, spec, nowUs)
-      if (left !== undefined) least = Math.min(least, left / capacity(spec))
+      least = Math.min(least, this.#own.headroom(lane, spec, nowUs) ?? 1)
     }
     return least
   }
