@@ -16,6 +16,7 @@ import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
 import { createScrub } from './observe/scrub.js'
+import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import { openStore } from './shared-store.js'
@@ -58,10 +59,12 @@ export async function createGateway(
   const log = given ?? createLog(config.log.level, (text) => scrub(text))
   const { redis, pod, expectedPods } = config
   const store = redis && openStore(redis)
+  const tracing = config.tracing && (await loadTracing(config.tracing))
   const spillway = createSpillway({
     ...(store && { store }),
     ...(pod !== undefined && { pod }),
     expectedPods,
+    ...(tracing && { tracer: tracing.guards }),
   })
   const health = new Health(() => spillway.health())
   const inside = await startMock(config, undefined)
@@ -75,6 +78,7 @@ export async function createGateway(
       log.request(record)
     },
     onFailure: (error: unknown) => log.failure(error),
+    tracer: tracing?.requests,
     draining: false,
     deferral: undefined as Deferral | undefined,
   }

@@ -15,17 +15,20 @@ export interface Admitted {
   /** Which target answered; 0 is the one that was meant. */
   readonly step: number
   readonly standing: UserStanding | undefined
+  /** Stages in shadow that would have refused it. */
+  readonly shadow: readonly string[] | undefined
 }
 
 /** Names and values in turn, which is what Node takes fastest. */
 export function tellAdmitted(headers: string[], decision: Admitted): void {
-  const { vendor, lane, attempts, waitedMs, step, standing } = decision
+  const { vendor, lane, attempts, waitedMs, step, standing, shadow } = decision
   const degraded = step > 0
   headers.push(
     'spillway-decision',
     `${degraded ? 'fallback' : 'admitted'}${text('vendor', vendor)}` +
       `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
-      (degraded ? `;step=${step}` : ''),
+      (degraded ? `;step=${step}` : '') +
+      (shadow === undefined ? '' : text('shadow', shadow.join(' '))),
     'spillway-vendor',
     vendor,
     'spillway-attempts',

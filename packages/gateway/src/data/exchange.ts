@@ -22,6 +22,7 @@ import type { Deferral } from './deferral.js'
 import { faultIn } from './intake.js'
 import { outgoing } from './outgoing.js'
 import { Patience } from './patience.js'
+import { pickOrder } from './pick.js'
 import { holdsKey, MASK, presentableName, presentablePath } from './presentable.js'
 import { mayBeSentAgain, type Question, questionOf } from './question.js'
 import type { RequestRecord, Tries } from './record.js'
@@ -29,6 +30,8 @@ import { Reply } from './reply.js'
 import { HungUpError, readBody } from './request-body.js'
 import { requestIdFor } from './request-id.js'
 import type { Aim, Site } from './site.js'
+import { type RequestTrace, withTrace } from './trace.js'
+import type { VendorRequest } from './vendor.js'
 import type { AnswerListener, Usage, VendorAnswer } from './vendor-answer.js'
 
 const HUNG_UP_STATUS = 499
@@ -52,6 +55,7 @@ export class Exchange implements AnswerListener {
   readonly #id: string
   readonly #arrivedMs = performance.now()
   readonly #leaving = new LeaveSignal()
+  readonly #trace: RequestTrace | undefined
   #caller: Caller | undefined
   #route: RouteConfig | undefined
   #question: Question | undefined
@@ -63,6 +67,8 @@ export class Exchange implements AnswerListener {
   #asksUsage = false
   #waitedMs = 0
   #standing: UserStanding | undefined
+  /** Stages in shadow that would have refused it. */
+  #shadow: string[] | undefined
   #answer: VendorAnswer | undefined
   #end: BodyEnd | undefined
   #usage: Usage | undefined
@@ -75,6 +81,7 @@ export class Exchange implements AnswerListener {
     this.#response = response
     this.#path = pathOf(request.url ?? '/')
     this.#id = requestIdFor(request.headers)
+    this.#trace = site.hooks.tracer?.begin(request, this.#path)
     this.#reply = new Reply(response, this.#id, this.#arrivedMs, site.hooks)
   }
 
@@ -91,7 +98,9 @@ export class Exchange implements AnswerListener {
       this.#leaving.abort(new HungUpError('the client hung up'))
     }
     this.#reply.close()
-    this.#site.hooks.onRecord(this.#record())
+    const record = this.#record()
+    this.#trace?.end(record)
+    this.#site.hooks.onRecord(record)
   }
 
   /** Now and then: whether the client still does its part. */
@@ -179,7 +188,9 @@ export class Exchange implements AnswerListener {
    * function, because each that is awaited costs every request.
    */
   async #ask(question: Question): Promise<void> {
-    const aims = this.#site.aimsOf(question.route)
+    const { route } = question
+    const all = this.#site.aimsOf(route)
+    const aims = route.choices === 1 ? all : pickOrder(all, route.choices, question.asked.model)
     const last = aims.length - 1
     for (let step = 0; ; step++) {
       const aim = aims[step] as Aim
@@ -254,10 +265,13 @@ export class Exchange implements AnswerListener {
       onUserLimit: (standing) => {
         this.#standing = standing
       },
+      traceParent: this.#trace?.context,
+      onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
     }
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
-      return vendor.send(request, context, this, cost)
+      const traced = this.#trace === undefined ? request : this.#inTrace(request, context)
+      return vendor.send(traced, context, this, cost)
     }, options)
   }
 
@@ -286,11 +300,22 @@ export class Exchange implements AnswerListener {
         waitedMs: this.#waitedMs,
         step: this.#tries.length - 1,
         standing: this.#standing,
+        shadow: this.#shadow,
       },
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
       final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
     })
+  }
+
+  #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
+    const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
+    return { ...request, headers: withTrace(request.headers, told) }
+  }
+
+  #noteShadow(stage: string): void {
+    this.#shadow ??= []
+    if (!this.#shadow.includes(stage)) this.#shadow.push(stage)
   }
 
   get #attempts(): number {
@@ -350,6 +375,7 @@ export class Exchange implements AnswerListener {
       firstByteMs: firstByteMs === undefined ? undefined : tenths(firstByteMs),
       durationMs: tenths(performance.now() - this.#arrivedMs),
       end: this.#end,
+      shadow: this.#shadow,
       usage: this.#usage,
     }
   }
