@@ -13,6 +13,8 @@ export interface SpillwayInside {
   readonly membership: Membership
   /** Those that are open. */
   guards(): SharedGuard[]
+  /** It is being closed; somebody has asked it to. */
+  standing(): { draining: boolean; asked: boolean }
   queues(): { name: string; guard: string; queue: WorkableQueue<unknown, unknown> }[]
 }
 

@@ -35,7 +35,7 @@ function guardVitals(guard: GuardSnapshot): GuardVitals {
   return { name, lanes, calls, refused, active, waiting: room.waiting, breaker: worstOf(guard) }
 }
 
-function worstOf({ breakers }: GuardSnapshot): number {
+export function worstOf({ breakers }: GuardSnapshot): number {
   let worst: number = BREAKER_CODES.none
   for (const { state, selfIsolated } of breakers) {
     worst = Math.max(worst, selfIsolated ? SELF_ISOLATED : BREAKER_CODES[state])

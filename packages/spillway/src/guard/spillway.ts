@@ -144,6 +144,7 @@ class PodSpillway implements Spillway {
       store: this.#store,
       membership: this.#membership,
       guards: () => [...this.#guards.values()].filter(({ closed }) => !closed),
+      standing: () => ({ draining: this.#closed, asked: this.#asked }),
       queues: () => this.#queueList(),
     })
   }
