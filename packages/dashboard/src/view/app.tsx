@@ -32,8 +32,10 @@ export function App({ retry }: { retry: () => void }) {
         {known ? (
           <>
             <Banners retry={retry} />
-            <DemoStrip />
-            <Page />
+            <div class="content">
+              <DemoStrip />
+              <Page />
+            </div>
           </>
         ) : (
           <Waiting retry={retry} />

@@ -84,7 +84,8 @@ function LiveBadge() {
 
 function StoreBadge() {
   const known = store.value
-  if (known === undefined) return null
+  // Nobody knows while there is no connection.
+  if (known === undefined || feedState.value.kind === 'lost') return null
   switch (known.status) {
     case 'shared':
       return (

@@ -5,7 +5,7 @@
 import { formatCount } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import { hello, rates } from '../model/live'
-import { laneKey, type Rates } from '../model/rates'
+import { pairKey, type Rates } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
 import { Icon } from './icons'
@@ -34,7 +34,7 @@ export function gatesOf(stages: readonly StageName[], { calls, refused }: Rates)
   })
 }
 
-const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {} }
+const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {}, fallbacks: {} }
 
 export function Pipeline({
   card,
@@ -46,7 +46,7 @@ export function Pipeline({
   lane: string | undefined
 }) {
   const stages = (hello.value?.stages ?? []).map((row) => row)
-  const own = rates.of(lane === undefined ? card.name : laneKey(card.name, lane)) ?? NO_RATES
+  const own = rates.of(lane === undefined ? card.name : pairKey(card.name, lane)) ?? NO_RATES
   const gates = gatesOf(
     stages.map(({ stage }) => stage),
     own,
