@@ -24,6 +24,7 @@ import { packAsk } from '../../guard/pod-asks.js'
 import type { OperatorRequest } from '../../operate/actions.js'
 import { operatorOf } from '../../operate/operator.js'
 import { createPodId } from '../../shared/pod-id.js'
+import { EVERY_LANE } from './shown.js'
 import type { Act, DemoState } from './wire.js'
 
 export interface DashboardDemo {
@@ -89,9 +90,21 @@ const ACTS = {
     ({ guard, id, limit, forMs }, around, by) =>
       operate(around, { action: 'override', guard, unit: id, limit, forMs, by }),
   ),
-  drain: row({ pod: text() }, ({ pod }) => pod, drain),
-  replay: row({ queue: text(), id: optional(text()) }, ({ queue }) => queue, replay),
-  demo: row({ load: optional(bool()), broken: optional(bool()) }, () => 'demo', switchDemo),
+  drain: row(
+    { pod: text() },
+    ({ pod }) => pod,
+    (request, around, by) => drain(request, around, by),
+  ),
+  replay: row(
+    { queue: text(), id: optional(text()) },
+    ({ queue }) => queue,
+    (request, around, by) => replay(request, around, by),
+  ),
+  demo: row(
+    { load: optional(bool()), broken: optional(bool()) },
+    () => 'demo',
+    (request, around, by) => switchDemo(request, around, by),
+  ),
 } as const satisfies Record<Act['act'], unknown>
 
 export const ACT_NAMES = Object.keys(ACTS) as Act['act'][]
@@ -118,7 +131,7 @@ export function readAct(value: unknown, around: ActSurroundings): CheckedAct {
 }
 
 function place({ guard, lane }: { guard: string; lane: string | undefined }) {
-  return { guard, ...(lane !== undefined && { lane }) }
+  return { guard, ...(lane !== undefined && lane !== EVERY_LANE && { lane }) }
 }
 
 async function operate({ inside }: ActSurroundings, request: OperatorRequest): Promise<string> {

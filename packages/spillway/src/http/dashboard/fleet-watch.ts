@@ -48,9 +48,13 @@ export class FleetWatch {
     try {
       const members = await this.#membership.members()
       const nowMs = this.#clock.now()
+      const { pod: self } = this.#membership
       const known = new Map<string, Known>()
+      const own = this.#known.get(self)
+      if (own !== undefined) known.set(self, own)
       for (const { pod, snapshot, ageMs } of members) {
-        known.set(pod, this.#hear(pod, readVitals(snapshot), nowMs - ageMs))
+        // Of itself a pod knows more than the store.
+        if (pod !== self) known.set(pod, this.#hear(pod, readVitals(snapshot), nowMs - ageMs))
       }
       this.#known = known
     } catch {

@@ -6,7 +6,7 @@ import type { BreakerSnapshot } from '../../shared/circuit-breaker/api.js'
 import { ALL_LANES, DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { GuardSample, GuardWatch } from './guard-watch.js'
 import type { LaneFigureBook } from './lane-figures.js'
-import { rounded, shown } from './shown.js'
+import { rounded, shown, shownLane } from './shown.js'
 import type { BreakerTick, GuardTick, LaneTick, LimitTick } from './wire.js'
 
 const MOST_LANES = 100
@@ -79,7 +79,7 @@ function laneTicks(watch: GuardWatch, snapshot: GuardSnapshot, sources: TickSour
     const own = adaptive.get(lane)
     const paused = pausedMs(watch, lane, sources)
     return {
-      lane: shown(lane === ALL_LANES ? '(all lanes)' : lane),
+      lane: shownLane(lane),
       flow: flowOf(flows.get(lane)),
       waiting: watch.guard.machinery.room.lengthOf(lane),
       ...(own !== undefined && { adaptive: { limit: own.limit, active: own.active } }),
@@ -108,7 +108,7 @@ function breakerTick(watch: GuardWatch, breaker: BreakerSnapshot, at: number): B
     successes,
     selfIsolated,
     ageMs: Math.round(ageMs),
-    timeline: watch.timelineOf(shown(lane), at),
+    timeline: watch.timelineOf(shownLane(lane), at),
   }
 }
 

@@ -8,7 +8,7 @@ import type { GuardTimings } from '../../guard/timings.js'
 import type { BreakerChange } from '../../shared/circuit-breaker/api.js'
 import { GUARD_COLUMNS, HistoryOf } from './history.js'
 import { RecentPercentiles } from './percentiles.js'
-import { shown } from './shown.js'
+import { EVERY_LANE, shown, shownLane } from './shown.js'
 import type { Flow, Percentiles, Transition } from './wire.js'
 
 const TIMELINE_MS = 3_600_000
@@ -70,7 +70,8 @@ export class GuardWatch {
 
   timelineOf(lane: string, at: number): Transition[] {
     this.#timeline = this.#timeline.filter((each) => at - each.at < TIMELINE_MS)
-    return this.#timeline.filter((each) => each.lane === lane).slice(-MOST_TRANSITIONS)
+    const ofLane = (each: Transition) => each.lane === lane || each.lane === EVERY_LANE
+    return this.#timeline.filter(ofLane).slice(-MOST_TRANSITIONS)
   }
 
   close(): void {
@@ -79,7 +80,7 @@ export class GuardWatch {
   }
 
   #remember({ lane, from, to }: BreakerChange, at: number): Transition {
-    const transition = { at, guard: shown(this.guard.name), lane: shown(lane), from, to }
+    const transition = { at, guard: shown(this.guard.name), lane: shownLane(lane), from, to }
     this.#timeline.push(transition)
     if (this.#timeline.length > MOST_TRANSITIONS * 4) this.#timeline.splice(0, MOST_TRANSITIONS)
     return transition

@@ -4,7 +4,8 @@
  */
 import { toUSVString } from 'node:util'
 import type { Details } from '../../core/errors.js'
-import type { MostText } from './wire.js'
+import { ALL_LANES } from '../../shared/default-lane.js'
+import type { EveryLane, MostText } from './wire.js'
 
 const MOST_TEXT: MostText = 200
 const MOST_REMEMBERED = 2_000
@@ -33,6 +34,13 @@ function mask(text: string): string {
 function cut(text: string): string {
   if (text.length <= MOST_TEXT) return text
   return `${toUSVString(text.slice(0, MOST_TEXT - 1))}…`
+}
+
+/** What holds for all lanes has no lane's name; on the page it needs one. */
+export const EVERY_LANE: EveryLane = '(all lanes)'
+
+export function shownLane(lane: string): string {
+  return lane === ALL_LANES ? EVERY_LANE : shown(lane)
 }
 
 const MOST_NUMBERS = 20

@@ -23,6 +23,9 @@ export type WireVersion = 1
 /** So many characters of any text, the last one an ellipsis if there were more. */
 export type MostText = 200
 
+/** In place of a lane's name: what holds for all lanes. An act on it is one on all lanes. */
+export type EveryLane = '(all lanes)'
+
 export interface Messages {
   /** First, and again whenever a guard comes or goes. */
   hello: Hello
