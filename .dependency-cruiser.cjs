@@ -63,7 +63,7 @@ const GATEWAY_MAY_IMPORT = {
   data: ['config/', 'tokens/', 'protocols/'],
   admin: [],
   observe: ['data/'],
-  cli: ['config/', 'gateway\\.ts'],
+  cli: ['config/', 'gateway\\.ts', 'shared-store\\.ts'],
   bin: ['config/', 'cli/'],
 }
 

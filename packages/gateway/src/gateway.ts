@@ -2,21 +2,23 @@
  * A gateway: the data port in front of its vendors, each with a guard, and the admin port beside it.
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
-import { createSpillway, onEvent, type Spillway } from 'spillway'
-import { redisStore } from 'spillway/redis'
+import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { Health } from './admin/health.js'
-import { createAdminServer } from './admin/server.js'
+import { type ConfigHooks, createAdminServer } from './admin/server.js'
 import type { GatewayConfig } from './config/config.js'
 import { DataServer } from './data/server.js'
 import { Site } from './data/site.js'
 import { Vendor } from './data/vendor.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
+import { openStore } from './shared-store.js'
 
 export interface GatewayOptions {
   /** Default: lines on standard output. */
   log?: GatewayLog
+  /** What operators may do to the configuration, over the admin port. */
+  config?: ConfigHooks
 }
 
 export interface Gateway {
@@ -37,12 +39,15 @@ const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
 export async function createGateway(
   config: GatewayConfig,
-  { log = createLog(config.log.level) }: GatewayOptions = {},
+  { log = createLog(config.log.level), config: hooks }: GatewayOptions = {},
 ): Promise<Gateway> {
   const { redis, pod } = config
-  const store =
-    redis && redisStore({ url: redis.url, ...(redis.prefix && { prefix: redis.prefix }) })
-  const spillway = createSpillway({ ...(store && { store }), ...(pod !== undefined && { pod }) })
+  const store = redis && openStore(redis)
+  const spillway = createSpillway({
+    ...(store && { store }),
+    ...(pod !== undefined && { pod }),
+    ...(redis?.expectedPods !== undefined && { expectedPods: redis.expectedPods }),
+  })
   const health = new Health(() => spillway.health())
   const mock = config.vendors.some(({ url }) => url === 'mock')
     ? createMockVendor({ knobs: MOCK_KNOBS })
@@ -64,7 +69,17 @@ export async function createGateway(
     onFailure: (error) => log.failure(error),
   })
   const data = new DataServer(site, (path) => health.at(path))
-  const admin = createAdminServer({ health, registry: metrics.registry, spillway })
+  const guards = Object.fromEntries(config.vendors.map(({ name, guard }) => [name, guard]))
+  const admin = createAdminServer({
+    health,
+    registry: metrics.registry,
+    spillway,
+    operator: createOperator({ store: spillway.store, guards }),
+    host: config.admin.host,
+    token: config.admin.token,
+    audit: (event) => log.event(event),
+    config: hooks,
+  })
   let closed: Promise<void> | undefined
   let endGrace: (() => void) | undefined
 
@@ -91,7 +106,8 @@ export async function createGateway(
     spillway,
     mock,
     async start() {
-      const adminAddress = await admin.listen(config.admin)
+      const { host, port: adminPort } = config.admin
+      const adminAddress = await admin.listen({ host, port: adminPort })
       const port = await data.listen(config.port, config.host)
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }

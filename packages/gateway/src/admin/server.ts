@@ -1,17 +1,35 @@
-/** The admin port: health, metrics, and how everything stands. For operators, not for callers. */
+/** The admin port: health, metrics, how everything stands, and what operators may do. Not for callers. */
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
-import { createHealth, type Spillway } from 'spillway'
+import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
+import { isLoopback } from './access.js'
 import type { Health } from './health.js'
+import { type ConfigHooks, operations } from './operations.js'
+import { Token } from './token.js'
+
+export type { ConfigHooks } from './operations.js'
 
 export interface AdminOptions {
   readonly health: Health
   readonly registry: Registry
   readonly spillway: Spillway
+  readonly operator: Operator
+  /** Where it will listen. */
+  readonly host: string
+  readonly token: string | undefined
+  /** Hears of every attempt that was refused; of actions everybody hears. */
+  readonly audit: (event: SpillwayEvent) => void
+  readonly config: ConfigHooks | undefined
 }
 
-export function createAdminServer({ health, registry, spillway }: AdminOptions): FastifyInstance {
-  const server = fastify({ logger: false, forceCloseConnections: true })
+/** A request to operate something is short. */
+const MOST_BYTES = 65_536
+
+export function createAdminServer(options: AdminOptions): FastifyInstance {
+  const { health, registry, spillway, operator, host, token, audit, config } = options
+  const server = fastify({ logger: false, forceCloseConnections: true, bodyLimit: MOST_BYTES })
+  // A form of another site could send that without asking first.
+  server.removeContentTypeParser('text/plain')
   for (const path of ['/health/live', '/health/ready']) {
     server.get(path, (_, reply) => {
       const { status, body } = health.at(path) ?? { status: 404, body: '{}' }
@@ -26,6 +44,10 @@ export function createAdminServer({ health, registry, spillway }: AdminOptions):
   server.get('/metrics', async (_, reply) =>
     reply.type(registry.contentType).send(await registry.metrics()),
   )
-  server.get('/snapshot', () => spillway.snapshot())
+  const access = {
+    token: token === undefined ? undefined : new Token(token),
+    loopback: isLoopback(host),
+  }
+  server.register(operations({ access, spillway, operator, audit, config }))
   return server
 }

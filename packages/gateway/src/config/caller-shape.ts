@@ -1,5 +1,13 @@
 /** How those who may use the gateway are written down. */
-import { type Check, object, optional, readPriority, text } from 'spillway/options'
+import {
+  type Check,
+  described,
+  object,
+  optional,
+  readPriority,
+  schemaOf,
+  text,
+} from 'spillway/options'
 import type { CallerConfig } from './config.js'
 import type { Mistake } from './mistake.js'
 import { type Sources, secret } from './references.js'
@@ -11,7 +19,7 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
     tier: optional(text()),
     priority: optional(readPriority, 'normal'),
   })
-  return (value, path, problems: Mistake[]) => {
+  const check: Check<readonly CallerConfig[]> = (value, path, problems: Mistake[]) => {
     if (!Array.isArray(value) || value.length === 0) {
       const message = 'must be an array of callers; leave it out to let everybody in'
       problems.push({ path, message })
@@ -34,4 +42,5 @@ export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
       return { secret: key, ...rest }
     })
   }
+  return described(check, () => ({ type: 'array', minItems: 1, items: schemaOf(readCaller) }))
 }

@@ -3,6 +3,7 @@
  * in. How it is written down is `shape.ts`.
  */
 import type { GuardOptions, Priority } from 'spillway'
+import type { RedisStoreOptions } from 'spillway/redis'
 
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
 
@@ -59,12 +60,36 @@ export interface CallerConfig {
   readonly priority: Priority
 }
 
+/** How to reach the store, and how many share it. */
+export interface RedisConfig
+  extends Pick<
+    RedisStoreOptions,
+    | 'url'
+    | 'urls'
+    | 'sentinels'
+    | 'master'
+    | 'username'
+    | 'password'
+    | 'database'
+    | 'tls'
+    | 'prefix'
+    | 'commandTimeoutMs'
+  > {
+  /** How many gateways there are, as long as the store has never answered. */
+  readonly expectedPods: number | undefined
+}
+
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
-  readonly admin: { readonly host: string; readonly port: number }
+  readonly admin: {
+    readonly host: string
+    readonly port: number
+    /** What operators have to show; none: whoever is on this machine is one. */
+    readonly token: string | undefined
+  }
   /** Shared state; none: in this process alone. */
-  readonly redis: { readonly url: string; readonly prefix: string | undefined } | undefined
+  readonly redis: RedisConfig | undefined
   readonly pod: string | undefined
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]

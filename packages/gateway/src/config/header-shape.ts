@@ -1,5 +1,5 @@
 /** How the headers that go along with every request are written down. */
-import type { Check } from 'spillway/options'
+import { type Check, described } from 'spillway/options'
 import type { Mistake } from './mistake.js'
 import { type Sources, secret, textOrReference } from './references.js'
 
@@ -23,7 +23,7 @@ const OWN_HEADERS = new Set([
 export function readHeaders(sources: Sources): Check<Readonly<Record<string, string>>> {
   const readSecret = secret(sources)
   const readText = textOrReference(sources, HEADER_VALUE, 'text without line breaks')
-  return (value, path, problems: Mistake[]) => {
+  const check: Check<Readonly<Record<string, string>>> = (value, path, problems: Mistake[]) => {
     if (!isObject(value)) {
       problems.push({ path, message: 'must be an object with the names of headers' })
       return {}
@@ -39,6 +39,7 @@ export function readHeaders(sources: Sources): Check<Readonly<Record<string, str
     }
     return Object.fromEntries(headers)
   }
+  return described(check, { type: 'object', additionalProperties: { type: 'string' } })
 }
 
 function complaintAbout(name: string, headers: ReadonlyMap<string, string>): string | undefined {

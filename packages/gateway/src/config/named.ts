@@ -1,4 +1,4 @@
-import type { Check, OptionProblem } from 'spillway/options'
+import { type Check, described, type JsonSchema, type OptionProblem } from 'spillway/options'
 import type { Mistake } from './mistake.js'
 
 /** They stand in metrics, headers and errors. Digits alone would not keep their order. */
@@ -8,8 +8,10 @@ const NAME = /^(?!\d+$)[A-Za-z0-9_][\w.-]*$/
 export function readNamed<T>(
   what: string,
   read: (value: unknown, path: string, problems: OptionProblem[], name: string) => T,
+  /** Of one of them. */
+  schema: () => JsonSchema | undefined,
 ): Check<ReadonlyMap<string, T>> {
-  return (value, path, problems: Mistake[]) => {
+  const check: Check<ReadonlyMap<string, T>> = (value, path, problems: Mistake[]) => {
     const isObject = typeof value === 'object' && value !== null && !Array.isArray(value)
     const entries = isObject ? Object.entries(value) : []
     if (entries.length === 0) {
@@ -29,6 +31,12 @@ export function readNamed<T>(
       }),
     )
   }
+  return described(check, () => ({
+    type: 'object',
+    minProperties: 1,
+    propertyNames: { pattern: NAME.source },
+    additionalProperties: schema(),
+  }))
 }
 
 /** Of what kind it is; what it is may be secret. */

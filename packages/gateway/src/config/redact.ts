@@ -21,7 +21,7 @@ export const MASK = '***'
 const REFERENCE = /^\s*(env:\w+\s*$|file:)/
 /** Where a secret belongs, or where somebody who got the form wrong would have put it. */
 const SECRET_PLACE =
-  /^\.vendors\..+?\.(key|keys|headers)([.[]|$)|^\.callers(\[\d+\])?(\.key)?$|^\.redis(\.url)?$/
+  /^\.vendors\..+?\.(key|keys|headers)([.[]|$)|^\.callers(\[\d+\])?(\.key)?$|^\.redis(\.(url|urls|sentinels|password|tls))?([.[]|$)|^\.admin\.token$/
 /** What somebody may call a secret whose right name he does not know. */
 const SECRET_NAME = /(key|secret|token|passw|auth|credential)[^.]*$/i
 /** Names of keys, and of models, are no secrets, though they may look like one. */

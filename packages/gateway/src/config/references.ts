@@ -1,5 +1,5 @@
 /** Secrets are not written down but referred to: `env:NAME`, or `file:PATH` whose content it is. */
-import type { Check } from 'spillway/options'
+import { type Check, described } from 'spillway/options'
 
 /** Where references lead. */
 export interface Sources {
@@ -11,6 +11,8 @@ export interface Sources {
 type Resolved = { readonly value: string } | { readonly problem: string }
 
 const REFERENCE = /^(env|file):(.*)$/s
+/** The same for editors. */
+const REFERENCE_PATTERN = '^\\s*(env:\\s*[A-Za-z_][A-Za-z0-9_]*|file:.+)\\s*$'
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
 const KEY = /^[\x21-\x7e]+$/
 
@@ -45,12 +47,13 @@ function fromFile(path: string, { readFile }: Sources): Resolved {
 
 /** A key or another secret. What is written there instead is not shown. */
 export function secret(sources: Sources): Check<string> {
-  return (value, path, problems) => {
+  const check: Check<string> = (value, path, problems) => {
     const found = resolve(value, sources)
     const message = complaintAbout(value, found)
     if (message !== undefined) problems.push({ path, message })
     return found !== undefined && 'value' in found ? found.value : ''
   }
+  return described(check, { type: 'string', pattern: REFERENCE_PATTERN })
 }
 
 function complaintAbout(value: unknown, found: Resolved | undefined): string | undefined {
@@ -68,7 +71,7 @@ function complaintAbout(value: unknown, found: Resolved | undefined): string | u
 
 /** Ordinary text, or a reference to it. */
 export function textOrReference(sources: Sources, accepts: RegExp, what: string): Check<string> {
-  return (value, path, problems) => {
+  const check: Check<string> = (value, path, problems) => {
     const found = resolve(value, sources)
     if (found !== undefined && 'problem' in found) {
       problems.push({ path, message: found.problem })
@@ -82,4 +85,5 @@ export function textOrReference(sources: Sources, accepts: RegExp, what: string)
     problems.push({ path, message: `must be ${expected}` })
     return ''
   }
+  return described(check, { type: 'string', minLength: 1 })
 }

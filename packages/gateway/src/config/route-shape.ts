@@ -1,13 +1,16 @@
 /** How a route is written down. */
-import { arrayOf, type Check, duration, object, optional, text } from 'spillway/options'
+import { arrayOf, type Check, described, duration, object, optional, text } from 'spillway/options'
+
+const PATH = /^\/[^\s?#*]*\*?$/
 
 const readPath: Check<string> = (value, path, problems) => {
-  if (typeof value === 'string' && /^\/[^\s?#*]*\*?$/.test(value)) return value
+  if (typeof value === 'string' && PATH.test(value)) return value
   const found = value === undefined ? 'nothing' : JSON.stringify(value)
   const expected = 'a path that begins with / and may end in *'
   problems.push({ path, message: `must be ${expected}, got ${found}` })
   return undefined as never
 }
+described(readPath, { type: 'string', pattern: PATH.source })
 
 const target = {
   key: optional(text()),

@@ -1,11 +1,13 @@
 /** How a configuration is written down. What comes out is `config.ts`. */
 import {
   type Check,
+  described,
   duration,
   integer,
   object,
   oneOf,
   optional,
+  schemaOf,
   text,
   together,
 } from 'spillway/options'
@@ -17,19 +19,22 @@ import { type Sources, textOrReference } from './references.js'
 import { linkRoutes, usualRoutes } from './route-links.js'
 import { readRoutes } from './route-shape.js'
 import { size } from './sizes.js'
+import { readToken } from './token-shape.js'
 import { readVendors } from './vendor-shape.js'
 
 const PORT = 8_080
-const ADMIN = { host: '127.0.0.1', port: 8_081 }
+const ADMIN = { host: '127.0.0.1', port: 8_081, token: undefined }
 const KEEP_BYTES = 1_024 ** 2
 const MAX_BYTES = 32 * 1_024 ** 2
 
 const port = integer({ min: 0, max: 65_535 })
 
-const readAdmin = object({
-  host: optional(text(), ADMIN.host),
-  port: optional(port, ADMIN.port),
-})
+const readAdmin = (sources: Sources) =>
+  object({
+    host: optional(text(), ADMIN.host),
+    port: optional(port, ADMIN.port),
+    token: optional(readToken(sources)),
+  })
 
 const readBody = together(
   object({
@@ -57,7 +62,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
   const readFields = object({
     port: optional(port, PORT),
     host: optional(text(), '0.0.0.0'),
-    admin: optional(readAdmin, ADMIN),
+    admin: optional(readAdmin(sources), ADMIN),
     redis: readRedis(sources),
     pod: optional(textOrReference(sources, /./, 'text')),
     vendors: readVendors(sources),
@@ -67,7 +72,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
     log: optional(readLog, { level: 'info' as const }),
   })
-  return (value, path, problems: Mistake[]) => {
+  const check: Check<GatewayConfig | undefined> = (value, path, problems: Mistake[]) => {
     const fields = readFields(value, path, problems)
     if (fields === undefined) return undefined
     const { vendors, routes, body, ...rest } = fields
@@ -84,6 +89,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
       body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
     }
   }
+  return described(check, () => schemaOf(readFields))
 }
 
 const ANYWHERE = new Set(['0.0.0.0', '::'])

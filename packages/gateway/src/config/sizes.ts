@@ -1,11 +1,11 @@
-import type { Check } from 'spillway/options'
+import { type Check, described } from 'spillway/options'
 
 const UNIT = { b: 1, kb: 1_024, mb: 1_024 ** 2, gb: 1_024 ** 3 } as const
 const WRITTEN = /^(\d+(?:\.\d+)?)\s*(b|kb|mb|gb)$/i
 
 /** Bytes as a number, or a written size. */
 export function size({ min }: { min: number }): Check<number> {
-  return (value, path, problems) => {
+  const check: Check<number> = (value, path, problems) => {
     const bytes = parseSize(value)
     if (bytes !== undefined && Number.isSafeInteger(bytes) && bytes >= min) return bytes
     const found = value === undefined ? 'nothing' : JSON.stringify(value)
@@ -13,6 +13,12 @@ export function size({ min }: { min: number }): Check<number> {
     problems.push({ path, message: `must be ${expected}, got ${found}` })
     return Number.NaN
   }
+  return described(check, {
+    anyOf: [
+      { type: 'integer', minimum: min },
+      { type: 'string', pattern: '^\\s*\\d+(\\.\\d+)?\\s*([kKmMgG]?[bB])\\s*$' },
+    ],
+  })
 }
 
 function parseSize(value: unknown): number | undefined {

@@ -2,12 +2,16 @@
 import type { GuardOptions } from 'spillway'
 import {
   type Check,
+  described,
+  describedAs,
   duration,
+  type JsonSchema,
   type OptionProblem,
   object,
   oneOf,
   optional,
   readGuardOptions,
+  schemaOf,
 } from 'spillway/options'
 import type { ProtocolName, VendorConfig, VendorKey } from './config.js'
 import { readHeaders } from './header-shape.js'
@@ -55,39 +59,51 @@ const PUBLIC_API = {
 /** What a vendor's only key is called. */
 const ONLY_KEY = 'default'
 
-const asWritten: Check<unknown> = (value) => value
+/** Read elsewhere; here for its name. */
+function asWritten(schema: JsonSchema | (() => JsonSchema | undefined)): Check<unknown> {
+  return optional(described((value: unknown) => value, schema))
+}
+
+function guardSchema(name: string): JsonSchema | undefined {
+  const { properties } = schemaOf(readGuardOptions) as { properties: Record<string, JsonSchema> }
+  return properties[name]
+}
 
 export function readVendors(sources: Sources): Check<ReadonlyMap<string, WrittenVendor>> {
   const readOwn = object({
     protocol: oneOf('openai', 'anthropic', 'http'),
-    url: asWritten,
+    url: asWritten({ type: 'string' }),
     key: optional(secret(sources)),
     keys: optional(readKeys(sources)),
     headers: optional(readHeaders(sources), {}),
     connectMs: optional(duration({ min: 1 }), 5_000),
     // Known here, so that a suggestion has all names to choose from; read below.
-    ...Object.fromEntries(guardNames.map((name) => [name, asWritten])),
+    ...Object.fromEntries(guardNames.map((name) => [name, asWritten(() => guardSchema(name))])),
   })
-  return readNamed('vendor', (value, path, problems: Mistake[], name): WrittenVendor => {
-    const own = readOwn(value, path, problems)
-    if (own === undefined) {
-      return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
-    }
-    const { protocol, key, keys, headers, connectMs } = own
-    if (key !== undefined && keys !== undefined) {
-      const message = 'must not come together with key: put all of them here'
-      problems.push({ path: `${path}.keys`, message, at: 'key' })
-    }
-    const all = keys ?? (key === undefined ? [] : [{ name: ONLY_KEY, secret: key }])
-    const url = readUrl(own.url, `${path}.url`, problems, protocol)
-    const guard = readGuard(value as Record<string, unknown>, path, problems)
-    return {
-      name,
-      protocol,
-      keyNames: keys?.length === 0 ? undefined : all.map((each) => each.name),
-      config: { name, protocol, url, keys: all, headers, connectMs, guard },
-    }
-  })
+  return readNamed(
+    'vendor',
+    (value, path, problems: Mistake[], name): WrittenVendor => {
+      const own = readOwn(value, path, problems)
+      if (own === undefined) {
+        return { name, protocol: undefined, keyNames: undefined, config: undefined as never }
+      }
+      const { protocol, key, keys, headers, connectMs } = own
+      if (key !== undefined && keys !== undefined) {
+        const message = 'must not come together with key: put all of them here'
+        problems.push({ path: `${path}.keys`, message, at: 'key' })
+      }
+      const all = keys ?? (key === undefined ? [] : [{ name: ONLY_KEY, secret: key }])
+      const url = readUrl(own.url, `${path}.url`, problems, protocol)
+      const guard = readGuard(value as Record<string, unknown>, path, problems)
+      return {
+        name,
+        protocol,
+        keyNames: keys?.length === 0 ? undefined : all.map((each) => each.name),
+        config: { name, protocol, url, keys: all, headers, connectMs, guard },
+      }
+    },
+    () => schemaOf(readOwn),
+  )
 }
 
 /** The guard's options stand among the vendor's own. */
@@ -113,11 +129,18 @@ function readGuard(
 
 function readKeys(sources: Sources): Check<readonly VendorKey[]> {
   const readKey = secret(sources)
-  const readAll = readNamed('key', (value, path, problems, name) => ({
-    name,
-    secret: readKey(value, path, problems),
-  }))
-  return (value, path, problems) => [...readAll(value, path, problems).values()]
+  const readAll = readNamed(
+    'key',
+    (value, path, problems, name) => ({
+      name,
+      secret: readKey(value, path, problems),
+    }),
+    () => schemaOf(readKey),
+  )
+  const check: Check<readonly VendorKey[]> = (value, path, problems) => [
+    ...readAll(value, path, problems).values(),
+  ]
+  return describedAs(check, readAll)
 }
 
 /** What is written there is not shown: a URL may have a password in it. */

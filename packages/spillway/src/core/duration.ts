@@ -4,13 +4,16 @@ const UNIT_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 
 export type Duration = number | `${number}${keyof typeof UNIT_MS}`
 
-const WRITTEN = /^(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)$/
+/** For whoever checks it without us. */
+export const DURATION_PATTERN = '^\\s*(\\d+(?:\\.\\d+)?)\\s*(ms|s|m|h|d)\\s*$'
+
+const WRITTEN = new RegExp(DURATION_PATTERN)
 
 /** Milliseconds, or nothing when the text is no duration. */
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isNaN(value) ? undefined : value
   if (typeof value !== 'string') return undefined
-  const [, amount, unit] = WRITTEN.exec(value.trim()) ?? []
+  const [, amount, unit] = WRITTEN.exec(value) ?? []
   if (amount === undefined || unit === undefined) return undefined
   return Number(amount) * UNIT_MS[unit as keyof typeof UNIT_MS]
 }

@@ -66,6 +66,8 @@ export type SpillwayEvent =
       name: string
       action: string
       by: string
+      /** Where that came from, if anybody said. */
+      from: string | undefined
       /** None: all lanes. */
       lane: string | undefined
       unit: string | undefined

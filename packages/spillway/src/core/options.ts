@@ -2,7 +2,8 @@
  * Options, validated once, at construction. A check reads one value and either returns it in its
  * final form or notes a problem with the option's path; all problems are reported together.
  */
-import { type Duration, parseDuration } from './duration.js'
+import { DURATION_PATTERN, type Duration, parseDuration } from './duration.js'
+import { described, describedAs, markOptional, objectSchema, schemaOf } from './schema.js'
 import { suggest } from './suggest.js'
 
 export interface OptionProblem {
@@ -44,80 +45,94 @@ export interface Range {
 
 export function integer(range: Range): Check<number> {
   const expected = describeRange('integer', range)
-  return expecting(
+  const check = expecting(
     (value): value is number => Number.isInteger(value) && within(value as number, range),
     expected,
   )
+  return described(check, { type: 'integer', ...bounds(range) })
 }
 
 export function number(range: Range): Check<number> {
   const expected = describeRange('number', range)
-  return expecting(
+  const check = expecting(
     (value): value is number => typeof value === 'number' && within(value, range),
     expected,
   )
+  return described(check, { type: 'number', ...bounds(range) })
 }
 
 export function positive(): Check<number> {
-  return expecting(
+  const check = expecting(
     (value): value is number => typeof value === 'number' && value > 0 && value < Infinity,
     'a positive number',
   )
+  return described(check, { type: 'number', exclusiveMinimum: 0 })
 }
 
 /** Milliseconds as a number, or a written duration. */
 export function duration(range: Range): Check<number> {
   const { min, max } = range
   const least = min > -Number.MAX_VALUE ? ` of at least ${min} ms` : ''
-  const bounds = max === undefined ? least : ` from ${min} to ${max} ms`
-  const expected = `a duration${bounds}, such as 250 or '5s'`
-  return (value, path, problems) => {
+  const span = max === undefined ? least : ` from ${min} to ${max} ms`
+  const expected = `a duration${span}, such as 250 or '5s'`
+  const check: Check<number> = (value, path, problems) => {
     const ms = parseDuration(value)
     if (ms !== undefined && within(ms, range)) return ms
     return complain(value, path, problems, expected)
   }
+  return described(check, {
+    anyOf: [
+      { type: 'number', ...bounds(range) },
+      { type: 'string', pattern: DURATION_PATTERN },
+    ],
+  })
 }
 
 export function text(): Check<string> {
-  return expecting(
+  const check = expecting(
     (value): value is string => typeof value === 'string' && value !== '',
     'a non-empty string',
   )
+  return described(check, { type: 'string', minLength: 1 })
 }
 
 export function bool(): Check<boolean> {
-  return expecting((value): value is boolean => typeof value === 'boolean', 'true or false')
+  const check = expecting((value): value is boolean => typeof value === 'boolean', 'true or false')
+  return described(check, { type: 'boolean' })
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: any function is a function
 export function func<F extends (...args: any[]) => unknown>(): Check<F> {
-  return expecting((value): value is F => typeof value === 'function', 'a function')
+  const check = expecting((value): value is F => typeof value === 'function', 'a function')
+  return described(check, undefined)
 }
 
 /** An object that has the methods named, such as a clock. */
 export function having<T>(what: string, ...methods: (keyof T & string)[]): Check<T> {
   const expected = `${what} with the methods ${methods.join(', ')}`
-  return expecting(
+  const check = expecting(
     (value): value is T =>
       typeof value === 'object' &&
       value !== null &&
       methods.every((method) => typeof (value as Record<string, unknown>)[method] === 'function'),
     expected,
   )
+  return described(check, undefined)
 }
 
 export function oneOf<const T extends string>(...words: T[]): Check<T> {
   const expected = `one of ${words.map((word) => `'${word}'`).join(', ')}`
-  return (value, path, problems) => {
+  const check: Check<T> = (value, path, problems) => {
     if ((words as unknown[]).includes(value)) return value as T
     const close = typeof value === 'string' ? suggest(value, words) : undefined
     return complain(value, path, problems, expected, close)
   }
+  return described(check, { enum: words })
 }
 
 /** Either of two forms. */
 export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
-  return (value, path, problems) => {
+  const check: Check<A | B> = (value, path, problems) => {
     const complaints: OptionProblem[] = []
     const one = first(value, path, complaints)
     const [firstComplaint] = complaints.splice(0)
@@ -131,25 +146,32 @@ export function either<A, B>(first: Check<A>, second: Check<B>): Check<A | B> {
     problems.push({ path, message: `${expected}, or ${rest}` })
     return other
   }
+  return described(check, () => {
+    const forms = [schemaOf(first), schemaOf(second)].filter((each) => each !== undefined)
+    return forms.length > 1 ? { anyOf: forms } : forms[0]
+  })
 }
 
 export function optional<T>(check: Check<T>): Check<T | undefined>
 export function optional<T>(check: Check<T>, fallback: T): Check<T>
 export function optional<T>(check: Check<T>, fallback?: T): Check<T | undefined> {
-  return (value, path, problems) => (value === undefined ? fallback : check(value, path, problems))
+  const lenient: Check<T | undefined> = (value, path, problems) =>
+    value === undefined ? fallback : check(value, path, problems)
+  return markOptional(describedAs(lenient, check))
 }
 
 export function arrayOf<T>(check: Check<T>): Check<T[]> {
-  return (value, path, problems) => {
+  const each: Check<T[]> = (value, path, problems) => {
     if (!Array.isArray(value)) return complain(value, path, problems, 'an array')
     return value.map((item, index) => check(item, `${path}[${index}]`, problems))
   }
+  return described(each, () => ({ type: 'array', items: schemaOf(check) }))
 }
 
 /** An object with these fields and no others. */
 export function object<F extends Fields>(fields: F): Check<Checked<F>> {
   const known = Object.keys(fields)
-  return (value, path, problems) => {
+  const readAll: Check<Checked<F>> = (value, path, problems) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
       return complain(value, path, problems, 'an object')
     }
@@ -165,6 +187,7 @@ export function object<F extends Fields>(fields: F): Check<Checked<F>> {
     }
     return checked as Checked<F>
   }
+  return described(readAll, () => objectSchema(fields))
 }
 
 /** A check, and then whether the parts of what it read go together. */
@@ -172,12 +195,13 @@ export function together<T>(
   check: Check<T>,
   compare: (checked: T, path: string, problems: OptionProblem[]) => void,
 ): Check<T> {
-  return (value, path, problems) => {
+  const both: Check<T> = (value, path, problems) => {
     const before = problems.length
     const checked = check(value, path, problems)
     if (problems.length === before) compare(checked, path, problems)
     return checked
   }
+  return describedAs(both, check)
 }
 
 function expecting<T>(test: (value: unknown) => value is T, expected: string): Check<T> {
@@ -209,6 +233,13 @@ function show(value: unknown): string {
 
 function within(value: number, { min, max = Number.MAX_VALUE }: Range): boolean {
   return value >= min && value <= max
+}
+
+function bounds({ min, max }: Range): { minimum?: number; maximum?: number } {
+  return {
+    ...(min > -Number.MAX_VALUE && { minimum: min }),
+    ...(max !== undefined && { maximum: max }),
+  }
 }
 
 function describeRange(kind: 'integer' | 'number', { min, max }: Range): string {

@@ -41,6 +41,8 @@ export interface LimitGate<L, R extends TakeReply> {
   /** Decided by this pod, now. */
   isFresh(reply: R): boolean
   refund(permit: L): void
+  /** For how long a lane is paused, if anybody knows. */
+  pausedMs(lane: string): Promise<number | undefined>
 }
 
 export interface AdmitterOptions<P, L, R extends TakeReply> {

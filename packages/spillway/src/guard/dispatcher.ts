@@ -7,6 +7,7 @@
 import type { Timer } from '../core/clock.js'
 import type { SpillwayError } from '../core/errors.js'
 import { gathering } from '../core/gathering.js'
+import { ASK_AGAIN_MS } from '../shared/rate-limiter/pause.js'
 import type { TakeReply } from '../store/port.js'
 import { Admitter, type AdmitterOptions } from './admitter.js'
 import { Gate } from './gate.js'
@@ -153,6 +154,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const gate = this.#known(lane)
     // A store that did not answer says nothing about the limits.
     if (gate === undefined || !gate.isBlocked(nowMs) || gate.lostTrips > 0) return 0
+    if (nowMs >= gate.askAgainMs) void this.#askAgain(gate, nowMs).catch(() => {})
     const holds =
       gate.paused || this.#options.room.lengthOf(lane) > 0 || this.#saidOf(gate, price, nowMs)
     return holds ? gate.blockedUntilMs - nowMs : 0
@@ -200,8 +202,10 @@ export class Dispatcher<P, L, R extends TakeReply> {
   pauseUntil(lane: string, untilMs: number): void {
     const gate = this.#gate(lane)
     // The longer of two pauses; how long the next in turn had to wait is asked again afterwards.
-    const longerMs = gate.paused ? Math.max(gate.blockedUntilMs, untilMs) : untilMs
-    gate.pauseUntil(longerMs, this.#options.clock.now())
+    gate.blockedUntilMs = gate.paused ? Math.max(gate.blockedUntilMs, untilMs) : untilMs
+    gate.paused = true
+    // We have heard it ourselves: the store's word on it may be the older one.
+    gate.askAgainMs = Number.POSITIVE_INFINITY
     this.#thinOut(gate)
     this.#sleep(this.#options.clock.now())
   }
@@ -320,16 +324,27 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const nowMs = this.#options.clock.now()
     const untilMs = nowMs + waitUs / 1_000
     // The vendor told us while the store was asked.
-    if (gate.paused && gate.isBlocked(nowMs) && gate.blockedUntilMs > untilMs) {
-      return this.#thinOut(gate)
-    }
-    gate.unblock()
-    if (paused) gate.pauseUntil(untilMs, nowMs)
-    else gate.blockedUntilMs = untilMs
+    if (gate.paused && gate.blockedUntilMs > untilMs) return this.#thinOut(gate)
+    gate.blockedUntilMs = untilMs
+    gate.askAgainMs = paused ? nowMs + ASK_AGAIN_MS : Number.POSITIVE_INFINITY
     gate.blockedAtMs = nowMs
     gate.blockedFor = costs
     gate.blocker = blocker as Entry<Wish> | undefined
+    gate.paused = paused
     this.#thinOut(gate)
+  }
+
+  /** A pause may be over sooner than the store said: somebody has ended it by hand. Takes no slot. */
+  async #askAgain(gate: Gate, nowMs: number): Promise<void> {
+    gate.askAgainMs = nowMs + ASK_AGAIN_MS
+    const { limits, clock } = this.#options
+    const pausedMs = await limits?.pausedMs(gate.lane)
+    // Meanwhile the vendor may have told us.
+    if (pausedMs === undefined || gate.askAgainMs === Number.POSITIVE_INFINITY) return
+    gate.blockedUntilMs = clock.now() + pausedMs
+    if (pausedMs > 0) return
+    gate.unblock()
+    this.dispatch()
   }
 
   /**
@@ -378,6 +393,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     for (const lane of room.lanes) {
       const gate = this.#gate(lane)
       if (gate.underWay || !gate.isBlocked(nowMs)) continue
+      if (nowMs >= gate.askAgainMs) void this.#askAgain(gate, nowMs).catch(() => {})
       room.excuse(lane, gate.blockedUntilMs)
       // One that fires earlier will do: it looks, and sleeps again.
       const { wakeMs } = gate

@@ -8,6 +8,7 @@ import { type ErrorCode, SpillwayError } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
 import { arrayOf, type Check, OptionsError } from '../core/options.js'
 import { judge, type OutcomeOptions } from '../core/outcome.js'
+import { described } from '../core/schema.js'
 import type { CallFunction } from './context.js'
 import { leftOf, type RunOptions } from './run-options.js'
 
@@ -123,6 +124,7 @@ export const readFallback: Check<FallbackStep[]> = (value, path, problems) => {
   }
   return steps
 }
+described(readFallback, undefined)
 
 export class FallbackChain {
   readonly #name: string

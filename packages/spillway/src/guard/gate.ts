@@ -1,6 +1,5 @@
 /** What the dispatcher knows of one lane. */
 import type { Timer } from '../core/clock.js'
-import { ASK_AGAIN_MS } from '../shared/rate-limiter/pause.js'
 import type { Entry } from './room.js'
 import type { Wish } from './wish.js'
 
@@ -13,7 +12,7 @@ export class Gate {
   /** Until then the next in turn has to wait; a pause is for everybody. */
   blockedUntilMs = Number.NEGATIVE_INFINITY
   paused = false
-  /** Of a pause: from then on the store is asked again. */
+  /** Of a pause that the store told us of: from then on it is asked whether that still holds. */
   askAgainMs = Number.POSITIVE_INFINITY
   /** When the store said so, of whom, and what it wanted. */
   blockedAtMs = Number.NEGATIVE_INFINITY
@@ -29,18 +28,12 @@ export class Gate {
   }
 
   isBlocked(nowMs: number): boolean {
-    return this.blockedUntilMs > nowMs && this.askAgainMs > nowMs
+    return this.blockedUntilMs > nowMs
   }
 
   /** When it is no longer blocked, or it is time to ask. */
   get wakeMs(): number {
     return Math.min(this.blockedUntilMs, this.askAgainMs)
-  }
-
-  pauseUntil(untilMs: number, nowMs: number): void {
-    this.blockedUntilMs = untilMs
-    this.paused = true
-    this.askAgainMs = nowMs + ASK_AGAIN_MS
   }
 
   unblock(): void {

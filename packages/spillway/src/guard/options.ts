@@ -18,6 +18,7 @@ import {
 } from '../core/options.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import type { Priority } from '../core/priority.js'
+import { describedAs } from '../core/schema.js'
 import {
   type AdaptiveLimitOptions,
   adaptiveFields,
@@ -253,7 +254,7 @@ export function checkGuard(name: string, options: GuardOptions): CheckedGuard {
  * For a guard that is written down inside something larger: notes every mistake under the path where
  * the options stand. What comes out is what went in; the guard reads it again when it is made.
  */
-export const readGuardOptions: Check<GuardOptions> = (value, path, problems) => {
+export const readGuardOptions: Check<GuardOptions> = describedAs((value, path, problems) => {
   readGuard(value, path, problems)
   return value as GuardOptions
-}
+}, readGuard)

@@ -11,7 +11,7 @@ import type { LimitBook, LimitPassage, Trip } from '../shared/rate-limiter/limit
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
-import type { LaneFigures, MaybePromise } from '../store/port.js'
+import type { MaybePromise } from '../store/port.js'
 import type { LimitGate } from './admitter.js'
 import { storeError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
@@ -124,13 +124,18 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     }
   }
 
+  /** For how long the lane is paused, by the store's own word; unknown while it is away. */
+  async pausedMs(lane: string): Promise<number | undefined> {
+    return this.alone ? undefined : (await this.#book.look(lane)).pausedMs
+  }
+
   /** By the store's own word. */
   figures(lane: string): Promise<RateLimiterFigures> {
     return this.#book.figures(lane)
   }
 
   /** The same, for those who look often. */
-  look(lane: string): Promise<LaneFigures> {
+  look(lane: string): Promise<RateLimiterFigures> {
     return this.#book.look(lane)
   }
 

@@ -70,6 +70,8 @@ export interface SpillwaySnapshot {
 export interface Spillway {
   /** This pod's name, random part included. */
   readonly pod: string
+  /** What its guards share with other pods; with none, this process's own. */
+  readonly store: Store
   /** The guard of this name: made with these options, or, without, the one made before. */
   guard(name: string, options?: GuardOptions): Guard
   /**
@@ -109,7 +111,7 @@ export function createSpillway(options: SpillwayOptions = {}): Spillway {
 
 class PodSpillway implements Spillway {
   readonly pod: string
-  readonly #store: Store
+  readonly store: Store
   /** A store that we made ourselves is ours to close. */
   readonly #ownsStore: boolean
   readonly #options: ReturnType<typeof readOptions>
@@ -126,10 +128,10 @@ class PodSpillway implements Spillway {
     const { store, clock, random } = options
     this.#options = options
     this.#ownsStore = store === undefined
-    this.#store = store ?? memoryStore({ clock })
+    this.store = store ?? memoryStore({ clock })
     this.#membership = createMembership({
       // A pod that is turned to local state is not one of the fleet.
-      store: isSharingOff() ? memoryStore({ clock }) : this.#store,
+      store: isSharingOff() ? memoryStore({ clock }) : this.store,
       pod: options.pod,
       clock,
       random,
@@ -141,7 +143,7 @@ class PodSpillway implements Spillway {
     reveal(this, {
       clock,
       random,
-      store: this.#store,
+      store: this.store,
       membership: this.#membership,
       guards: () => [...this.#guards.values()].filter(({ closed }) => !closed),
       standing: () => ({ draining: this.#closed, asked: this.#asked }),
@@ -162,7 +164,7 @@ class PodSpillway implements Spillway {
     }
     const { clock, random } = this.#options
     const around = {
-      store: this.#store,
+      store: this.store,
       sameClock: this.#ownsStore,
       pod: this.pod,
       clock,
@@ -191,7 +193,7 @@ class PodSpillway implements Spillway {
     const guard = this.#guardOf(name, options.guard)
     const queue = createWorkedQueue<Data, Result>({
       name,
-      store: this.#store.queues,
+      store: this.store.queues,
       settings,
       gate: guard.jobGate(settings.lane),
       pod: this.pod,
@@ -261,7 +263,7 @@ class PodSpillway implements Spillway {
 
   /** Guards know more of a store that answers: whether it is still the one they know. */
   #storeStatus(): FleetStoreStatus {
-    if (!this.#store.remote) return 'memory'
+    if (!this.store.remote) return 'memory'
     const { guards } = this.snapshot()
     return guards.some(({ store }) => store?.status === 'apart') ? 'apart' : 'shared'
   }
@@ -290,7 +292,7 @@ class PodSpillway implements Spillway {
     await Promise.all(Array.from(this.#guards.values(), (guard) => guard.close(options)))
     await this.#membership.close()
     this.#closeGauge?.()
-    if (this.#ownsStore) await this.#store.close()
+    if (this.#ownsStore) await this.store.close()
   }
 }
 

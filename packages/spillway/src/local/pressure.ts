@@ -1,5 +1,6 @@
 /** How much there is to do, as whoever measures it says: 1 is as much as this pod can bear. */
 import type { Check } from '../core/options.js'
+import { described } from '../core/schema.js'
 
 export type PressureSource = (() => number) | { readonly pressure: number | (() => number) }
 
@@ -15,3 +16,4 @@ export const readPressure: Check<() => number> = (value, path, problems) => {
   })
   return () => 0
 }
+described(readPressure, undefined)

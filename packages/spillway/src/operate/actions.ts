@@ -20,6 +20,8 @@ interface OnGuard {
   guard: string
   /** Who wants it: a person, or a program. */
   by: string
+  /** Where the wish came from, such as an address; only told. */
+  from?: string
 }
 
 interface OnLane extends OnGuard {
@@ -51,7 +53,7 @@ export type OperatorAction = OperatorRequest['action']
 
 const LONGEST_MS = 30 * 86_400_000
 const forMs = duration({ min: 1, max: LONGEST_MS })
-const onGuard = { guard: text(), by: lineOfText(100) }
+const onGuard = { guard: text(), by: lineOfText(100), from: optional(lineOfText(200)) }
 const onLane = { ...onGuard, lane: optional(text()) }
 
 interface Row<F extends Fields> {

@@ -26,6 +26,7 @@ export interface OperatorResult {
   action: OperatorAction
   guard: string
   by: string
+  from: string | undefined
   /** None: all lanes. */
   lane: string | undefined
   /** Milliseconds. */
@@ -67,7 +68,10 @@ export function createOperator(options: OperatorOptions): Operator {
 }
 
 /** The same for guards that are there already. */
-export function operatorOf(store: Store, guards: Iterable<readonly [string, CheckedGuard]>): Operator {
+export function operatorOf(
+  store: Store,
+  guards: Iterable<readonly [string, CheckedGuard]>,
+): Operator {
   const operated = new Map<string, OperatedGuard>()
   for (const [name, options] of guards) operated.set(name, new OperatedGuard(name, options, store))
   return new StoreOperator(store, operated)
@@ -122,9 +126,9 @@ class StoreOperator implements Operator {
       act: (guard: OperatedGuard, request: CheckedRequest) => Promise<string>
     }
     const checked = validate('', request, unprefixed(check))
-    const { guard, by, lane, forMs, unit, limit } = checked
+    const { guard, by, from, lane, forMs, unit, limit } = checked
     const message = await act(this.#guard(guard), checked)
-    return { action, guard, by, lane, forMs, unit, limit, message }
+    return { action, guard, by, from, lane, forMs, unit, limit, message }
   }
 
   #guard(name: string): OperatedGuard {
@@ -143,6 +147,7 @@ class StoreOperator implements Operator {
       name: textOr(about.guard),
       action: textOr(about.action),
       by: textOr(about.by),
+      from: typeof about.from === 'string' ? about.from : undefined,
       lane: typeof about.lane === 'string' ? about.lane : undefined,
       unit: typeof about.unit === 'string' ? about.unit : undefined,
       limit: typeof about.limit === 'number' ? about.limit : undefined,
@@ -161,6 +166,7 @@ interface CheckedRequest {
   action: string
   guard: string
   by: string
+  from: string | undefined
   lane: string | undefined
   forMs: number | undefined
   unit: string | undefined

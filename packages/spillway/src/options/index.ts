@@ -20,5 +20,6 @@ export {
   validate,
 } from '../core/options.js'
 export { readPriority } from '../core/priority.js'
+export { described, describedAs, type JsonSchema, schemaOf } from '../core/schema.js'
 export { suggest } from '../core/suggest.js'
 export { readGuardOptions } from '../guard/options.js'

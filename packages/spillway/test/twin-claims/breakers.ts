@@ -120,6 +120,7 @@ const operation = fc.oneof(
         fc.constantFrom(
           { kind: 'release' as const },
           { kind: 'trip' as const },
+          { kind: 'trip' as const, forUs: 2_500_000 },
           { kind: 'reset' as const },
         ),
       ),

@@ -19,6 +19,7 @@ import {
   bookPermits,
   changeLimits,
   type Kept,
+  pauseLane,
   readLimits,
   settlePermits,
   takePermits,
@@ -107,6 +108,14 @@ const operations = (weight: number) =>
         kind: fc.constant('override' as const),
         limit: fc.integer({ min: 1, max: 40 }),
         forUs: fc.nat(40_000_000),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        kind: fc.constant('pause' as const),
+        whole: fc.boolean(),
+        forUs: fc.oneof(fc.constant(0), fc.nat(20_000_000)),
       }),
     },
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('figures' as const) }) },
@@ -383,6 +392,17 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
         expect(await redis.change({ ...ref, override })).toBe(
           mine(changeLimits, { ...ref, override }),
         )
+        break
+      }
+      case 'pause': {
+        const asked = { forUs: op.forUs, lane: op.whole ? undefined : name }
+        // All lanes: then it reads a lane that is none.
+        if (op.whole) lanes[''] = emptyLane()
+        const until = mine(
+          (lane, guards, _: { lane: string }, now) => pauseLane(lane, guards, asked, now),
+          { lane: op.whole ? '' : name },
+        )
+        expect(await redis.pause({ guard: 'g', ...asked })).toBe(until)
         break
       }
       case 'report': {

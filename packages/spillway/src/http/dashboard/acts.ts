@@ -33,6 +33,12 @@ export interface DashboardDemo {
   set(change: Partial<DemoState>): void | Promise<void>
 }
 
+/** Who acts, and from where. */
+export interface Who {
+  by: string
+  from: string
+}
+
 export interface ActSurroundings {
   inside: SpillwayInside
   demo: DashboardDemo | undefined
@@ -53,12 +59,12 @@ const forMs = duration({ min: 1_000, max: LONGEST_MS })
 const anyWhy = optional(text())
 const onLane = { guard: text(), lane: optional(text()) }
 
-type Done = (request: never, around: ActSurroundings, by: string) => Promise<string>
+type Done = (request: never, around: ActSurroundings, by: Who) => Promise<string>
 
 function row<F extends Fields>(
   fields: F,
   on: (request: Checked<F>) => string,
-  act: (request: Checked<F>, around: ActSurroundings, by: string) => Promise<string>,
+  act: (request: Checked<F>, around: ActSurroundings, by: Who) => Promise<string>,
 ) {
   return {
     check: object({ act: text(), why: anyWhy, ...fields }) as unknown as Check<never>,
@@ -72,23 +78,23 @@ const laneOf = ({ guard, lane }: { guard: string; lane: string | undefined }) =>
 
 const ACTS = {
   isolate: row({ ...onLane, forMs }, laneOf, (request, around, by) =>
-    operate(around, { action: 'isolate', ...place(request), forMs: request.forMs, by }),
+    operate(around, { action: 'isolate', ...place(request), forMs: request.forMs, ...by }),
   ),
   release: row(onLane, laneOf, (request, around, by) =>
-    operate(around, { action: 'release', ...place(request), by }),
+    operate(around, { action: 'release', ...place(request), ...by }),
   ),
   // Whoever closes a breaker by hand means it: what somebody has isolated is over, too.
   reset: row(onLane, laneOf, (request, around, by) =>
-    operate(around, { action: 'close', ...place(request), by }),
+    operate(around, { action: 'close', ...place(request), ...by }),
   ),
   pause: row({ ...onLane, forMs }, laneOf, (request, around, by) =>
-    operate(around, { action: 'pause', ...place(request), forMs: request.forMs, by }),
+    operate(around, { action: 'pause', ...place(request), forMs: request.forMs, ...by }),
   ),
   limit: row(
     { guard: text(), id: text(), limit: integer({ min: 1 }), forMs },
     ({ guard, id }) => `${guard} / ${id}`,
     ({ guard, id, limit, forMs }, around, by) =>
-      operate(around, { action: 'override', guard, unit: id, limit, forMs, by }),
+      operate(around, { action: 'override', guard, unit: id, limit, forMs, ...by }),
   ),
   drain: row(
     { pod: text() },
@@ -119,7 +125,7 @@ export interface CheckedAct {
   name: Act['act']
   /** What it is done to. */
   on: string
-  perform(by: string): Promise<string>
+  perform(by: Who): Promise<string>
 }
 
 /** Throws an `OptionsError` where it makes no sense. */
@@ -146,10 +152,13 @@ async function operate({ inside }: ActSurroundings, request: OperatorRequest): P
 async function drain(
   { pod }: { pod: string },
   { inside }: ActSurroundings,
-  by: string,
+  by: Who,
 ): Promise<string> {
-  return told({ name: pod, action: 'drain', by }, async () => {
-    const ask = packAsk({ what: 'drain', by }, createPodId('ask', inside.random))
+  return told({ name: pod, action: 'drain', ...by }, async () => {
+    const ask = packAsk(
+      { what: 'drain', by: `${by.by}, ${by.from}` },
+      createPodId('ask', inside.random),
+    )
     if (!(await inside.membership.ask(pod, ask)))
       throw new ActProblem(404, `there is no pod '${pod}'`)
     return 'asked it to drain'
@@ -159,11 +168,11 @@ async function drain(
 async function replay(
   { queue: name, id }: { queue: string; id: string | undefined },
   { inside }: ActSurroundings,
-  by: string,
+  by: Who,
 ): Promise<string> {
   const known = inside.queues().find((each) => each.name === name)
   if (known === undefined) throw new ActProblem(404, `there is no queue '${name}'`)
-  return told({ name, action: 'replay', by }, async () => {
+  return told({ name, action: 'replay', ...by }, async () => {
     const count = await known.queue.replay(id)
     if (count === 0 && id !== undefined)
       throw new ActProblem(404, `there is no dead letter '${id}'`)
@@ -174,10 +183,10 @@ async function replay(
 async function switchDemo(
   { load, broken }: { load: boolean | undefined; broken: boolean | undefined },
   { demo }: ActSurroundings,
-  by: string,
+  by: Who,
 ): Promise<string> {
   if (demo === undefined) throw new ActProblem(404, 'there is nothing to demonstrate here')
-  return told({ name: 'demo', action: 'demo', by }, async () => {
+  return told({ name: 'demo', action: 'demo', ...by }, async () => {
     await demo.set({ ...(load !== undefined && { load }), ...(broken !== undefined && { broken }) })
     const { load: loads, broken: breaks } = demo.state()
     return `load is ${loads ? 'on' : 'off'}, the vendor is ${breaks ? 'broken' : 'well'}`
@@ -186,7 +195,7 @@ async function switchDemo(
 
 /** One line of audit, however it ends. */
 async function told(
-  about: { name: string; action: string; by: string },
+  about: { name: string; action: string } & Who,
   act: () => Promise<string>,
 ): Promise<string> {
   const nothing = { lane: undefined, unit: undefined, limit: undefined, forMs: undefined }

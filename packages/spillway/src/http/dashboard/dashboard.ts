@@ -16,7 +16,7 @@ import {
 import { insideOf } from '../../guard/inside.js'
 import type { Spillway } from '../../guard/spillway.js'
 import { Access, type Denial } from './access.js'
-import { actsOf, type DashboardDemo, readAct, statusOf } from './acts.js'
+import { actsOf, type DashboardDemo, readAct, statusOf, type Who } from './acts.js'
 import { Feed } from './feed.js'
 import { loadPage } from './page.js'
 import { deadLetters } from './queue-tick.js'
@@ -166,7 +166,7 @@ class DashboardServer {
   async #act(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const denied = this.#denied(request) ?? this.#access.act(request)
     if (denied !== undefined) return deny(response, denied)
-    const by = `dashboard (${request.socket.remoteAddress ?? 'unknown'})`
+    const who = { by: 'dashboard', from: request.socket.remoteAddress ?? 'unknown' }
     const body = await readJson(request)
     if ('problem' in body)
       return answer(response, body.status, { ok: false, problem: body.problem })
@@ -174,20 +174,20 @@ class DashboardServer {
     try {
       const act = readAct(body.value, this.#around)
       note = { act: act.name, on: shown(act.on) }
-      const did = await act.perform(by)
-      this.#tell(note, { ok: true, did }, by)
+      const did = await act.perform(who)
+      this.#tell(note, { ok: true, did }, who)
       if (act.name === 'demo' && this.#around.demo !== undefined) {
         this.#feed.demoChanged(this.#around.demo.state())
       }
       answer(response, 200, { ok: true, did: shown(did) })
     } catch (error) {
       const { status, problem } = statusOf(error)
-      if (note !== undefined) this.#tell(note, { ok: false, problem }, by)
+      if (note !== undefined) this.#tell(note, { ok: false, problem }, who)
       answer(response, status, { ok: false, problem: shown(problem) })
     }
   }
 
-  #tell(note: Pick<ActNote, 'act' | 'on'>, end: ActAnswer, by: string): void {
+  #tell(note: Pick<ActNote, 'act' | 'on'>, end: ActAnswer, who: Who): void {
     const { inside } = this.#around
     this.#feed.acted({
       at: inside.clock.wallMs(),
@@ -195,7 +195,7 @@ class DashboardServer {
       ...note,
       did: shown(end.ok ? end.did : end.problem),
       ok: end.ok,
-      by,
+      by: `${who.by}, ${who.from}`,
     })
   }
 }

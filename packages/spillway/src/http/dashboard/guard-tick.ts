@@ -162,6 +162,5 @@ function pausedMs(watch: GuardWatch, lane: string, { nowMs, figures }: TickSourc
   const here = dispatcher.isPaused(lane) ? dispatcher.waitMs(lane, nowMs) : 0
   const known = figures.of(watch.guard, lane)
   if (known === undefined) return here
-  const { pausedUntilUs, nowUs } = known.figures
-  return Math.max(here, (pausedUntilUs - nowUs) / 1_000 - (nowMs - known.atMs))
+  return Math.max(here, known.figures.pausedMs - (nowMs - known.atMs))
 }

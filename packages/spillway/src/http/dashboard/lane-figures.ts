@@ -4,12 +4,12 @@
  */
 import type { Clock } from '../../core/clock.js'
 import type { SharedGuard } from '../../guard/guard.js'
-import type { LaneFigures } from '../../store/port.js'
+import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
 
 const MOST_TRIPS = 40
 
 interface Known {
-  figures: LaneFigures
+  figures: RateLimiterFigures
   atMs: number
 }
 

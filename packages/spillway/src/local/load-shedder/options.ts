@@ -14,6 +14,7 @@ import {
   text,
 } from '../../core/options.js'
 import type { Priority } from '../../core/priority.js'
+import { described, schemaOf } from '../../core/schema.js'
 
 export interface ShedOptions {
   /** Calls that wait. With so many, all but critical ones are refused. */
@@ -93,16 +94,18 @@ const readTiers: Check<ReadonlyMap<string, number>> = (value, path, problems) =>
   const fields = Object.fromEntries(names.map((name) => [name, pressure()]))
   return new Map(Object.entries(object(fields)(value, path, problems) ?? {}))
 }
+described(readTiers, () => ({ type: 'object', additionalProperties: schemaOf(pressure()) }))
+
+const readOwnThresholds = object({
+  high: optional(pressure(), ABOVE_ALL.high),
+  normal: optional(pressure(), ABOVE_ALL.normal),
+  low: optional(pressure(), ABOVE_ALL.low),
+})
 
 const readThresholds: Check<typeof THRESHOLDS> = (value, path, problems) => {
-  if (value === true) return THRESHOLDS
-  const { high, normal, low } = ABOVE_ALL
-  return object({
-    high: optional(pressure(), high),
-    normal: optional(pressure(), normal),
-    low: optional(pressure(), low),
-  })(value, path, problems)
+  return value === true ? THRESHOLDS : readOwnThresholds(value, path, problems)
 }
+described(readThresholds, () => ({ anyOf: [{ const: true }, schemaOf(readOwnThresholds)] }))
 
 const weight = (fallback: number) => optional(number({ min: 0, max: 1 }), fallback)
 

@@ -10,7 +10,6 @@ import { RollingCounter } from '../../core/rolling-counter.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import type {
   BreakerReport,
-  LaneFigures,
   LaneRef,
   LimitStore,
   MaybePromise,
@@ -362,14 +361,14 @@ export class LimitBook implements Spender {
     await this.#store.change({ ...this.#ref(lane), override })
   }
 
-  /** The same without telling the store what this pod has used: for those who look often. */
-  async look(lane: string): Promise<LaneFigures> {
-    return this.#store.figures(this.#ref(lane))
-  }
-
   async figures(lane: string): Promise<RateLimiterFigures> {
     await this.#report()
-    const figures = await this.look(lane)
+    return this.look(lane)
+  }
+
+  /** The same without telling anything. */
+  async look(lane: string): Promise<RateLimiterFigures> {
+    const figures = await this.#store.figures(this.#ref(lane))
     const { limits, requestsLastMinute } = figures
     const pausedMs = Math.max(0, figures.pausedUntilUs - figures.nowUs) / 1_000
     return { pausedMs, requestsLastMinute, limits }

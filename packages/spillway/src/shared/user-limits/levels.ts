@@ -1,4 +1,5 @@
 /** The levels of user limits: to whom each applies, and in which bucket it is counted. */
+
 import {
   arrayOf,
   type Check,
@@ -10,6 +11,7 @@ import {
   oneOf,
   optional,
 } from '../../core/options.js'
+import { described, schemaOf } from '../../core/schema.js'
 import { escaped, levelKey } from '../../store/keys.js'
 import type { LevelCharge, LevelRequest } from '../../store/port.js'
 import { levelOutage, type OutageRule } from '../outage/rules.js'
@@ -68,6 +70,10 @@ const readLimit: Check<Limit | Record<string, Limit>> = (value, path, problems) 
   const fields = Object.fromEntries(Object.keys(value).map((name) => [name, readOne]))
   return object(fields)(value, path, problems)
 }
+described(readLimit, () => {
+  const one = schemaOf(readOne)
+  return { anyOf: [one, { type: 'object', additionalProperties: one }] }
+})
 
 export const readLevels = arrayOf(
   object({

@@ -1,2 +1,7 @@
 export type { RedisConnectionOptions } from './redis-options.js'
-export { type RedisStore, type RedisStoreOptions, redisStore } from './redis-store.js'
+export {
+  type RedisStore,
+  type RedisStoreOptions,
+  readRedisOptions,
+  redisStore,
+} from './redis-store.js'

@@ -1,6 +1,15 @@
 /** The store of a fleet: the transitions as scripts, in a Redis or Valkey that all pods reach. */
 import { clockOption } from '../../core/injected.js'
-import { type Duration, duration, object, optional, text, validate } from '../../core/options.js'
+import {
+  type Check,
+  type Duration,
+  duration,
+  type OptionProblem,
+  object,
+  optional,
+  text,
+  validate,
+} from '../../core/options.js'
 import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
 import { createConfirming } from './confirming.js'
@@ -8,7 +17,7 @@ import { connectRedis } from './connect.js'
 import { createRedisBreakers } from './redis-breakers.js'
 import { createRedisLevels } from './redis-levels.js'
 import { createRedisLimits } from './redis-limits.js'
-import type { RedisConnectionOptions } from './redis-options.js'
+import { type RedisConnectionOptions, readConnection } from './redis-options.js'
 import { createRedisPods } from './redis-pods.js'
 import { createRedisPulses } from './redis-pulses.js'
 import { createRedisQueues } from './redis-queues.js'
@@ -38,6 +47,19 @@ const readOwn = object({
   commandTimeoutMs: optional(duration({ min: 1 }), 100),
   clock: clockOption,
 })
+
+/**
+ * For a store that is written down inside something larger: notes every mistake under the path where the
+ * options stand. What comes out is what went in; the store reads it again when it is made.
+ */
+export const readRedisOptions: Check<RedisStoreOptions> = (value, path, problems) => {
+  const { prefix, commandTimeoutMs, ...connection } = value as RedisStoreOptions
+  const own: OptionProblem[] = []
+  readOwn({ prefix, commandTimeoutMs, clock: connection.clock }, path, own)
+  readConnection(connection, path, own)
+  problems.push(...own)
+  return value as RedisStoreOptions
+}
 
 /** Connects in the background: an unreachable server is no error here, `ready` tells. */
 export function redisStore(options: RedisStoreOptions = {}): RedisStore {

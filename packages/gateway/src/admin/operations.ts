@@ -1,0 +1,105 @@
+/** What operators may see and do over the admin port, each attempt of which leaves a line in the log. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type Operator,
+  type OperatorRequest,
+  OptionsError,
+  type Spillway,
+  SpillwayError,
+  type SpillwayEvent,
+} from 'spillway'
+import { type AccessRules, refusalOf } from './access.js'
+
+export interface ConfigAnswer {
+  readonly ok: boolean
+  /** In words, for people: what is in force now, or every mistake. */
+  readonly message: string
+}
+
+/** What a gateway that was started from a file can do with it. */
+export interface ConfigHooks {
+  /** Looks whether the file could be used. */
+  check?(): Promise<ConfigAnswer> | ConfigAnswer
+  /** Uses it, if it can be used. */
+  reload?(by: string): Promise<ConfigAnswer> | ConfigAnswer
+}
+
+export interface OperationsOptions {
+  readonly access: AccessRules
+  readonly spillway: Spillway
+  readonly operator: Operator
+  readonly audit: (event: SpillwayEvent) => void
+  readonly config: ConfigHooks | undefined
+}
+
+export function operations(options: OperationsOptions) {
+  const { access, spillway, operator, audit, config = {} } = options
+
+  async function guarded(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const refusal = refusalOf(request.headers, access)
+    if (refusal === undefined) return undefined
+    const { status, code, message } = refusal
+    audit(attempt(request, 'refused', `${code}: ${message}`))
+    if (status === 401) reply.header('www-authenticate', 'Bearer')
+    return reply.code(status).send({ error: { code, message } })
+  }
+
+  return async (server: FastifyInstance): Promise<void> => {
+    server.addHook('onRequest', guarded)
+    server.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
+      const { status, code } = statusOf(error)
+      // What was asked of the operator has been told already.
+      if (!(error instanceof OptionsError || error instanceof SpillwayError)) {
+        audit(attempt(request, 'refused', `${code}: ${error.message}`))
+      }
+      return reply.code(status).send({ error: { code, message: error.message } })
+    })
+    server.get('/snapshot', () => spillway.snapshot())
+    server.get('/status', () => spillway.fleet())
+    server.post('/actions', (request) =>
+      operator.perform({ ...bodyOf(request), from: request.ip } as OperatorRequest),
+    )
+    for (const what of ['check', 'reload'] as const) {
+      server.post(`/config/${what}`, async (request, reply) => {
+        const { by = '' } = bodyOf(request) as { by?: unknown }
+        const hook = config[what]
+        const none = { ok: false, message: `this gateway has no file that it could ${what}` }
+        const answer = (await hook?.(String(by))) ?? none
+        audit(attempt(request, answer.ok ? 'done' : 'refused', answer.message, String(by)))
+        return reply.code(answer.ok ? 200 : hook === undefined ? 501 : 422).send(answer)
+      })
+    }
+  }
+}
+
+function bodyOf({ body }: FastifyRequest): Record<string, unknown> {
+  return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
+}
+
+function attempt(
+  { method, routeOptions, ip }: FastifyRequest,
+  result: 'done' | 'refused',
+  message: string,
+  by = '',
+): SpillwayEvent {
+  return {
+    type: 'operator.acted',
+    name: '',
+    action: `${method} ${routeOptions.url ?? ''}`,
+    by: by.slice(0, 100),
+    from: ip,
+    lane: undefined,
+    unit: undefined,
+    limit: undefined,
+    forMs: undefined,
+    result,
+    message,
+  }
+}
+
+function statusOf(error: Error & { statusCode?: number }): { status: number; code: string } {
+  if (error instanceof OptionsError) return { status: 400, code: error.code }
+  if (error instanceof SpillwayError) return { status: error.status, code: error.code }
+  const { statusCode: status = 500 } = error
+  return { status, code: status === 415 ? 'NOT_JSON' : status < 500 ? 'INVALID_BODY' : 'INTERNAL' }
+}

@@ -1,0 +1,56 @@
+/**
+ * What a check accepts, as JSON Schema: for editors that know a file before a program has read it. Checks
+ * carry it along, so the two cannot come apart.
+ */
+
+/** A JSON Schema (draft 2020-12). */
+export type JsonSchema = { readonly [keyword: string]: unknown }
+
+// biome-ignore lint/suspicious/noExplicitAny: a function is known by what it is, not by what it takes
+type AnyCheck = (...args: any[]) => unknown
+
+const schemas = new WeakMap<AnyCheck, () => JsonSchema | undefined>()
+const optionals = new WeakSet<AnyCheck>()
+
+/** Says what a check accepts, and answers with it. Nothing: what no file can have. */
+export function described<C extends AnyCheck>(
+  check: C,
+  schema: JsonSchema | undefined | (() => JsonSchema | undefined),
+): C {
+  schemas.set(check, typeof schema === 'function' ? schema : () => schema)
+  return check
+}
+
+/** The same as another one, made when it is asked for. */
+export function describedAs<C extends AnyCheck>(check: C, other: AnyCheck): C {
+  return described(check, () => schemaOf(other))
+}
+
+export function markOptional<C extends AnyCheck>(check: C): C {
+  optionals.add(check)
+  return check
+}
+
+/** Nothing, where no file can have it. A check that nobody has described accepts anything. */
+export function schemaOf(check: AnyCheck): JsonSchema | undefined {
+  const known = schemas.get(check)
+  return known === undefined ? {} : known()
+}
+
+/** An object with these fields and no others. */
+export function objectSchema(fields: Readonly<Record<string, AnyCheck>>): JsonSchema {
+  const properties: Record<string, JsonSchema> = {}
+  const required: string[] = []
+  for (const [name, check] of Object.entries(fields)) {
+    const schema = schemaOf(check)
+    if (schema === undefined) continue
+    properties[name] = schema
+    if (!optionals.has(check)) required.push(name)
+  }
+  return {
+    type: 'object',
+    properties,
+    ...(required.length > 0 && { required }),
+    additionalProperties: false,
+  }
+}
