@@ -64,6 +64,7 @@ const GATEWAY_MAY_IMPORT = {
   admin: [],
   observe: ['data/'],
   cli: ['config/', 'gateway\\.ts', 'shared-store\\.ts'],
+  demo: ['config/'],
   bin: ['config/', 'cli/'],
 }
 

@@ -3,13 +3,16 @@
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
+import { createDashboard } from 'spillway/http'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
+import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { type ConfigHooks, createAdminServer } from './admin/server.js'
 import type { GatewayConfig } from './config/config.js'
 import { DataServer } from './data/server.js'
 import { Site } from './data/site.js'
 import { Vendor } from './data/vendor.js'
+import { Demo } from './demo/demo.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
 import { openStore } from './shared-store.js'
@@ -25,6 +28,8 @@ export interface Gateway {
   /** Where it listens now. */
   start(): Promise<{ port: number; adminPort: number }>
   readonly spillway: Spillway
+  /** When it has been closed, by whomever: an operator may have asked it to drain. */
+  readonly whenClosed: Promise<void>
   /** The vendor inside, if there is one. */
   readonly mock: MockVendor | undefined
   /**
@@ -59,7 +64,10 @@ export async function createGateway(
       new Vendor(each, each.url === 'mock' ? mockUrl : each.url, spillway),
     ]),
   )
-  const stopListening = onEvent((event) => log.event(event))
+  const stopListening = onEvent((event) => {
+    log.event(event)
+    if (event.type === 'pod.asked' && event.name === spillway.pod) void gateway.close()
+  })
   const metrics = createMetrics(spillway, () => data.running)
   const site = new Site(config, vendors, {
     onRecord(record) {
@@ -70,6 +78,13 @@ export async function createGateway(
   })
   const data = new DataServer(site, (path) => health.at(path))
   const guards = Object.fromEntries(config.vendors.map(({ name, guard }) => [name, guard]))
+  const demo = mock && createDemo(config, mock, mockUrl, spillway, () => address)
+  const dashboard = createDashboard({
+    spillway,
+    path: DASHBOARD_PATH,
+    ...(config.admin.token !== undefined && { token: config.admin.token }),
+    ...(demo && { demo }),
+  })
   const admin = createAdminServer({
     health,
     registry: metrics.registry,
@@ -79,6 +94,12 @@ export async function createGateway(
     token: config.admin.token,
     audit: (event) => log.event(event),
     config: hooks,
+    dashboard,
+  })
+  let address = ''
+  let onClosed: (() => void) | undefined
+  const whenClosed = new Promise<void>((resolve) => {
+    onClosed = resolve
   })
   let closed: Promise<void> | undefined
   let endGrace: (() => void) | undefined
@@ -86,6 +107,7 @@ export async function createGateway(
   async function drain(delayMs: number): Promise<void> {
     health.phase = 'draining'
     site.draining = true
+    await demo?.close()
     const graceOver = new Promise<void>((resolve) => {
       endGrace = resolve
     })
@@ -96,19 +118,23 @@ export async function createGateway(
     data.close()
     await Promise.all([...vendors.values()].map((vendor) => vendor.close()))
     await mock?.close()
+    dashboard.close()
     await admin.close()
     await store?.close()
     stopListening()
     log.close()
+    onClosed?.()
   }
 
-  return {
+  const gateway: Gateway = {
     spillway,
     mock,
+    whenClosed,
     async start() {
       const { host, port: adminPort } = config.admin
       const adminAddress = await admin.listen({ host, port: adminPort })
       const port = await data.listen(config.port, config.host)
+      address = `http://127.0.0.1:${port}`
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }
     },
@@ -118,6 +144,20 @@ export async function createGateway(
       await closed.finally(() => clearTimeout(patience))
     },
   }
+  return gateway
+}
+
+/** Only where anybody may call: with a key of its own it would be one of the callers. */
+function createDemo(
+  { vendors, callers }: GatewayConfig,
+  mock: MockVendor,
+  mockUrl: string,
+  { store }: Spillway,
+  gatewayUrl: () => string,
+): Demo | undefined {
+  if (callers !== undefined) return undefined
+  const mocked = vendors.filter(({ url }) => url === 'mock')
+  return new Demo({ vendors: mocked, mock, mockUrl, store, gatewayUrl })
 }
 
 function sleep(ms: number): Promise<void> {

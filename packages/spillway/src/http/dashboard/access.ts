@@ -19,6 +19,11 @@ export interface Denial {
   problem: string
 }
 
+const NEEDS_TOKEN: Denial = {
+  status: 401,
+  problem: 'needs the admin token: Authorization: Bearer …',
+}
+
 const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
 const LOCAL_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 
@@ -31,10 +36,12 @@ export class Access {
     this.#hosts = new Set(hosts.map((host) => host.toLowerCase()))
   }
 
-  /** Whether somebody may look at all. */
+  /** Whether somebody may look. From elsewhere it takes the token as well, if there is one: users have names. */
   look(request: IncomingMessage): Denial | undefined {
+    if (isNear(request)) return undefined
+    if (this.#digest !== undefined) return this.#shows(request) ? undefined : NEEDS_TOKEN
     const { host = '' } = request.headers
-    if (!isLoopback(request) || LOCAL_HOST.test(host) || this.#knows(host)) return undefined
+    if (!isLoopback(request) || this.#knows(host)) return undefined
     return {
       status: 403,
       problem: `this machine is not called ${JSON.stringify(host.slice(0, 100))}; name it in hosts if it is`,
@@ -51,8 +58,7 @@ export class Access {
     const origin = originProblem(request)
     if (origin !== undefined) return { status: 403, problem: origin }
     if (this.#digest !== undefined) {
-      if (timingSafeEqual(digestOf(presented(request)), this.#digest)) return undefined
-      return { status: 401, problem: 'needs the admin token: Authorization: Bearer …' }
+      return this.#shows(request) ? undefined : NEEDS_TOKEN
     }
     if (!isNear(request)) {
       return { status: 403, problem: 'without a configured token, only from this machine itself' }
@@ -61,6 +67,10 @@ export class Access {
       return { status: 403, problem: 'without a configured token, only from the page: no Origin' }
     }
     return undefined
+  }
+
+  #shows(request: IncomingMessage): boolean {
+    return timingSafeEqual(digestOf(presented(request)), this.#digest ?? digestOf(''))
   }
 
   #knows(host: string): boolean {

@@ -121,11 +121,12 @@ class DashboardServer {
       response.setHeader('allow', place === 'act' ? 'POST' : 'GET, HEAD')
       return answer(response, 405, { ok: false, problem: 'not that way' })
     }
+    // The page itself says nothing; it asks for the token if it needs one.
+    if (place === '') return sendPage(request, response)
     const denied = this.#denied(request)
     if (denied !== undefined) return deny(response, denied)
     if (place === 'events') return void this.#attach(request, response)
-    if (place === 'dead') return void this.#dead(searchParams, response)
-    sendPage(request, response)
+    void this.#dead(searchParams, response)
   }
 
   close(): void {

@@ -163,7 +163,7 @@ export type PodGuardRow = [
   breaker: BreakerCode,
 ]
 
-/** 0 closed, 1 half-open, 2 open, 3 isolated, 4 this pod isolates itself, -1 there is none. */
+/** 0 closed, 1 half-open, 2 open, 3 isolated, 4 this pod isolates itself, -1 there is none, or it was never used. */
 export type BreakerCode = -1 | 0 | 1 | 2 | 3 | 4
 
 export interface GuardsTick {
