@@ -8,31 +8,10 @@ import { hello, rates } from '../model/live'
 import { pairKey, type Rates } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
+import { type Gate, gatesOf } from './gates'
 import { Icon } from './icons'
 import { StageFacts } from './stage-facts'
-import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
-
-export interface Gate {
-  stage: StageName
-  entering: number
-  leaving: number
-  refused: { code: string; rate: number }[]
-}
-
-/** How much comes to each stage and goes on from it. */
-export function gatesOf(stages: readonly StageName[], { calls, refused }: Rates): Gate[] {
-  let entering = calls
-  return stages.map((stage) => {
-    const here = Object.entries(refused)
-      .filter(([key]) => key.startsWith(`${stage} `))
-      .map(([key, rate]) => ({ code: key.slice(stage.length + 1), rate }))
-      .sort((a, b) => b.rate - a.rate)
-    const turnedAway = here.reduce((sum, { rate }) => sum + rate, 0)
-    const gate = { stage, entering, leaving: Math.max(0, entering - turnedAway), refused: here }
-    entering = gate.leaving
-    return gate
-  })
-}
+import { STAGE_WORDS, wordsOfCode } from './stage-words'
 
 const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {}, fallbacks: {} }
 
