@@ -118,6 +118,7 @@ class PodSpillway implements Spillway {
   readonly #guards = new Map<string, SharedGuard>()
   readonly #queues = new Map<string, { guard: string; queue: WorkableQueue<unknown, unknown> }>()
   readonly #membership: Membership
+  readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
   /** Somebody has asked it to drain. */
@@ -146,6 +147,10 @@ class PodSpillway implements Spillway {
       store: this.store,
       membership: this.#membership,
       guards: () => [...this.#guards.values()].filter(({ closed }) => !closed),
+      onGuard: (listener) => {
+        this.#onGuard.add(listener)
+        return () => this.#onGuard.delete(listener)
+      },
       standing: () => ({ draining: this.#closed, asked: this.#asked }),
       queues: () => this.#queueList(),
     })
@@ -174,6 +179,7 @@ class PodSpillway implements Spillway {
     const guard = new SharedGuard(name, checkGuard(name, options), around)
     if (this.#timing) guard.timings()
     this.#guards.set(name, guard)
+    for (const tell of this.#onGuard) tell()
     return guard
   }
 

@@ -193,21 +193,32 @@ async function switchDemo(
   })
 }
 
+/** Who was not let act, and why. */
+export function tellDenied(who: Who, { problem }: { problem: string }): void {
+  tell({ name: '', action: 'act', ...who }, 'refused', problem)
+}
+
+function tell(
+  about: { name: string; action: string } & Who,
+  result: 'done' | 'refused' | 'failed',
+  message: string,
+): void {
+  const nothing = { lane: undefined, unit: undefined, limit: undefined, forMs: undefined }
+  emit({ type: 'operator.acted', ...about, ...nothing, result, message })
+}
+
 /** One line of audit, however it ends. */
 async function told(
   about: { name: string; action: string } & Who,
   act: () => Promise<string>,
 ): Promise<string> {
-  const nothing = { lane: undefined, unit: undefined, limit: undefined, forMs: undefined }
-  const tell = (result: 'done' | 'refused' | 'failed', message: string) =>
-    emit({ type: 'operator.acted', ...about, ...nothing, result, message })
   try {
     const message = await act()
-    tell('done', message)
+    tell(about, 'done', message)
     return message
   } catch (error) {
     const known = error instanceof ActProblem
-    tell(known ? 'refused' : 'failed', known ? error.message : 'the store did not answer')
+    tell(about, known ? 'refused' : 'failed', known ? error.message : 'the store did not answer')
     throw error
   }
 }

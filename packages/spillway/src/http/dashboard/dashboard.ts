@@ -16,7 +16,7 @@ import {
 import { insideOf } from '../../guard/inside.js'
 import type { Spillway } from '../../guard/spillway.js'
 import { Access, type Denial } from './access.js'
-import { actsOf, type DashboardDemo, readAct, statusOf, type Who } from './acts.js'
+import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } from './acts.js'
 import { Feed } from './feed.js'
 import { loadPage } from './page.js'
 import { deadLetters } from './queue-tick.js'
@@ -165,9 +165,12 @@ class DashboardServer {
   }
 
   async #act(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const denied = this.#denied(request) ?? this.#access.act(request)
-    if (denied !== undefined) return deny(response, denied)
     const who = { by: 'dashboard', from: request.socket.remoteAddress ?? 'unknown' }
+    const denied = this.#denied(request) ?? this.#access.act(request)
+    if (denied !== undefined) {
+      tellDenied(who, denied)
+      return deny(response, denied)
+    }
     const body = await readJson(request)
     if ('problem' in body)
       return answer(response, body.status, { ok: false, problem: body.problem })

@@ -55,6 +55,7 @@ export class Feed {
   readonly #readers = new Set<FeedReader>()
   readonly #acts: ActNote[] = []
   readonly #last = new Map<Standing, string>()
+  readonly #stopMeeting: () => void
   #watches: GuardWatch[] = []
   #sampledMs: number
   #sinceMs = TICK_MS
@@ -74,6 +75,10 @@ export class Feed {
     this.#standing = new StoreStanding()
     this.#sampledMs = clock.now()
     this.#meetGuards()
+    // Not with the next tick: whatever it does from the beginning counts.
+    this.#stopMeeting = options.inside.onGuard(() => {
+      if (this.#meetGuards()) this.#tellHello()
+    })
     this.#timer = this.#schedule()
   }
 
@@ -120,6 +125,7 @@ export class Feed {
   }
 
   close(): void {
+    this.#stopMeeting()
     this.#timer.cancel()
     this.#decisionTimer?.cancel()
     for (const reader of this.#readers) reader.end()
@@ -261,6 +267,10 @@ export class Feed {
 
   #sendHello(reader: FeedReader): void {
     this.#send(reader, 'hello', this.#hello(reader.acts))
+  }
+
+  #tellHello(): void {
+    for (const reader of this.#readers) this.#sendHello(reader)
   }
 
   #hello(acts: Hello['acts']): Hello {
