@@ -60,13 +60,16 @@ describe.skipIf(browserPath === undefined)('the page', () => {
   })
 
   it('shows a breaker’s change at once, without waiting for the next figures', async () => {
-    const { page, feed } = await open('#/guards/openai')
+    const { page, feed } = await open('#/guards/openai', { still: true })
     await page.locator('.breaker').first().waitFor()
     feed.send('transition', feed.fleet.setBreaker('openai', 'open'))
-    const badge = page.locator('.page-head .badge').first()
-    await badge.filter({ hasText: 'open' }).waitFor({ timeout: 900 })
-    // And when it will be probed, counting down.
-    await expect.poll(() => page.getByTestId('countdown').textContent()).toMatch(/2[0-4] s/)
+    await page.locator('.page-head .badge').first().filter({ hasText: 'open' }).waitFor()
+    // With the next figures: when it will be probed, counting down without any more of them.
+    feed.send('guards', feed.fleet.guards())
+    const countdown = page.getByTestId('countdown')
+    const first = await countdown.textContent()
+    expect(first).toContain('until probed')
+    await expect.poll(() => countdown.textContent(), { timeout: 5_000 }).not.toBe(first)
   })
 
   it('explains a decision: its way, its numbers, and what would have let it in', async () => {
@@ -201,6 +204,16 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByText('No decision yet').waitFor()
     await page.getByRole('link', { name: 'Job queues' }).click()
     await page.getByText('No job queue').waitFor()
+  })
+
+  it('asks for the token where looking needs it, and asks again if it was the wrong one', async () => {
+    const { page } = await open('', { token: 'right', locked: true })
+    const field = page.getByLabel('Admin token')
+    await field.fill('wrong')
+    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await field.fill('right')
+    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await page.getByTestId('calls').waitFor()
   })
 
   it('stands still for those who want no motion', async () => {

@@ -64,6 +64,13 @@ function LiveBadge() {
       </Badge>
     )
   }
+  if (kind === 'locked') {
+    return (
+      <Badge tone="iso" icon="lock">
+        locked
+      </Badge>
+    )
+  }
   if (kind === 'connecting') {
     return (
       <Badge tone="quiet" icon="waited">
