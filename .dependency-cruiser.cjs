@@ -21,7 +21,7 @@ const MAY_IMPORT = {
   degrade: AROUND_A_GUARD,
   health: AROUND_A_GUARD,
   operate: AROUND_A_GUARD,
-  http: [...AROUND_A_GUARD, 'health/'],
+  http: [...AROUND_A_GUARD, 'health/', 'operate/'],
   options: ['core/', 'guard/'],
   observe: AROUND_A_GUARD,
   testing: [''],
@@ -66,6 +66,7 @@ const GATEWAY_MAY_IMPORT = {
   observe: ['config/', 'data/'],
   cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],
   reload: ['config/'],
+  demo: ['config/'],
   bin: ['config/', 'cli/'],
 }
 

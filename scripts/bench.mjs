@@ -5,7 +5,7 @@ import { runBuilt } from './run-built.mjs'
 import { setupOrExit } from './setup.mjs'
 
 /** Suites that start a Redis server. */
-const WITH_REDIS = ['shared', 'breaker', 'guard', 'queue', 'gateway', 'middleware']
+const WITH_REDIS = ['shared', 'breaker', 'guard', 'queue', 'gateway', 'middleware', 'dashboard']
 
 const args = process.argv.slice(2)
 const redis = args.some((arg) => WITH_REDIS.includes(arg))

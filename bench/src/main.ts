@@ -6,6 +6,7 @@ import { type Bench, type Measured, measure, type Suite } from './measure.js'
 import { createJsonReport, createTableReport, showProgress } from './report.js'
 import { runApart } from './run-apart.js'
 import { breaker } from './suites/breaker.js'
+import { dashboard } from './suites/dashboard.js'
 import { gateway } from './suites/gateway.js'
 import { guard } from './suites/guard.js'
 import { local } from './suites/local.js'
@@ -26,6 +27,7 @@ const SUITES: readonly Suite[] = [
   streams,
   queue,
   gateway,
+  dashboard,
   middleware,
   simulator,
 ]

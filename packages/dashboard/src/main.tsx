@@ -9,7 +9,7 @@ import './style/why.css'
 import './style/queues.css'
 import './style/widths.css'
 import { render } from 'preact'
-import { baseUrl } from './model/acting'
+import { baseUrl, token } from './model/acting'
 import { startClock } from './model/clock'
 import { Feed } from './model/feed'
 import { feedState, take } from './model/live'
@@ -19,6 +19,7 @@ import { App } from './view/app'
 
 const feed = new Feed({
   url: `${baseUrl()}events`,
+  token: () => token.value,
   onMessage: take,
   onState(state) {
     feedState.value = state

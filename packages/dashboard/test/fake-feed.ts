@@ -27,6 +27,10 @@ export interface FakeFeed {
 export interface FakeFeedOptions extends FakeFleetOptions {
   /** Acts need this. */
   token?: string
+  /** The figures come once, and never again. */
+  still?: boolean
+  /** Looking needs it, too. */
+  locked?: boolean
   /** Nothing is ever said: the page waits. */
   silent?: boolean
 }
@@ -53,6 +57,10 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
       response.setHeader('content-type', 'text/html')
       return void response.end(readFileSync(fileURLToPath(PAGE)))
     }
+    const shown = request.headers.authorization?.replace('Bearer ', '')
+    if (path === '/events' && options.locked === true && shown !== options.token) {
+      return void response.writeHead(401).end('{"ok":false,"problem":"needs the token"}')
+    }
     if (path === '/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.flushHeaders()
@@ -77,10 +85,9 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
         text += chunk
       })
       request.on('end', () => {
-        const token = request.headers.authorization?.replace('Bearer ', '')
         const act = JSON.parse(text) as Act
-        asked.push({ act, token })
-        const right = options.token === undefined || token === options.token
+        asked.push({ act, token: shown })
+        const right = options.token === undefined || shown === options.token
         response.writeHead(right ? 200 : 401, { 'content-type': 'application/json' })
         response.end(
           JSON.stringify(
@@ -99,6 +106,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
   await new Promise((resolve) => server.once('listening', resolve))
 
   const ticking = setInterval(() => {
+    if (options.still === true) return
     fleet.tick()
     send('fleet', fleet.fleet())
     send('guards', fleet.guards())

@@ -3,8 +3,10 @@
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
+import { createDashboard } from 'spillway/http'
 import type { RedisStore } from 'spillway/redis'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
+import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
@@ -12,6 +14,7 @@ import type { Deferral } from './data/deferral.js'
 import type { RequestRecord } from './data/record.js'
 import { DataServer } from './data/server.js'
 import { Sites } from './data/sites.js'
+import { Demo } from './demo/demo.js'
 import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
@@ -32,6 +35,8 @@ export interface Gateway {
   /** Where it listens now. */
   start(): Promise<{ port: number; adminPort: number }>
   readonly spillway: Spillway
+  /** When it has been closed, by whomever: an operator may have asked it to drain. */
+  readonly whenClosed: Promise<void>
   /** The vendor inside, if there is one. */
   readonly mock: MockVendor | undefined
   /**
@@ -69,7 +74,10 @@ export async function createGateway(
   const health = new Health(() => spillway.health())
   const inside = await startMock(config, undefined)
   let mock = inside
-  const stopListening = onEvent((event) => log.event(event))
+  const stopListening = onEvent((event) => {
+    log.event(event)
+    if (event.type === 'pod.asked' && event.name === spillway.pod) void gateway.close()
+  })
   const reloads = new Reloads()
   const metrics = createMetrics(spillway, () => data, reloads)
   const hooks = {
@@ -90,6 +98,13 @@ export async function createGateway(
   const jobs = config.queues && new Jobs(config.queues, sites, spillway)
   hooks.deferral = jobs
   const data = new DataServer(sites, (path) => health.at(path))
+  const demo = inside && createDemo(config, inside, spillway, () => address)
+  const dashboard = createDashboard({
+    spillway,
+    path: DASHBOARD_PATH,
+    ...(config.admin.token !== undefined && { token: config.admin.token }),
+    ...(demo && { demo }),
+  })
   const admin = createAdminServer({
     health,
     registry: metrics.registry,
@@ -106,6 +121,12 @@ export async function createGateway(
         reload: async (by: string) => answerOf(await reload(`admin: ${by}`)),
       }),
     },
+    dashboard,
+  })
+  let address = ''
+  let onClosed: (() => void) | undefined
+  const whenClosed = new Promise<void>((resolve) => {
+    onClosed = resolve
   })
   let reloading: Promise<unknown> = Promise.resolve()
   let closed: Promise<void> | undefined
@@ -116,6 +137,7 @@ export async function createGateway(
     hooks.draining = true
     // What runs may finish; nothing more is begun.
     const working = jobs?.drain()
+    await demo?.close()
     const graceOver = new Promise<void>((resolve) => {
       endGrace = resolve
     })
@@ -128,10 +150,12 @@ export async function createGateway(
     await reloading
     await sites.close()
     await mock?.vendor.close()
+    dashboard.close()
     await admin.close()
     await store?.close()
     stopListening()
     log.close()
+    onClosed?.()
   }
 
   async function takeOver(): Promise<ReloadReport> {
@@ -166,9 +190,10 @@ export async function createGateway(
     return { result, ...facts } as ReloadReport
   }
 
-  return {
+  const gateway: Gateway = {
     spillway,
     mock: inside?.vendor,
+    whenClosed,
     reload,
     async start() {
       const { host, port: adminPort } = config.admin
@@ -177,6 +202,7 @@ export async function createGateway(
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
       jobs?.begin()
+      address = `http://127.0.0.1:${port}`
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }
     },
@@ -187,6 +213,19 @@ export async function createGateway(
       await closed.finally(() => clearTimeout(patience))
     },
   }
+  return gateway
+}
+
+/** Only where anybody may call: with a key of its own it would be one of the callers. */
+function createDemo(
+  { vendors, callers }: GatewayConfig,
+  { vendor: mock, url: mockUrl }: RunningMock,
+  { store }: Spillway,
+  gatewayUrl: () => string,
+): Demo | undefined {
+  if (callers !== undefined) return undefined
+  const mocked = vendors.filter(({ url }) => url === 'mock')
+  return new Demo({ vendors: mocked, mock, mockUrl, store, gatewayUrl })
 }
 
 function guardsOf({ vendors }: GatewayConfig): Record<string, VendorConfig['guard']> {

@@ -26,7 +26,7 @@ export interface GatewayProcess {
   readonly exit: Promise<number | null>
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -35,16 +35,29 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Ended when the test is over, if it has not ended by then. `config`: none is the built-in one. */
-export async function startGatewayProcess({
-  config,
-  env = {},
-}: {
+export interface ProcessOptions {
+  /** None: the built-in one. */
   config?: object
   env?: Record<string, string>
-} = {}): Promise<GatewayProcess> {
+  /** Free ones, if none are given. */
+  ports?: { port: number; adminPort: number }
+}
+
+/** Ended when the test is over, if it has not ended by then. */
+export async function startGatewayProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
+  const started = await spawnGateway(options)
+  onTestFinished(started.stop)
+  return started
+}
+
+/** Ended by whoever started it. */
+export async function spawnGateway({
+  config,
+  env = {},
+  ports,
+}: ProcessOptions): Promise<GatewayProcess & { stop(): Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), 'gateway-'))
-  const [port, adminPort] = [await freePort(), await freePort()]
+  const { port, adminPort } = ports ?? { port: await freePort(), adminPort: await freePort() }
   const args = [BIN, 'gateway', '--port', String(port), '--admin-port', String(adminPort)]
   if (config !== undefined) writeFileSync(join(folder, 'spillway.yaml'), JSON.stringify(config))
   const { REDIS_URL: _, ...ours } = process.env
@@ -57,11 +70,11 @@ export async function startGatewayProcess({
     stderr += chunk
   })
   const exit = new Promise<number | null>((resolve) => child.once('close', resolve))
-  onTestFinished(async () => {
+  const stop = async () => {
     child.kill('SIGKILL')
     await exit
     rmSync(folder, { recursive: true, force: true })
-  })
+  }
   await until(
     'the gateway has started',
     () => stderr.includes('Ctrl-C stops it') || child.exitCode !== null,
@@ -75,5 +88,6 @@ export async function startGatewayProcess({
     stdout: () => stdout,
     stderr: () => stderr,
     exit,
+    stop,
   }
 }

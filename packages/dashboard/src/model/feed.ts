@@ -9,6 +9,8 @@ export type FeedState =
   /** Nothing has come yet. */
   | { kind: 'connecting' }
   | { kind: 'live' }
+  /** It is for those who have the token. */
+  | { kind: 'locked' }
   /** It broke at `sinceAt`; the next try is at `nextAt`, or under way. */
   | { kind: 'lost'; sinceAt: number; nextAt: number | undefined; problem: string }
 
@@ -18,9 +20,13 @@ export type Message = {
 
 export interface FeedOptions {
   url: string
+  /** What to show at the door, if anything. */
+  token(): string | undefined
   onMessage(message: Message): void
   onState(state: FeedState): void
 }
+
+class LockedError extends Error {}
 
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 5_000
@@ -48,7 +54,10 @@ export class Feed {
     if (this.#lostAt === undefined) this.#options.onState({ kind: 'connecting' })
     void this.#read(connection.signal).then(
       () => this.#lost(connection, 'the gateway ended the stream'),
-      (error: unknown) => this.#lost(connection, wordsOf(error)),
+      (error: unknown) => {
+        if (error instanceof LockedError) this.#locked(connection)
+        else this.#lost(connection, wordsOf(error))
+      },
     )
   }
 
@@ -57,6 +66,13 @@ export class Feed {
     const connection = this.#connection
     this.#connection = undefined
     connection?.abort()
+  }
+
+  /** Trying again would change nothing; whoever has the token connects anew. */
+  #locked(connection: AbortController): void {
+    if (connection !== this.#connection) return
+    this.#lostAt = undefined
+    this.#options.onState({ kind: 'locked' })
   }
 
   #lost(connection: AbortController, problem: string): void {
@@ -72,7 +88,10 @@ export class Feed {
   async #read(signal: AbortSignal): Promise<void> {
     const headers: Record<string, string> = { accept: 'text/event-stream' }
     if (this.#lastId !== undefined) headers['last-event-id'] = this.#lastId
+    const token = this.#options.token()
+    if (token !== undefined) headers.authorization = `Bearer ${token}`
     const response = await fetch(this.#options.url, { headers, signal, cache: 'no-store' })
+    if (response.status === 401) throw new LockedError()
     if (!response.ok || response.body === null) {
       throw new Error(`the gateway answered with ${response.status}`)
     }

@@ -3,7 +3,18 @@
  * them at once; while the page is paused they are noted and not shown.
  */
 import { batch, computed, signal } from '@preact/signals'
-import type { ActNote, DemoState, Fleet, GuardsTick, Hello, QueuesTick, Transition } from '../wire'
+import type {
+  ActNote,
+  BreakerTick,
+  DemoState,
+  Fleet,
+  GuardsTick,
+  GuardTick,
+  Hello,
+  LaneTick,
+  QueuesTick,
+  Transition,
+} from '../wire'
 import { DecisionLog } from './decision-log'
 import type { FeedState, Message } from './feed'
 import { TwoTracks } from './history'
@@ -167,16 +178,35 @@ function noteTransition(transition: Transition): void {
   noted.guards = {
     ...tick,
     guards: tick.guards.map((guard) => {
-      if (guard.name !== transition.guard) return guard
-      const lanes = guard.lanes.map((lane) => {
-        if (lane.lane !== transition.lane || lane.breaker === undefined) return lane
-        const { untilMs: _, ...breaker } = lane.breaker
-        const timeline = [...breaker.timeline, transition]
-        return { ...lane, breaker: { ...breaker, state: transition.to, timeline } }
-      })
-      return { ...guard, lanes }
+      return guard.name === transition.guard ? withTransition(guard, transition) : guard
     }),
   }
+}
+
+function withTransition(guard: GuardTick, transition: Transition): GuardTick {
+  const known = guard.lanes.find(({ lane }) => lane === transition.lane)
+  const { untilMs: _, ...before } = known?.breaker ?? NO_CALLS
+  const timeline = [...before.timeline, transition]
+  const lane: LaneTick = {
+    ...(known ?? { lane: transition.lane, waiting: 0, limits: [] }),
+    breaker: { ...before, state: transition.to, timeline },
+  }
+  // A lane that only other pods have used so far.
+  if (known === undefined) return { ...guard, lanes: [...guard.lanes, lane] }
+  return { ...guard, lanes: guard.lanes.map((each) => (each === known ? lane : each)) }
+}
+
+const NO_CALLS: BreakerTick = {
+  state: 'closed',
+  calls: 0,
+  failures: 0,
+  slow: 0,
+  consecutiveFailures: 0,
+  probes: 0,
+  successes: 0,
+  selfIsolated: false,
+  ageMs: 0,
+  timeline: [],
 }
 
 let seen = 0

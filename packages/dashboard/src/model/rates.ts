@@ -2,7 +2,7 @@
  * Counts of single seconds, made readable: a moving mean, so that figures and the drawn flow do not jump, and a
  * call every few seconds is not a flicker.
  */
-import type { Flow, Messages } from '../wire'
+import type { Flow, GuardTick, Messages } from '../wire'
 
 export interface Rates {
   calls: number
@@ -11,6 +11,8 @@ export interface Rates {
   outcomes: Record<string, number>
   /** By `stage code`. */
   refused: Record<string, number>
+  /** By step and reason, as `pairKey` joins them. */
+  fallbacks: Record<string, number>
 }
 
 /** What part of the newest second goes into the mean. */
@@ -18,7 +20,8 @@ const WEIGHT = 0.35
 /** Less than this a second is nothing. */
 const NOTHING = 0.02
 
-export type SomeFlow = Pick<Flow, 'calls' | 'refused'> & Partial<Flow>
+type SomeFlow = Pick<Flow, 'calls' | 'refused'> &
+  Partial<Flow> & { fallbacks?: GuardTick['fallbacks'] }
 
 export class RateBook {
   readonly #rates = new Map<string, Rates>()
@@ -33,10 +36,10 @@ export class RateBook {
 
   see({ sinceMs, guards }: Messages['guards']): void {
     const seen = new Set<string>()
-    for (const { name, flow, lanes } of guards) {
-      this.#see(name, flow, sinceMs, seen)
+    for (const { name, flow, fallbacks, lanes } of guards) {
+      this.#see(name, { ...flow, fallbacks }, sinceMs, seen)
       for (const lane of lanes) {
-        if (lane.flow !== undefined) this.#see(laneKey(name, lane.lane), lane.flow, sinceMs, seen)
+        if (lane.flow !== undefined) this.#see(pairKey(name, lane.lane), lane.flow, sinceMs, seen)
       }
     }
     // Guards and lanes that are not told of any more.
@@ -51,17 +54,23 @@ export class RateBook {
     for (const { stage, code, count } of flow.refused) refused[`${stage} ${code}`] = a(count)
     const outcomes: Record<string, number> = {}
     for (const [outcome, count] of Object.entries(flow.outcomes ?? {})) outcomes[outcome] = a(count)
+    const fallbacks: Record<string, number> = {}
+    for (const { step, reason, count } of flow.fallbacks ?? []) {
+      fallbacks[pairKey(step, reason)] = a(count)
+    }
     this.#rates.set(key, {
       calls: mix(before?.calls, a(flow.calls)),
       attempts: mix(before?.attempts, a(flow.attempts ?? 0)),
       outcomes: mixAll(before?.outcomes, outcomes),
       refused: mixAll(before?.refused, refused),
+      fallbacks: mixAll(before?.fallbacks, fallbacks),
     })
   }
 }
 
-export function laneKey(guard: string, lane: string): string {
-  return JSON.stringify([guard, lane])
+/** Two names as one; neither says where the other begins. */
+export function pairKey(one: string, other: string): string {
+  return JSON.stringify([one, other])
 }
 
 function mix(before: number | undefined, now: number): number {

@@ -5,6 +5,7 @@ import { type ActResult, ask, setToken, token } from '../model/acting'
 import { guardByName, hello } from '../model/live'
 import type { Act } from '../wire'
 import { wordsFor } from './act-words'
+import { TokenFields } from './token-fields'
 
 const draft = signal<{ act: Act; result: ActResult | undefined } | undefined>(undefined)
 
@@ -62,6 +63,8 @@ function ActForm({
     if (busy.value) return
     if (showToken) setToken(secret.value, { remember: remember.value })
     busy.value = true
+    // What came of an earlier try is not the answer to this one.
+    draft.value = { act, result: undefined }
     const came = await ask(act)
     busy.value = false
     if (draft.peek()?.act === act) draft.value = { act, result: came }
@@ -109,41 +112,6 @@ function ActForm({
         )}
       </div>
     </form>
-  )
-}
-
-function TokenFields({
-  secret,
-  remember,
-}: {
-  secret: { value: string }
-  remember: { value: boolean }
-}) {
-  const id = useId()
-  return (
-    <div class="field">
-      <label for={id}>Admin token</label>
-      <input
-        id={id}
-        type="password"
-        autocomplete="off"
-        required
-        value={secret.value}
-        onInput={(event) => {
-          secret.value = event.currentTarget.value
-        }}
-      />
-      <label class="row">
-        <input
-          type="checkbox"
-          checked={remember.value}
-          onChange={(event) => {
-            remember.value = event.currentTarget.checked
-          }}
-        />
-        Keep it until this tab is closed
-      </label>
-    </div>
   )
 }
 

@@ -9,6 +9,7 @@ import { FleetPage } from './fleet-page'
 import { GuardPage } from './guard-page'
 import { Header } from './header'
 import { QueuesPage } from './queues-page'
+import { LockedScreen, WaitingScreen } from './waiting-screens'
 import { WhyPage } from './why-page'
 
 export function App({ retry }: { retry: () => void }) {
@@ -29,14 +30,18 @@ export function App({ retry }: { retry: () => void }) {
       </button>
       <Header />
       <main id="main" ref={main} tabIndex={-1}>
-        {known ? (
+        {feedState.value.kind === 'locked' ? (
+          <LockedScreen connect={retry} />
+        ) : known ? (
           <>
             <Banners retry={retry} />
-            <DemoStrip />
-            <Page />
+            <div class="content">
+              <DemoStrip />
+              <Page />
+            </div>
           </>
         ) : (
-          <Waiting retry={retry} />
+          <WaitingScreen retry={retry} />
         )}
       </main>
       <ActDialog />
@@ -57,50 +62,4 @@ function Page() {
     case 'queues':
       return <QueuesPage />
   }
-}
-
-function Waiting({ retry }: { retry: () => void }) {
-  const state = feedState.value
-  if (state.kind === 'lost') {
-    return (
-      <div class="waiting-screen" role="alert">
-        <h1>The gateway cannot be reached</h1>
-        <p>
-          {state.problem}. The page goes on trying and will show the fleet as soon as it answers.
-        </p>
-        <button type="button" class="primary" onClick={retry}>
-          Try now
-        </button>
-      </div>
-    )
-  }
-  return (
-    <div class="waiting-screen" role="status">
-      <svg
-        class="waves"
-        width="160"
-        height="60"
-        viewBox="0 0 160 60"
-        aria-hidden="true"
-        focusable="false"
-      >
-        <path
-          d="M-16 24q8-10 16 0t16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0"
-          fill="none"
-          stroke="currentColor"
-          stroke-width="4"
-          stroke-linecap="round"
-        />
-        <path
-          d="M-16 42q8-10 16 0t16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0 16 0"
-          fill="none"
-          stroke="currentColor"
-          stroke-width="4"
-          stroke-linecap="round"
-        />
-      </svg>
-      <h1>Connecting to the fleet …</h1>
-      <p>The first figures come within a second.</p>
-    </div>
-  )
 }

@@ -64,7 +64,7 @@ export function Meter(props: {
   return (
     <div class={`meter tone-${tone}`}>
       <div class="meter-words">
-        <span class="meter-label">{label}</span>
+        <bdi class="meter-label">{label}</bdi>
         <span class="figure">{props.words}</span>
       </div>
       <div class="bar" aria-hidden="true">
@@ -78,7 +78,9 @@ export function Meter(props: {
 export function Fact({ label, children }: { label: string; children: ComponentChildren }) {
   return (
     <div class="fact">
-      <dt>{label}</dt>
+      <dt>
+        <bdi>{label}</bdi>
+      </dt>
       <dd>{children}</dd>
     </div>
   )

@@ -90,7 +90,7 @@ function LaneBreaker({ lane, card, named }: { lane: LaneTick; card: GuardCard; n
           ))}
         </ol>
       )}
-      <p class="note">known here since {formatMs(breaker.ageMs)}</p>
+      <p class="note">as this pod heard it {formatMs(breaker.ageMs)} ago</p>
     </div>
   )
 }

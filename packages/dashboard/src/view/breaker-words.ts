@@ -1,5 +1,6 @@
 /** How states of breakers look and what they mean. */
-import type { BreakerCode, BreakerTick, GuardTick } from '../wire'
+import { guardByName, guardCards } from '../model/live'
+import type { BreakerCode, BreakerTick } from '../wire'
 import type { Tone } from './bits'
 import type { IconName } from './icons'
 
@@ -34,9 +35,12 @@ export function lookOf(breaker: BreakerTick | undefined): BreakerLook {
 
 const GRAVITY: BreakerLook[] = ['none', 'closed', 'half-open', 'self-isolated', 'open', 'isolated']
 
-/** Of several lanes. */
-export function worstLook(guard: GuardTick): BreakerLook {
-  let worst = 0
-  for (const { breaker } of guard.lanes) worst = Math.max(worst, GRAVITY.indexOf(lookOf(breaker)))
+/** Of several lanes the worst. A breaker that has seen no call yet is closed. */
+export function lookOfGuard(name: string): BreakerLook {
+  const guarded = guardCards.value.find((card) => card.name === name)?.breaker !== undefined
+  let worst = guarded ? GRAVITY.indexOf('closed') : 0
+  for (const { breaker } of guardByName.value.get(name)?.lanes ?? []) {
+    worst = Math.max(worst, GRAVITY.indexOf(lookOf(breaker)))
+  }
   return GRAVITY[worst] as BreakerLook
 }

@@ -175,7 +175,7 @@ function optionsOf(
   return {
     width: element.clientWidth || 300,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 7 } },
     scales: { x: { time: true }, y: { range: (_, __, max) => [0, niceTop(max)] } },

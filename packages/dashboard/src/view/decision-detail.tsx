@@ -129,7 +129,7 @@ function Step({ note, ok }: { note: StageNote; ok: boolean }) {
   const { tone, icon, word } = ended
     ? { ...VERDICTS.passed, word: 'answered' }
     : VERDICTS[note.verdict]
-  const numbers = Object.entries(note.numbers ?? {})
+  const numbers = telling(note.numbers)
   return (
     <li class={`step tone-${tone}`}>
       <span class="step-sign">
@@ -154,7 +154,7 @@ function Step({ note, ok }: { note: StageNote; ok: boolean }) {
 }
 
 function Numbers({ numbers }: { numbers: Decision['numbers'] }) {
-  const rows = Object.entries(numbers)
+  const rows = telling(numbers)
   if (rows.length === 0) return null
   return (
     <div>
@@ -168,4 +168,9 @@ function Numbers({ numbers }: { numbers: Decision['numbers'] }) {
       </dl>
     </div>
   )
+}
+
+/** What is said above already is left out. */
+function telling(numbers: Decision['numbers'] = {}) {
+  return Object.entries(numbers).filter(([key]) => key !== 'name' && key !== 'lane')
 }

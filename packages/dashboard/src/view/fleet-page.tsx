@@ -7,7 +7,7 @@ import type { PodRow } from '../wire'
 import { Agreement } from './agreement'
 import { AuditPanel } from './audit-panel'
 import { Badge, Empty, Meter, Name, Panel, type Tone } from './bits'
-import { BREAKER_LOOKS, worstLook } from './breaker-words'
+import { BREAKER_LOOKS, lookOfGuard } from './breaker-words'
 import { Chart, type Line } from './chart'
 import { leftTone, tightestOf } from './limit-words'
 import { PodsTable } from './pods-table'
@@ -209,7 +209,7 @@ function GuardGrid() {
 
 function GuardTile({ name }: { name: string }) {
   const tick = guardByName.value.get(name)
-  const look = BREAKER_LOOKS[tick === undefined ? 'none' : worstLook(tick)]
+  const look = BREAKER_LOOKS[lookOfGuard(name)]
   const { calls, refused } = fleetRates.value.get(name) ?? { calls: 0, refused: 0 }
   const tightest = tightestOf(tick?.lanes ?? [])
   const slots = tick?.slots

@@ -5,7 +5,7 @@ import { hrefOf, replaceRoute, route } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
 import { Badge, Empty, Name, Panel } from './bits'
 import { BreakerPanel } from './breaker-panel'
-import { BREAKER_LOOKS, worstLook } from './breaker-words'
+import { BREAKER_LOOKS, lookOfGuard } from './breaker-words'
 import { Chart, type Line } from './chart'
 import { GuardActions } from './guard-actions'
 import { GuardPodsPanel } from './guard-pods-panel'
@@ -88,8 +88,7 @@ function GuardList({ chosen }: { chosen: string }) {
 }
 
 function GuardLink({ name, chosen }: { name: string; chosen: boolean }) {
-  const tick = guardByName.value.get(name)
-  const look = BREAKER_LOOKS[tick === undefined ? 'none' : worstLook(tick)]
+  const look = BREAKER_LOOKS[lookOfGuard(name)]
   return (
     <li>
       <a
@@ -115,7 +114,7 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
       </Panel>
     )
   }
-  const look = BREAKER_LOOKS[worstLook(tick)]
+  const look = BREAKER_LOOKS[lookOfGuard(card.name)]
   return (
     <>
       <div class="page-head">
@@ -134,10 +133,21 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
         <GuardActions card={card} tick={tick} lane={lane} />
       </div>
       <Pipeline card={card} tick={tick} lane={lane} />
-      <div class="columns">
-        {card.breaker !== undefined && <BreakerPanel card={card} tick={tick} lane={lane} />}
-        {card.limits !== undefined && <LimitsPanel card={card} tick={tick} lane={lane} />}
-        <RefusalsPanel guard={card.name} lane={lane} />
+      <div class="stacks">
+        <div>
+          {card.breaker !== undefined && <BreakerPanel card={card} tick={tick} lane={lane} />}
+          {card.retry !== undefined && <RetryPanel card={card} tick={tick} />}
+        </div>
+        <div>
+          {card.limits !== undefined && <LimitsPanel card={card} tick={tick} lane={lane} />}
+          {card.queue !== undefined && <RoomPanel card={card} tick={tick} />}
+        </div>
+        <div>
+          <RefusalsPanel guard={card.name} lane={lane} />
+          <LatencyPanel tick={tick} />
+          {card.fallbacks.length > 0 && <FallbackPanel card={card} />}
+          {tick.shed !== undefined && <ShedPanel tick={tick} />}
+        </div>
       </div>
       <div class="columns">
         <Panel title="Calls" note="a second, on this pod">
@@ -156,13 +166,6 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
             format={formatMs}
           />
         </Panel>
-      </div>
-      <div class="columns">
-        {card.queue !== undefined && <RoomPanel card={card} tick={tick} />}
-        {tick.shed !== undefined && <ShedPanel tick={tick} />}
-        <LatencyPanel tick={tick} />
-        {card.retry !== undefined && <RetryPanel card={card} tick={tick} />}
-        {card.fallbacks.length > 0 && <FallbackPanel card={card} />}
       </div>
       {tick.lanes.length > 1 && <LanesPanel guard={card.name} tick={tick} />}
       <GuardPodsPanel guard={card.name} />

@@ -4,7 +4,7 @@ import { formatCount } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import {
   feedState,
-  guardsTick,
+  guardCards,
   hello,
   pausedAt,
   queuesTick,
@@ -14,7 +14,7 @@ import {
 import { RANGES, range, type Theme, theme } from '../model/preferences'
 import { hrefOf, type Route, route } from '../model/route'
 import { Badge, Name } from './bits'
-import { worstLook } from './breaker-words'
+import { lookOfGuard } from './breaker-words'
 import { Icon, type IconName, Logo } from './icons'
 
 export function Header() {
@@ -64,6 +64,13 @@ function LiveBadge() {
       </Badge>
     )
   }
+  if (kind === 'locked') {
+    return (
+      <Badge tone="iso" icon="lock">
+        locked
+      </Badge>
+    )
+  }
   if (kind === 'connecting') {
     return (
       <Badge tone="quiet" icon="waited">
@@ -84,7 +91,8 @@ function LiveBadge() {
 
 function StoreBadge() {
   const known = store.value
-  if (known === undefined) return null
+  // Nobody knows while there is no connection.
+  if (known === undefined || feedState.value.kind === 'lost') return null
   switch (known.status) {
     case 'shared':
       return (
@@ -168,8 +176,8 @@ function ThemeButton() {
 
 const openBreakers = computed(
   () =>
-    (guardsTick.value?.guards ?? []).filter((guard) => {
-      const look = worstLook(guard)
+    guardCards.value.filter(({ name }) => {
+      const look = lookOfGuard(name)
       return look !== 'closed' && look !== 'none'
     }).length,
 )

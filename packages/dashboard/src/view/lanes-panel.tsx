@@ -1,7 +1,7 @@
 /** The lanes of a guard side by side: one model's trouble is not another's. */
 import { formatCount, formatSeconds, formatShare } from '../format'
 import { rates } from '../model/live'
-import { laneKey } from '../model/rates'
+import { pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardTick, LaneTick } from '../wire'
 import { Badge, Name, Panel, Scroller } from './bits'
@@ -41,7 +41,7 @@ export function LanesPanel({ guard, tick }: { guard: string; tick: GuardTick }) 
 }
 
 function Row({ guard, lane }: { guard: string; lane: LaneTick }) {
-  const own = rates.of(laneKey(guard, lane.lane))
+  const own = rates.of(pairKey(guard, lane.lane))
   const refused = Object.values(own?.refused ?? {}).reduce((sum, each) => sum + each, 0)
   const look = BREAKER_LOOKS[lookOf(lane.breaker)]
   const tightest = tightestOf([lane])

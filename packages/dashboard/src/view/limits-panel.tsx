@@ -104,7 +104,7 @@ function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
             askFor({ act: 'limit', guard: card.name, id, limit: now, forMs: TEN_MINUTES_MS })
           }}
         >
-          Change …<span class="visually-hidden"> {id}</span>
+          Change …<bdi class="visually-hidden"> {id}</bdi>
         </button>
       )}
     </div>

@@ -1,8 +1,8 @@
 /** How calls end: how long they take, how often they are tried again, and who answers instead. */
-import { countOf, formatCount, formatMs, formatShare, spellOut } from '../format'
+import { countOf, formatCount, formatMs, formatShare } from '../format'
 import { guardsTick, rates } from '../model/live'
 import type { GuardCard, GuardTick, Percentiles } from '../wire'
-import { Empty, Fact, Meter, Panel } from './bits'
+import { Empty, Fact, Meter, Name, Panel } from './bits'
 import { wordsOfCode } from './stage-words'
 
 export function LatencyPanel({ tick }: { tick: GuardTick }) {
@@ -95,20 +95,21 @@ export function RetryPanel({ card, tick }: { card: GuardCard; tick: GuardTick })
 }
 
 export function FallbackPanel({ card }: { card: GuardCard }) {
-  const tick = guardsTick.value?.guards.find(({ name }) => name === card.name)
-  const rows = tick?.fallbacks ?? []
+  // The rates are of this tick.
+  guardsTick.value
+  const rows = Object.entries(rates.of(card.name)?.fallbacks ?? {}).map(([key, rate]) => {
+    const [step = '', reason = ''] = JSON.parse(key) as string[]
+    return { key, step, reason, rate }
+  })
   return (
-    <Panel title="Fallbacks" note={card.fallbacks.join(', then ')}>
+    <Panel title="Fallbacks served" note={<Name text={card.fallbacks.join(', then ')} />}>
       {rows.length === 0 ? (
-        <Empty title="None was needed" />
+        <Empty title="None is needed" />
       ) : (
         <dl>
-          {rows.map(({ step, reason, count }) => (
-            <Fact
-              key={`${step} ${reason}`}
-              label={`${step}, because ${wordsOfCode(spellOut(reason).toUpperCase())}`}
-            >
-              {formatCount(count)}
+          {rows.map(({ key, step, reason, rate }) => (
+            <Fact key={key} label={`${step}: ${wordsOfCode(reason)}`}>
+              {formatCount(rate)}/s
             </Fact>
           ))}
         </dl>

@@ -5,36 +5,15 @@
 import { formatCount } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import { hello, rates } from '../model/live'
-import { laneKey, type Rates } from '../model/rates'
+import { pairKey, type Rates } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
+import { type Gate, gatesOf } from './gates'
 import { Icon } from './icons'
 import { StageFacts } from './stage-facts'
-import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
+import { STAGE_WORDS, wordsOfCode } from './stage-words'
 
-export interface Gate {
-  stage: StageName
-  entering: number
-  leaving: number
-  refused: { code: string; rate: number }[]
-}
-
-/** How much comes to each stage and goes on from it. */
-export function gatesOf(stages: readonly StageName[], { calls, refused }: Rates): Gate[] {
-  let entering = calls
-  return stages.map((stage) => {
-    const here = Object.entries(refused)
-      .filter(([key]) => key.startsWith(`${stage} `))
-      .map(([key, rate]) => ({ code: key.slice(stage.length + 1), rate }))
-      .sort((a, b) => b.rate - a.rate)
-    const turnedAway = here.reduce((sum, { rate }) => sum + rate, 0)
-    const gate = { stage, entering, leaving: Math.max(0, entering - turnedAway), refused: here }
-    entering = gate.leaving
-    return gate
-  })
-}
-
-const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {} }
+const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {}, fallbacks: {} }
 
 export function Pipeline({
   card,
@@ -46,7 +25,7 @@ export function Pipeline({
   lane: string | undefined
 }) {
   const stages = (hello.value?.stages ?? []).map((row) => row)
-  const own = rates.of(lane === undefined ? card.name : laneKey(card.name, lane)) ?? NO_RATES
+  const own = rates.of(lane === undefined ? card.name : pairKey(card.name, lane)) ?? NO_RATES
   const gates = gatesOf(
     stages.map(({ stage }) => stage),
     own,

@@ -84,7 +84,7 @@ function Row({ pod }: { pod: PodRow }) {
             class="small"
             onClick={() => askFor({ act: 'drain', pod: pod.pod })}
           >
-            Drain<span class="visually-hidden"> {pod.pod}</span>
+            Drain<bdi class="visually-hidden"> {pod.pod}</bdi>
           </button>
         )}
       </td>

@@ -208,7 +208,7 @@ function Letters({ queue, dead }: { queue: string; dead: number }) {
                         class="small"
                         onClick={() => askFor({ act: 'replay', queue, id })}
                       >
-                        Retry<span class="visually-hidden"> {id}</span>
+                        Retry<bdi class="visually-hidden"> {id}</bdi>
                       </button>
                     )}
                   </td>

@@ -2,7 +2,7 @@
 import { formatCount, formatShare } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import { guardsTick, hello, rates } from '../model/live'
-import { laneKey } from '../model/rates'
+import { pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
 import { Empty, Panel } from './bits'
 import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
@@ -10,7 +10,7 @@ import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
 export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | undefined }) {
   // The rates are of this tick.
   guardsTick.value
-  const own = rates.of(lane === undefined ? guard : laneKey(guard, lane))
+  const own = rates.of(lane === undefined ? guard : pairKey(guard, lane))
   const order = (hello.value?.stages ?? []).map(({ stage }) => stage as string)
   const rows = Object.entries(own?.refused ?? {})
     .map(([key, rate]) => {

@@ -1,5 +1,6 @@
 /** Why was this refused? The last decisions, live, and everything about the one that is chosen. */
 import { useComputed, useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
 import { formatCount } from '../format'
 import { type DecisionFilter, MOST_DECISIONS, NO_FILTER } from '../model/decision-log'
 import { decisionRate, decisions, decisionsVersion, guardCards, hello } from '../model/live'
@@ -20,8 +21,12 @@ export function WhyPage() {
     return decisions.newest(route.value.page === 'why' ? route.value.filter : NO_FILTER)
   })
   const list = held.value?.list ?? live.value
-  const change = (changed: DecisionFilter) => {
+  // Whoever asks for others, or for those of another process, does not want to read on.
+  const boot = hello.value?.boot
+  useEffect(() => {
     held.value = undefined
+  }, [filter, boot])
+  const change = (changed: DecisionFilter) => {
     replaceRoute({ page: 'why', filter: changed })
   }
   const hold = (on: boolean) => {

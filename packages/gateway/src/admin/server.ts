@@ -2,7 +2,9 @@
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
+import type { Dashboard } from 'spillway/http'
 import { isLoopback } from './access.js'
+import { mountDashboard } from './dashboard.js'
 import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
 import { type ConfigHooks, operations } from './operations.js'
@@ -21,6 +23,7 @@ export interface AdminOptions {
   /** Hears of every attempt that was refused; of actions everybody hears. */
   readonly audit: (event: SpillwayEvent) => void
   readonly config: ConfigHooks
+  readonly dashboard: Dashboard
 }
 
 export function createAdminServer(options: AdminOptions): FastifyInstance {
@@ -50,6 +53,7 @@ export function createAdminServer(options: AdminOptions): FastifyInstance {
     token: token === undefined ? undefined : new Token(token),
     loopback,
   }
+  mountDashboard(server, options.dashboard)
   server.register(operations({ access, spillway, operator, audit, config }))
   return server
 }

@@ -21,6 +21,8 @@ export function greeting({ config, file, port, adminPort }: Started): string {
     `  vendors: ${vendors.map(({ name, protocol }) => `${name} (${protocol})`).join(', ')}`,
     `  limits and breakers: ${shared}${redis === undefined ? '; set REDIS_URL to share them' : ''}`,
     '',
+    `Dashboard: ${adminAt}/dashboard/${file === undefined ? '  (switches there start a load and break the vendor)' : ''}`,
+    '',
     ...(file === undefined ? tryThis(at, adminAt) : lookAt(adminAt)),
     '',
     'Ctrl-C stops it.',

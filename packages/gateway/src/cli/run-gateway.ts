@@ -50,6 +50,8 @@ async function start(gateway: Gateway): Promise<{ port: number; adminPort: numbe
 function untilTold(gateway: Gateway): Promise<void> {
   return new Promise((resolve, reject) => {
     let toldMs: number | undefined
+    // An operator may have asked it to drain.
+    gateway.whenClosed.then(resolve, reject)
     const stop = (signal: NodeJS.Signals) => {
       const nowMs = performance.now()
       if (toldMs === undefined) {

@@ -12,7 +12,7 @@ vendors:
     userLimits:
       - { per: user, limit: 300, windowMs: 1m }
     queue: { size: 450, timeoutMs: 5s }
-    breaker: { failureRate: 0.5, windowMs: 30s, minimumCalls: 10, openMs: 10s }
+    breaker: { failureRate: 0.5, consecutiveFailures: 10, windowMs: 30s, minimumCalls: 10, openMs: 10s }
     limits:
       - { unit: requests, limit: 500, windowMs: 1m }
       - { unit: tokens, limit: 90000, windowMs: 1m }

@@ -144,6 +144,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return gate.paused || this.#options.room.lengthOf(lane) > 0
   }
 
+  /** For how long the next in turn has to wait, as far as is known; 0: nobody has to. */
+  waitMs(lane: string, nowMs: number): number {
+    const gate = this.#gates.get(lane)
+    return gate?.isBlocked(nowMs) === true ? gate.blockedUntilMs - nowMs : 0
+  }
+
   /** Whether it is because the vendor wants a pause. */
   isPaused(lane: string): boolean {
     return this.#known(lane)?.paused === true

@@ -193,6 +193,11 @@ export class SharedGuard implements Guard {
     return book
   }
 
+  /** Not any more, unless somebody else has begun since. */
+  stopDecisions(book: DecisionBook): void {
+    if (this.#machinery.decisions === book) this.#machinery.decisions = undefined
+  }
+
   /** For whoever shows it. */
   get machinery(): Readonly<Machinery> {
     return this.#machinery

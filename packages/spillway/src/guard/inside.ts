@@ -13,6 +13,10 @@ export interface SpillwayInside {
   readonly membership: Membership
   /** Those that are open. */
   guards(): SharedGuard[]
+  /** Hears of every guard that is made; returns what stops it. */
+  onGuard(listener: () => void): () => void
+  /** It is being closed; somebody has asked it to. */
+  standing(): { draining: boolean; asked: boolean }
   queues(): { name: string; guard: string; queue: WorkableQueue<unknown, unknown> }[]
 }
 

@@ -43,7 +43,7 @@ function guardVitals(
   return { name, lanes, calls, refused, active, waiting: room.waiting, breaker: worstOf(guard) }
 }
 
-function worstOf({ breakers }: GuardSnapshot): number {
+export function worstOf({ breakers }: GuardSnapshot): number {
   let worst: number = BREAKER_CODES.none
   for (const { state, selfIsolated } of breakers) {
     worst = Math.max(worst, selfIsolated ? SELF_ISOLATED : BREAKER_CODES[state])

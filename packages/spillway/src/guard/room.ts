@@ -257,6 +257,12 @@ export class Room {
     return longestMs
   }
 
+  /** In some lane the line stands: the newest go first, and the oldest are let go. */
+  get stands(): boolean {
+    for (const { codel } of this.#lanes.values()) if (codel.standing) return true
+    return false
+  }
+
   lengthsByPriority(): Record<Priority, number> {
     const lengths = { critical: 0, high: 0, normal: 0, low: 0 }
     for (const { lists } of this.#lanes.values()) {

@@ -134,6 +134,7 @@ class PodSpillway implements Spillway {
   readonly #replaced = new Set<SharedGuard>()
   readonly #queues = new Map<string, WorkedQueue<unknown, unknown>>()
   readonly #membership: Membership
+  readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
   /** Somebody has asked it to drain. */
@@ -162,6 +163,11 @@ class PodSpillway implements Spillway {
       store: this.store,
       membership: this.#membership,
       guards: () => [...this.#guards.values()].filter(({ closed }) => !closed),
+      onGuard: (listener) => {
+        this.#onGuard.add(listener)
+        return () => this.#onGuard.delete(listener)
+      },
+      standing: () => ({ draining: this.#closed, asked: this.#asked }),
       queues: () => this.#queueList(),
     })
   }
@@ -206,6 +212,7 @@ class PodSpillway implements Spillway {
     const guard = new SharedGuard(name, checkGuard(name, options), around, before)
     if (this.#timing) guard.timings()
     this.#guards.set(name, guard)
+    for (const tell of this.#onGuard) tell()
     return guard
   }
 

@@ -8,7 +8,7 @@ import { emit } from '../core/events.js'
 import { type Check, OptionsError, object, oneOf, validate } from '../core/options.js'
 import { suggest } from '../core/suggest.js'
 import type { FleetReport } from '../guard/fleet.js'
-import { checkGuard, type GuardOptions } from '../guard/options.js'
+import { type CheckedGuard, checkGuard, type GuardOptions } from '../guard/options.js'
 import { listMembers } from '../shared/membership.js'
 import { readStore } from '../shared/store-option.js'
 import type { Store } from '../store/port.js'
@@ -65,6 +65,16 @@ export function createOperator(options: OperatorOptions): Operator {
     ]),
   )
   return new StoreOperator(store, guards)
+}
+
+/** The same for guards that are there already. */
+export function operatorOf(
+  store: Store,
+  guards: Iterable<readonly [string, CheckedGuard]>,
+): Operator {
+  const operated = new Map<string, OperatedGuard>()
+  for (const [name, options] of guards) operated.set(name, new OperatedGuard(name, options, store))
+  return new StoreOperator(store, operated)
 }
 
 class StoreOperator implements Operator {

@@ -3,8 +3,8 @@
  * against the same file.
  *
  * `GET events` is a stream of server-sent events. The name of each is a key of `Messages`, its data the value
- * as JSON. The first is always `hello`. Every event has an id, `<boot>.<number>`: a reader that comes back with
- * `Last-Event-ID` of the same boot gets what it missed, if that is still known, and in any case `hello` and all
+ * as JSON. The first is always `hello`. Every event has an id, of no meaning to a page: a reader that comes back
+ * with `Last-Event-ID` of the same process gets what it missed, if that is still known, and in any case `hello` and all
  * that stands now. A reader that is too slow loses ticks and decisions, never the last word on how things stand.
  *
  * Names (guards, lanes, users, pods, queues, tenants) are data that anybody may have chosen: text, at most
@@ -22,6 +22,9 @@ export type WireVersion = 1
 
 /** So many characters of any text, the last one an ellipsis if there were more. */
 export type MostText = 200
+
+/** In place of a lane's name: what holds for all lanes. An act on it is one on all lanes. */
+export type EveryLane = '(all lanes)'
 
 export interface Messages {
   /** First, and again whenever a guard comes or goes. */
@@ -42,8 +45,6 @@ export interface Messages {
   act: ActNote
   /** A built-in load or a broken vendor was switched, by whomever. Only where `hello.demo` is there. */
   demo: DemoState
-  /** Every 15 seconds without any other event; keeps proxies from hanging up. */
-  beat: { at: number }
 }
 
 export interface Hello {
@@ -76,7 +77,8 @@ export interface GuardCard {
   /** The stages that are on. */
   on: Stage[]
   shed?: { maxQueue?: number; maxInFlight?: number; tiers?: Record<string, number> }
-  userLimits?: { per: string; limit: number; windowMs: number }[]
+  /** `limit` absent: not everybody's is the same, `by` has those that are limited. */
+  userLimits?: { per: string; limit?: number; by?: Record<string, number>; windowMs: number }[]
   queue?: { size: number; timeoutMs: number }
   breaker?: {
     failureRate?: number
@@ -161,7 +163,7 @@ export type PodGuardRow = [
   breaker: BreakerCode,
 ]
 
-/** 0 closed, 1 half-open, 2 open, 3 isolated, 4 this pod isolates itself, -1 there is none. */
+/** 0 closed, 1 half-open, 2 open, 3 isolated, 4 this pod isolates itself, -1 there is none, or it was never used. */
 export type BreakerCode = -1 | 0 | 1 | 2 | 3 | 4
 
 export interface GuardsTick {
@@ -188,7 +190,8 @@ export interface GuardTick {
   slots: { active: number; limit?: number }
   shed?: { pressure: number; by?: string; overload: number; signals: Record<string, number> }
   retry?: { ratio: number; budget: number; allowed: number }
-  hedges?: { begun: number; won: number; skipped: number }
+  /** Since the pod began. */
+  hedges?: { made: number; won: number }
   latency?: Percentiles
   /** From arrival to the first attempt. */
   queueWait?: Percentiles
@@ -260,14 +263,15 @@ export interface Transition {
 export interface LimitTick {
   id: string
   limit: number
-  used: number
-  remaining: number
+  /** Absent: not known, because the store is away. */
+  used?: number
+  remaining?: number
   /** When the next unit comes free; 0: now. Absent: nobody has had to wait, so nobody knows. */
   nextFreeMs?: number
   ageMs: number
   scope: Scope
-  /** An operator's change for a while. */
-  override?: { limit: number; untilMs: number }
+  /** What it usually is, where an operator has changed it for a while, or somebody for good. */
+  usual?: number
 }
 
 export interface Decisions {
@@ -341,8 +345,6 @@ export interface QueueTick {
   /** The longest ones. */
   byTenant?: { tenant: string; waiting: number }[]
   tenantsLeftOut?: number
-  /** Of this pod's workers. */
-  workers: { active: number; done: number; retried: number; dead: number }
 }
 
 /** Columns of numbers, one for each step; `null`: nothing is known of it. The last step may not be over. */

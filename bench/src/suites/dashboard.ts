@@ -1,0 +1,107 @@
+/**
+ * What a dashboard that somebody looks at costs its process: 50 pods in the store, 20 guards, 5,000 decisions a
+ * second in the process itself. CPU time is read from the system, with a reader attached and without, in turns.
+ */
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { BenchError } from '../bench-error.js'
+import { startOtherPods } from '../dashboard/other-pods.js'
+import type { CpuReading } from '../dashboard/watched-pod.js'
+import { type ServerProcess, startServerProcess } from '../gateway/server-process.js'
+import type { Figure, Preparation, Round, Suite } from '../measure.js'
+import { startRedis } from '../redis-server.js'
+
+const PODS = 50
+const STRETCH_MS = 4_000
+/** Until a reader has been told what was before: that is paid once, not every second. */
+const SETTLE_MS = 1_500
+const LEAST_DECISIONS = 4_500
+const POD = new URL('../dashboard/watched-pod.js', import.meta.url).href
+
+async function startWatched(preparation: Preparation): Promise<ServerProcess> {
+  const redis = await startRedis()
+  preparation.atEnd(() => redis.stop())
+  const pod = await startServerProcess(POD, [redis.url], preparation)
+  startOtherPods(redis.url, PODS - 1, preparation)
+  await sleep(5_000, undefined, { signal: preparation.signal })
+  return pod
+}
+
+async function readingOf({ child }: ServerProcess): Promise<CpuReading> {
+  const answer = once(child, 'message')
+  child.send('cpu')
+  return (await answer)[0] as CpuReading
+}
+
+/** What part of its time it spends on the CPU. */
+async function shareOf(pod: ServerProcess): Promise<number> {
+  const before = await readingOf(pod)
+  await sleep(STRETCH_MS)
+  const after = await readingOf(pod)
+  const ms = after.atMs - before.atMs
+  const rate = ((after.decisions - before.decisions) * 1_000) / ms
+  if (rate < LEAST_DECISIONS) throw new BenchError(`only ${Math.round(rate)} decisions a second`)
+  return (after.cpuMs - before.cpuMs) / ms
+}
+
+/** Somebody looks for as long as this takes. */
+async function whileWatched<T>({ url }: ServerProcess, run: () => Promise<T>): Promise<T> {
+  const [response] = (await once(get(`${url}/events`), 'response')) as [IncomingMessage]
+  let text = ''
+  let bytes = 0
+  response.setEncoding('utf8').on('data', (piece: string) => {
+    bytes += piece.length
+    text = (text + piece).slice(-400_000)
+  })
+  try {
+    await sleep(SETTLE_MS)
+    const before = bytes
+    const result = await run()
+    checkTold(text, bytes - before)
+    return result
+  } finally {
+    response.destroy()
+  }
+}
+
+/** A feed that says nothing costs nothing. */
+function checkTold(text: string, bytes: number): void {
+  const fleet = text.split('\n\n').findLast((each) => each.includes('event: fleet\n'))
+  const { pods = [] } = fleet === undefined ? {} : JSON.parse(fleet.slice(fleet.indexOf('{')))
+  if (pods.length !== PODS) throw new BenchError(`the feed tells of ${pods.length} pods`)
+  if (!text.includes('event: decisions\n') || bytes < STRETCH_MS) {
+    throw new BenchError('the feed tells of no decisions')
+  }
+}
+
+async function cpuShare(preparation: Preparation): Promise<Round> {
+  const pod = await startWatched(preparation)
+  let rounds = 0
+  return async () => {
+    const watched = () => whileWatched(pod, () => shareOf(pod))
+    // Who goes second may find it warmer.
+    if (rounds++ % 2 === 0) {
+      const without = await shareOf(pod)
+      return (await watched()) - without
+    }
+    const with_ = await watched()
+    await sleep(SETTLE_MS)
+    return with_ - (await shareOf(pod))
+  }
+}
+
+const share: Figure = {
+  name: 'dashboard-cpu-share',
+  what: 'what part of a core the feed takes for a reader: 50 pods, 20 guards, 5,000 decisions a second',
+  unit: 'of a core',
+  target: { atMost: 0.03 },
+  rounds: { warmUp: 1, counted: 9 },
+  prepare: cpuShare,
+}
+
+export const dashboard: Suite = {
+  name: 'dashboard',
+  what: 'what a dashboard that somebody looks at costs',
+  benches: [share],
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import type { Decision } from '../wire'
+import { DecisionLog, MOST_DECISIONS, NO_FILTER } from './decision-log'
+
+function decision(id: number, changes: Partial<Decision> = {}): Decision {
+  return {
+    id,
+    at: id,
+    guard: 'openai',
+    lane: '',
+    priority: 'normal',
+    code: 'OK',
+    stage: 'call',
+    scope: 'local',
+    tookMs: 1,
+    attempts: 1,
+    why: '',
+    numbers: {},
+    path: [],
+    traced: true,
+    ...changes,
+  }
+}
+
+const ids = (list: readonly Decision[]) => list.map(({ id }) => id)
+
+describe('the log of decisions', () => {
+  it('shows the newest first', () => {
+    const log = new DecisionLog()
+    log.add([decision(1), decision(2)])
+    log.add([decision(3)])
+    expect(ids(log.newest(NO_FILTER))).toEqual([3, 2, 1])
+  })
+
+  it('never holds more than its most, however many come', () => {
+    const log = new DecisionLog()
+    for (let id = 0; id < MOST_DECISIONS + 500; id++) log.add([decision(id)])
+    const list = log.newest(NO_FILTER)
+    expect(list).toHaveLength(MOST_DECISIONS)
+    expect(list[0]?.id).toBe(MOST_DECISIONS + 499)
+    expect(list.at(-1)?.id).toBe(500)
+  })
+
+  it('filters by user, vendor, stage and code, all at once', () => {
+    const log = new DecisionLog()
+    log.add([
+      decision(1, { user: 'Ann', code: 'SHED', stage: 'shed' }),
+      decision(2, { user: 'ann', code: 'CIRCUIT_OPEN', stage: 'breaker' }),
+      decision(3, { user: 'bob', code: 'CIRCUIT_OPEN', stage: 'breaker' }),
+      decision(4, { user: 'ann', code: 'CIRCUIT_OPEN', stage: 'breaker', guard: 'other' }),
+      decision(5, { code: 'FAILED' }),
+    ])
+    expect(ids(log.newest({ ...NO_FILTER, user: 'AN' }))).toEqual([4, 2, 1])
+    expect(ids(log.newest({ ...NO_FILTER, code: 'refused' }))).toEqual([4, 3, 2, 1])
+    expect(
+      ids(log.newest({ user: 'ann', guard: 'openai', stage: 'breaker', code: 'CIRCUIT_OPEN' })),
+    ).toEqual([2])
+  })
+})

@@ -1,0 +1,91 @@
+/** What axe finds in every page, light and dark, narrow and wide; and whether a keyboard is enough. */
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { browserPath, openPage, startBrowser } from './browser.js'
+import { type FakeFeed, startFakeFeed } from './fake-feed.js'
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** Worked out in the page: all that axe has to say of it would be megabytes. */
+const SERIOUS = `axe.run({ resultTypes: ['violations'], selectors: false }).then(({ violations }) =>
+  violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .map(({ id, nodes }) => id + ': ' + nodes.map(({ html }) => html).join(' ')))`
+
+const seriousIn = (page: Page) => page.evaluate(SERIOUS) as Promise<string[]>
+
+describe.skipIf(browserPath === undefined)('the page', () => {
+  let browser: Browser
+  let feed: FakeFeed
+  beforeAll(async () => {
+    browser = await startBrowser()
+    feed = await startFakeFeed({ decisionRate: 20, token: 'secret' })
+    feed.fleet.setBreaker('openai', 'half-open')
+    feed.fleet.setBreaker('anthropic', 'open')
+    feed.fleet.setBreaker('mistral', 'isolated')
+    feed.fleet.setStore('away')
+  })
+  afterAll(async () => {
+    await feed?.close()
+    await browser?.close()
+  })
+
+  it.each([
+    ['light', 360],
+    ['light', 1280],
+    ['dark', 360],
+    ['dark', 1280],
+  ] as const)(
+    'has nothing that axe calls serious: %s, %d pixels',
+    async (colorScheme, width) => {
+      const { page, close } = await openPage(browser, feed.url, {
+        colorScheme,
+        viewport: { width, height: 900 },
+        reducedMotion: 'reduce',
+      })
+      onTestFinished(close)
+      await page.getByTestId('degraded').waitFor()
+      await page.evaluate(AXE)
+      expect(await seriousIn(page)).toEqual([])
+      await page.getByRole('link', { name: 'Guards' }).click()
+      await page.locator('.gate').first().waitFor()
+      expect(await seriousIn(page)).toEqual([])
+      await page.getByRole('button', { name: 'Isolate …' }).click()
+      await page.getByLabel('Admin token').waitFor()
+      expect(await seriousIn(page)).toEqual([])
+      await page.keyboard.press('Escape')
+      await page.getByRole('link', { name: 'Why' }).click()
+      await page.locator('.decision').first().click()
+      expect(await seriousIn(page)).toEqual([])
+      await page.getByRole('link', { name: 'Job queues' }).click()
+      await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
+      expect(await seriousIn(page)).toEqual([])
+    },
+    60_000,
+  )
+
+  it('can be used with the keyboard alone', async () => {
+    const { page, close } = await openPage(browser, feed.url)
+    onTestFinished(close)
+    await page.getByTestId('calls').waitFor()
+    await page.keyboard.press('Tab')
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('To the content')
+    await page.keyboard.press('Enter')
+    expect(await page.evaluate(() => document.activeElement?.id)).toBe('main')
+    // To the guards, through the tabs; the focus follows to what they show.
+    await page.getByRole('link', { name: 'Guards' }).focus()
+    await page.keyboard.press('Enter')
+    await page.locator('.gate').first().waitFor()
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main')
+    const opener = page.getByRole('button', { name: 'Reset …' })
+    await opener.focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+    // And back to where it came from.
+    expect(await opener.evaluate((each) => each === document.activeElement)).toBe(true)
+  })
+})

@@ -1,0 +1,183 @@
+/** The page as operators have it: two gateways, each a process of its own, one Redis, and a real browser. */
+
+import type { Browser, Page } from 'playwright-core'
+import { createMockVendor, type MockVendor } from 'spillway/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort, spawnGateway } from '../../gateway/test/gateway-process.js'
+import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { browserPath, openPage, startBrowser, type WatchedPage } from './browser.js'
+
+const TOKEN = 'a-token-for-the-operators'
+const VENDOR_KEY = 'sk-nobody-may-see-this'
+const MARKUP_USER = '<script>alert(1)</script>'
+type Gateway = Awaited<ReturnType<typeof spawnGateway>>
+
+describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () => {
+  let redis: RedisServer
+  let vendor: MockVendor
+  let browser: Browser
+  let options: Parameters<typeof spawnGateway>[0]
+  let [one, two]: Gateway[] = []
+  let ports: { port: number; adminPort: number }
+  let [onOne, onTwo]: WatchedPage[] = []
+
+  beforeAll(async () => {
+    redis = await startRedis()
+    vendor = createMockVendor({ knobs: { tokens: 1 } })
+    const { url } = await vendor.start()
+    const config = {
+      admin: { token: 'env:ADMIN_TOKEN' },
+      vendors: {
+        openai: {
+          protocol: 'openai',
+          url,
+          key: 'env:VENDOR_KEY',
+          breaker: { consecutiveFailures: 4, openMs: '1m' },
+          limits: [{ limit: 5_000, windowMs: '1m' }],
+          concurrency: { limit: 50 },
+        },
+      },
+    }
+    const env = { REDIS_URL: redis.url, ADMIN_TOKEN: TOKEN, VENDOR_KEY }
+    options = { config, env }
+    ports = { port: await freePort(), adminPort: await freePort() }
+    ;[browser, one, two] = await Promise.all([
+      startBrowser(),
+      spawnGateway({ ...options, ports }),
+      spawnGateway(options),
+    ])
+    onOne = await openPage(browser, `${one.adminUrl}/dashboard/`)
+    onTwo = await openPage(browser, `${two.adminUrl}/dashboard/#/guards/openai`)
+  }, 60_000)
+  afterAll(async () => {
+    await Promise.all([browser?.close(), one?.stop(), two?.stop(), vendor?.close()])
+    await redis?.stop()
+  })
+
+  const call = (gateway: Gateway | undefined, user = 'ann') =>
+    fetch(`${gateway?.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'spillway-user': encodeURI(user) },
+      body: JSON.stringify({ model: 'gpt', messages: [{ role: 'user', content: 'psst' }] }),
+    })
+  const breakerOn = (page: Page) => page.locator('.guard-main .page-head .badge').first()
+  const until = (page: Page, state: string) =>
+    breakerOn(page).getByText(state, { exact: true }).waitFor({ timeout: 15_000 })
+  const act = async (page: Page, button: string, token?: string) => {
+    const dialog = page.getByRole('dialog')
+    if (!(await dialog.isVisible())) {
+      await page.getByRole('button', { name: `${button} …` }).click()
+    }
+    if (token !== undefined) await dialog.getByLabel('Admin token').fill(token)
+    await dialog.getByRole('button', { name: button }).click()
+    return (await dialog.getByTestId('act-answer').textContent()) ?? ''
+  }
+
+  it('loads, knows both pods, and its figures move', async () => {
+    const { page, complaints } = onOne as WatchedPage
+    await expect
+      .poll(() => page.getByTestId('pods-alive').textContent(), { timeout: 15_000 })
+      .toBe('2')
+    const calls = page.getByTestId('calls')
+    expect(await calls.textContent()).toBe('0/s')
+    const answers = await Promise.all(Array.from({ length: 40 }, () => call(one)))
+    expect(answers.every(({ status }) => status === 200)).toBe(true)
+    await expect.poll(() => calls.textContent(), { timeout: 10_000 }).not.toBe('0/s')
+    expect(complaints).toEqual([])
+  })
+
+  it('shows on the page of one pod, within a second, a breaker that opened on the other', async () => {
+    const { page } = onTwo as WatchedPage
+    await until(page, 'closed')
+    vendor.set({ status: 500 })
+    for (let i = 0; i < 3; i++) await call(one)
+    const fromMs = performance.now()
+    await call(one)
+    await breakerOn(page).getByText('open', { exact: true }).waitFor({ timeout: 15_000 })
+    const shownMs = performance.now()
+    // What a call and a look at the page take by themselves is the machine's affair.
+    await call(one)
+    await breakerOn(page).textContent()
+    const patienceMs = 1_000 + 5 * (performance.now() - shownMs)
+    expect(shownMs - fromMs).toBeLessThan(patienceMs)
+    await page.getByTestId('countdown').waitFor()
+  })
+
+  it('explains a refused request: where, why, and what would have let it in', async () => {
+    const { page, complaints } = onOne as WatchedPage
+    await page.goto(`${one?.adminUrl}/dashboard/#/why?code=refused`)
+    const answer = await call(one, MARKUP_USER)
+    expect(answer.status).toBe(503)
+    const row = page.locator('.decision').first()
+    await row.getByText('CIRCUIT_OPEN').waitFor()
+    await row.click()
+    const detail = (await page.getByTestId('why-detail').textContent()) ?? ''
+    expect(detail).toMatch(/circuit.* is open/)
+    expect(detail).toContain('What would have let it in')
+    expect(detail).toMatch(/Breaker.*refused/s)
+    expect(detail).toContain('not reached')
+    expect(await page.locator('#app script').count()).toBe(0)
+    expect(complaints).toEqual([])
+  })
+
+  it('resets the breaker of the whole fleet, with the right token and not without', async () => {
+    const { page } = onTwo as WatchedPage
+    vendor.reset()
+    expect(await act(page, 'Reset', 'not-the-right-token')).toContain('Not done')
+    await until(page, 'open')
+    expect(await act(page, 'Reset', TOKEN)).toContain('Done')
+    await page.getByRole('button', { name: 'Close' }).click()
+    await until(page, 'closed')
+    await expect.poll(async () => (await call(one)).status, { timeout: 10_000 }).toBe(200)
+  })
+
+  it('isolates a vendor on all pods, and resets that', async () => {
+    const { page } = onTwo as WatchedPage
+    expect(await act(page, 'Isolate')).toContain('Done')
+    await page.getByRole('button', { name: 'Close' }).click()
+    await until(page, 'isolated')
+    // On the other pod's page, and for its callers.
+    const other = (onOne as WatchedPage).page
+    await other.goto(`${one?.adminUrl}/dashboard/#/guards/openai`)
+    await until(other, 'isolated')
+    expect((await call(one)).status).toBe(503)
+    expect(await act(page, 'Reset')).toContain('Done')
+    await page.getByRole('button', { name: 'Close' }).click()
+    await until(other, 'closed')
+    expect((await call(one)).status).toBe(200)
+  })
+
+  it('says so while Redis is away, and when it is back', async () => {
+    const { page, complaints } = onTwo as WatchedPage
+    redis.pause()
+    await page.getByTestId('degraded').waitFor({ timeout: 15_000 })
+    redis.resume()
+    await page.getByTestId('degraded').waitFor({ state: 'detached', timeout: 15_000 })
+    expect(complaints.filter((each) => !each.includes('401'))).toEqual([])
+  })
+
+  it('comes back by itself after its gateway was restarted', async () => {
+    const { page, complaints } = onOne as WatchedPage
+    complaints.length = 0
+    await one?.stop()
+    await page.getByTestId('lost').waitFor()
+    one = await spawnGateway({ ...options, ports })
+    await page.getByTestId('lost').waitFor({ state: 'detached', timeout: 15_000 })
+    await page.goto(`${one.adminUrl}/dashboard/#/why`)
+    await call(one, 'after')
+    await page.locator('.decision').getByText('after').waitFor()
+    // Browsers tell of every connection that fails.
+    expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
+  }, 60_000)
+
+  it('is told no secret, key or body', async () => {
+    const response = await fetch(`${two?.adminUrl}/dashboard/events`)
+    const reader = response.body?.getReader()
+    const decoder = new TextDecoder()
+    await call(two)
+    let text = ''
+    while (!text.includes('"path"')) text += decoder.decode((await reader?.read())?.value)
+    await reader?.cancel()
+    for (const secret of [TOKEN, VENDOR_KEY, 'psst']) expect(text).not.toContain(secret)
+  })
+})

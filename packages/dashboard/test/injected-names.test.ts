@@ -1,0 +1,54 @@
+/** Names are other people's: text of any script and length, and never markup. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { browserPath, openPage, startBrowser } from './browser.js'
+import { startFakeFeed } from './fake-feed.js'
+
+const MARKUP = '<script>alert(1)</script><img src=x onerror=alert(2)>'
+const RIGHT_TO_LEFT = 'מגן \u202Eevil\u202C ספק'
+const LONG = 'w'.repeat(200)
+
+describe.skipIf(browserPath === undefined)('a name', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await startBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  it.each([360, 1280])('is text, and moves nothing, at %d pixels', async (width) => {
+    const feed = await startFakeFeed({ names: [MARKUP, RIGHT_TO_LEFT, LONG], decisionRate: 20 })
+    onTestFinished(() => feed.close())
+    const { page, complaints, close } = await openPage(browser, feed.url, {
+      viewport: { width, height: 800 },
+    })
+    onTestFinished(close)
+    await page.getByTestId('calls').waitFor()
+    for (const hash of ['#/fleet', `#/guards/${encodeURIComponent(LONG)}`, '#/why', '#/queues']) {
+      await page.goto(`${feed.url}${hash}`)
+      await page.locator('.panel').first().waitFor()
+      if (hash === '#/why') await page.locator('.decision').first().click()
+      // What is too wide scrolls in its own place.
+      const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
+      expect(tooWide, hash).toBeLessThanOrEqual(0)
+    }
+    await page.goto(`${feed.url}#/fleet`)
+    await page.getByText(MARKUP).first().waitFor()
+    expect(await page.locator('#app script, #app img').count()).toBe(0)
+    // Each is its own island of direction: what follows it stays where it is.
+    const isolated = await page
+      .getByText(RIGHT_TO_LEFT)
+      // A choice of a list is an island anyway.
+      .evaluateAll((all) =>
+        all
+          .filter((each) => each.tagName !== 'OPTION')
+          .map((each) => getComputedStyle(each).unicodeBidi),
+      )
+    expect(isolated.length).toBeGreaterThan(0)
+    for (const each of isolated) expect(each).toContain('isolate')
+    // In a dialog, too.
+    await page.goto(`${feed.url}#/guards/${encodeURIComponent(MARKUP)}`)
+    await page.getByRole('button', { name: 'Isolate …' }).click()
+    await page.getByRole('dialog').getByText(`Isolate ${MARKUP}`).waitFor()
+    expect(complaints).toEqual([])
+  })
+})

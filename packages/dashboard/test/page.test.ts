@@ -1,0 +1,227 @@
+/** The page in a real browser, on a feed that is made up: what it shows, and what it does with what it is told. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { browserPath, openPage, startBrowser } from './browser.js'
+import { type FakeFeedOptions, startFakeFeed } from './fake-feed.js'
+
+describe.skipIf(browserPath === undefined)('the page', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await startBrowser()
+  })
+  afterAll(() => browser?.close())
+
+  async function open(hash = '', options: FakeFeedOptions = {}, context = {}) {
+    const feed = await startFakeFeed(options)
+    onTestFinished(() => feed.close())
+    const watched = await openPage(browser, `${feed.url}${hash}`, context)
+    onTestFinished(() => watched.close())
+    return { feed, ...watched }
+  }
+
+  it('shows the fleet, its figures move, and nothing complains', async () => {
+    const { page, complaints } = await open('', { pods: 4 })
+    await page.getByTestId('pods-alive').getByText('4').waitFor()
+    const calls = page.getByTestId('calls')
+    const before = await calls.textContent()
+    await expect.poll(() => calls.textContent(), { timeout: 5_000 }).not.toBe(before)
+    for (const name of ['Guards', 'Why', 'Job queues', 'Fleet']) {
+      await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click()
+      await page.getByRole('heading', { level: 1 }).waitFor({ state: 'attached' })
+    }
+    expect(complaints).toEqual([])
+  })
+
+  it('shows the ten stages of a guard in their order, and what is refused at each', async () => {
+    const { page, complaints } = await open('#/guards/openai')
+    const gates = page.locator('.gate')
+    await expect.poll(() => gates.count()).toBe(10)
+    const stages = await gates.evaluateAll((all) =>
+      all.map((each) => each.getAttribute('data-stage')),
+    )
+    expect(stages).toEqual([
+      'shed',
+      'user-limit',
+      'room',
+      'breaker',
+      'vendor-limit',
+      'pace',
+      'concurrency',
+      'timeout',
+      'call',
+      'retry',
+    ])
+    const limited = page.locator('[data-stage="vendor-limit"] .refusal')
+    await limited.filter({ hasText: 'VENDOR' }).waitFor()
+    await limited.click()
+    // It leads to those very decisions.
+    await expect.poll(() => page.locator('#filter-code').inputValue()).toBe('VENDOR_LIMITED')
+    expect(complaints).toEqual([])
+  })
+
+  it('shows a breaker’s change at once, without waiting for the next figures', async () => {
+    const { page, feed } = await open('#/guards/openai', { still: true })
+    await page.locator('.breaker').first().waitFor()
+    feed.send('transition', feed.fleet.setBreaker('openai', 'open'))
+    await page.locator('.page-head .badge').first().filter({ hasText: 'open' }).waitFor()
+    // With the next figures: when it will be probed, counting down without any more of them.
+    feed.send('guards', feed.fleet.guards())
+    const countdown = page.getByTestId('countdown')
+    const first = await countdown.textContent()
+    expect(first).toContain('until probed')
+    await expect.poll(() => countdown.textContent(), { timeout: 5_000 }).not.toBe(first)
+  })
+
+  it('explains a decision: its way, its numbers, and what would have let it in', async () => {
+    const { page, complaints } = await open('#/why?code=refused')
+    const list = page.getByRole('listbox', { name: 'Decisions' })
+    await list.getByRole('option').first().waitFor()
+    await list.focus()
+    await page.keyboard.press('ArrowDown')
+    const detail = page.getByTestId('why-detail')
+    await detail.getByText('What would have let it in').waitFor()
+    const text = (await detail.textContent()) ?? ''
+    expect(text).toContain('has used 60 of 60 requests')
+    expect(text).toContain('A place comes free in 1.2 s')
+    expect(text).toContain('what all pods share; shared state 180 ms old')
+    expect(text).toMatch(/Load shedding.*passed.*User limits.*refused.*not reached: waiting room/s)
+    // The list stands still for whoever reads, and goes on when asked to.
+    const first = await list.getByRole('option').first().textContent()
+    await page.getByText(/[1-9]\d* decisions? came meanwhile/).waitFor()
+    expect(await list.getByRole('option').first().textContent()).toBe(first)
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await expect.poll(() => list.getByRole('option').first().textContent()).not.toBe(first)
+    expect(complaints).toEqual([])
+  })
+
+  it('keeps few rows for many decisions', async () => {
+    const { page } = await open('#/why', { decisionRate: 3_000 })
+    const list = page.getByRole('listbox', { name: 'Decisions' })
+    await expect
+      .poll(() => list.getByRole('option').first().getAttribute('aria-setsize'), { timeout: 8_000 })
+      .toBe('3000')
+    expect(await list.getByRole('option').count()).toBeLessThan(40)
+  })
+
+  it('asks whether somebody is sure, says what will happen, and needs the right token', async () => {
+    const { page, feed } = await open('#/guards/openai', { token: 'right' })
+    await page.getByRole('button', { name: 'Isolate …' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('is refused with CIRCUIT_OPEN for 10 min, on all 3 pods').waitFor()
+    expect(feed.asked).toEqual([])
+    await dialog.getByLabel('Admin token').fill('wrong')
+    await dialog.getByRole('button', { name: 'Isolate' }).click()
+    await dialog.getByText('Not done: That is not the token.').waitFor()
+    await dialog.getByLabel('Lane').selectOption('gpt-4o')
+    await dialog.getByLabel('For so many minutes').fill('3')
+    await dialog.getByLabel('Admin token').fill('right')
+    await dialog.getByRole('button', { name: 'Isolate' }).click()
+    await dialog.getByText('Done: did isolate').waitFor()
+    expect(feed.asked.at(-1)).toEqual({
+      act: { act: 'isolate', guard: 'openai', lane: 'gpt-4o', forMs: 180_000 },
+      token: 'right',
+    })
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    // Known now, so not asked for again, and nowhere but in memory.
+    await page.getByRole('button', { name: 'Reset …' }).click()
+    await dialog.getByRole('button', { name: 'Reset' }).waitFor()
+    expect(await dialog.getByLabel('Admin token').count()).toBe(0)
+    const kept = await page.evaluate(() =>
+      JSON.stringify([{ ...localStorage }, { ...sessionStorage }]),
+    )
+    expect(kept).not.toContain('right')
+  })
+
+  it('has a dialog for each thing that can be done, each with what it does to whom', async () => {
+    const { page, feed } = await open('#/guards/openai')
+    const dialog = page.getByRole('dialog')
+    const doIt = async (opener: string, words: RegExp, button: string) => {
+      await page.getByRole('button', { name: opener }).first().click()
+      await dialog.getByText(words).waitFor()
+      await dialog.getByRole('button', { name: button }).click()
+      await dialog.getByTestId('act-answer').getByText('Done').waitFor()
+      await page.keyboard.press('Escape')
+      await dialog.waitFor({ state: 'hidden' })
+    }
+    await doIt('Pause vendor …', /No call to openai.* begins for 5 min/, 'Pause')
+    await doIt(
+      'Change … requests',
+      /“requests” is 500 instead of 500 for 10 min/,
+      'Change the limit',
+    )
+    await page.getByRole('link', { name: 'Fleet' }).click()
+    await doIt('Drain pod-b', /pod-b stops taking requests.*2 other pods go on/, 'Drain')
+    await page.getByRole('link', { name: 'Job queues' }).click()
+    await doIt('Retry a7f3', /The job a7f3 goes back to the end of the queue/, 'Retry')
+    await page.getByRole('switch', { name: 'Break the vendor' }).click()
+    await expect
+      .poll(() =>
+        page.getByRole('switch', { name: 'Break the vendor' }).getAttribute('aria-checked'),
+      )
+      .toBe('true')
+    expect(feed.asked.map(({ act }) => act)).toMatchObject([
+      { act: 'pause', guard: 'openai', forMs: 300_000 },
+      { act: 'limit', guard: 'openai', id: 'requests', limit: 500 },
+      { act: 'drain', pod: 'pod-b' },
+      { act: 'replay', id: 'a7f3' },
+      { act: 'demo', broken: true },
+    ])
+  })
+
+  it('says that it is disconnected, marks what it shows as old, and comes back by itself', async () => {
+    const { page, feed } = await open()
+    await page.getByTestId('calls').waitFor()
+    feed.cut()
+    await page.getByTestId('lost').getByText('Connection to the gateway lost').waitFor()
+    expect(await page.locator('.is-stale .content').count()).toBe(1)
+    feed.resume()
+    await page.getByTestId('lost').waitFor({ state: 'detached' })
+    await page.getByText('live', { exact: true }).waitFor()
+    expect(await page.locator('.is-stale').count()).toBe(0)
+  })
+
+  it('makes degraded mode unmistakable, even while it is paused', async () => {
+    const { page, feed } = await open()
+    await page.getByText('Redis shared').waitFor()
+    await page.getByRole('button', { name: 'Pause' }).click()
+    const calls = await page.getByTestId('calls').textContent()
+    feed.fleet.setStore('away')
+    const banner = page.getByTestId('degraded')
+    await banner.getByText('Redis is not answering: degraded mode').waitFor()
+    expect(await page.getByTestId('calls').textContent()).toBe(calls)
+    feed.fleet.setStore('shared')
+    await banner.waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Go on' }).first().click()
+    await expect.poll(() => page.getByTestId('calls').textContent()).not.toBe(calls)
+  })
+
+  it('waits in words, and says what to do where there is nothing', async () => {
+    const silent = await open('', { silent: true })
+    await silent.page.getByText('Connecting to the fleet …').waitFor()
+    const { page } = await open('', { guards: 0, queues: 0, decisionRate: 0 })
+    await page.getByText('No guard yet').waitFor()
+    await page.getByRole('link', { name: 'Why' }).click()
+    await page.getByText('No decision yet').waitFor()
+    await page.getByRole('link', { name: 'Job queues' }).click()
+    await page.getByText('No job queue').waitFor()
+  })
+
+  it('asks for the token where looking needs it, and asks again if it was the wrong one', async () => {
+    const { page } = await open('', { token: 'right', locked: true })
+    const field = page.getByLabel('Admin token')
+    await field.fill('wrong')
+    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await field.fill('right')
+    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await page.getByTestId('calls').waitFor()
+  })
+
+  it('stands still for those who want no motion', async () => {
+    const { page } = await open('#/guards/openai', {}, { reducedMotion: 'reduce' })
+    await page.locator('.gate').first().waitFor()
+    const moving = await page.evaluate(
+      () => document.getAnimations().filter((each) => each.playState === 'running').length,
+    )
+    expect(moving).toBe(0)
+  })
+})

@@ -1,0 +1,99 @@
+/** Requests as callers of a gateway make them: of several users, for several models, now and then many at once. */
+import type { Guard, Priority } from 'spillway'
+
+interface DemoRequest {
+  readonly user: string
+  readonly tier: string
+  readonly priority: Priority
+  readonly model: string
+}
+
+/** A small model of who calls; repeated in turn, so that the page shows the same people again and again. */
+const REQUESTS: readonly DemoRequest[] = [
+  { user: 'ada', tier: 'pro', priority: 'high', model: 'gpt-4o' },
+  { user: 'grace', tier: 'pro', priority: 'normal', model: 'gpt-4o-mini' },
+  { user: 'linus', tier: 'free', priority: 'normal', model: 'gpt-4o' },
+  { user: 'edsger', tier: 'free', priority: 'low', model: 'gpt-4o-mini' },
+  { user: 'barbara', tier: 'pro', priority: 'critical', model: 'gpt-4o' },
+]
+/** Every so many requests a batch comes along, so that the room has somebody in it. */
+const BATCH_EVERY = 120
+const BATCH = 60
+/** More than so many at once are not begun: a vendor that never answers must not fill the memory. */
+const MOST_AT_ONCE = 200
+
+export class DemoClient {
+  readonly #mockUrl: string
+  #sent = 0
+  #atOnce = 0
+  #leaving = new AbortController()
+
+  constructor(mockUrl: string) {
+    this.#mockUrl = mockUrl
+  }
+
+  begin(): void {
+    this.#leaving = new AbortController()
+  }
+
+  end(): void {
+    this.#leaving.abort()
+  }
+
+  askGateway(url: string): void {
+    const count = ++this.#sent % BATCH_EVERY === 0 ? BATCH : 1
+    for (let each = 0; each < count; each++) this.#go(() => this.#overHttp(url, this.#next(each)))
+  }
+
+  askThrough(guards: readonly { guard: Guard; protocol: string }[]): void {
+    const openai = guards.find(({ protocol }) => protocol === 'openai')?.guard
+    if (openai === undefined) return
+    const { model, ...who } = this.#next(++this.#sent)
+    const ask = openai.fetchFor({
+      ...who,
+      lane: model,
+      cost: { tokens: 100 },
+      idempotencyKey: 'demo',
+    })
+    this.#go(() => this.#post(ask, `${this.#mockUrl}/v1/chat/completions`, model, {}))
+  }
+
+  #next(turn: number): DemoRequest {
+    return REQUESTS[(this.#sent + turn) % REQUESTS.length] as DemoRequest
+  }
+
+  #overHttp(url: string, { user, tier, priority, model }: DemoRequest): Promise<void> {
+    const headers = {
+      'spillway-user': user,
+      'spillway-tier': tier,
+      'spillway-priority': priority,
+    }
+    return this.#post(fetch, `${url}/v1/chat/completions`, model, headers)
+  }
+
+  async #post(
+    ask: typeof fetch | Guard['fetch'],
+    url: string,
+    model: string,
+    headers: Record<string, string>,
+  ): Promise<void> {
+    const response = await ask(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ model, messages: [{ role: 'user', content: 'Hello' }] }),
+      signal: this.#leaving.signal,
+    })
+    await response.arrayBuffer()
+  }
+
+  /** What becomes of it the page shows; here it does not matter. */
+  #go(ask: () => Promise<void>): void {
+    if (this.#atOnce >= MOST_AT_ONCE) return
+    this.#atOnce++
+    ask()
+      .catch(() => {})
+      .finally(() => {
+        this.#atOnce--
+      })
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Something to look at: requests on the gateway itself and on two pods beside it, all to the vendor inside, and a
+ * switch that breaks that vendor. The pods share the gateway's store, so a breaker that opens on one is open on all.
+ */
+import { createSpillway, type Spillway } from 'spillway'
+import type { DashboardDemo } from 'spillway/http'
+import type { MockVendor } from 'spillway/testing'
+import type { VendorConfig } from '../config/config.js'
+import { DemoClient } from './client.js'
+
+export interface DemoOptions {
+  readonly vendors: readonly VendorConfig[]
+  readonly mock: MockVendor
+  readonly mockUrl: string
+  readonly store: Spillway['store']
+  /** Where the gateway listens. */
+  readonly gatewayUrl: () => string
+}
+
+const PODS_BESIDE = ['demo-b', 'demo-c']
+/** Requests a second: over the gateway, and from each pod beside it. */
+const OVER_THE_GATEWAY = 8
+const FROM_A_POD = 4
+/** What a mock vendor remembers grows with every request. */
+const FORGET_MS = 60_000
+
+export class Demo implements DashboardDemo {
+  readonly #options: DemoOptions
+  readonly #client: DemoClient
+  #pods: Spillway[] = []
+  #timers: NodeJS.Timeout[] = []
+  #load = false
+  #broken = false
+  #switching: Promise<void> = Promise.resolve()
+
+  constructor(options: DemoOptions) {
+    this.#options = options
+    this.#client = new DemoClient(options.mockUrl)
+  }
+
+  state(): { load: boolean; broken: boolean } {
+    return { load: this.#load, broken: this.#broken }
+  }
+
+  /** One after the other, whoever presses how often. */
+  set(change: { load?: boolean; broken?: boolean }): Promise<void> {
+    this.#switching = this.#switching.then(() => this.#set(change))
+    return this.#switching
+  }
+
+  async close(): Promise<void> {
+    await this.set({ load: false, broken: false })
+  }
+
+  async #set({ load = this.#load, broken = this.#broken }): Promise<void> {
+    if (broken !== this.#broken) {
+      this.#broken = broken
+      if (broken) this.#options.mock.set({ status: 503 })
+      else this.#options.mock.reset()
+    }
+    if (load === this.#load) return
+    this.#load = load
+    if (load) this.#begin()
+    else await this.#end()
+  }
+
+  #begin(): void {
+    const { vendors, store, mock, gatewayUrl } = this.#options
+    this.#client.begin()
+    this.#every(1_000 / OVER_THE_GATEWAY, () => this.#client.askGateway(gatewayUrl()))
+    this.#pods = PODS_BESIDE.map((pod) => createSpillway({ store, pod }))
+    for (const pod of this.#pods) {
+      const guards = vendors.map(({ name, protocol, guard }) => ({
+        protocol,
+        guard: pod.guard(name, guard),
+      }))
+      this.#every(1_000 / FROM_A_POD, () => this.#client.askThrough(guards))
+    }
+    this.#every(FORGET_MS, () => mock.clear())
+  }
+
+  async #end(): Promise<void> {
+    for (const timer of this.#timers.splice(0)) clearInterval(timer)
+    this.#client.end()
+    await Promise.all(this.#pods.splice(0).map((pod) => pod.close({ graceMs: 0 })))
+  }
+
+  #every(ms: number, run: () => void): void {
+    this.#timers.push(setInterval(run, ms).unref())
+  }
+}

@@ -1,0 +1,233 @@
+/**
+ * What an operator may do from the page, on any pod for the whole fleet. Each act is one row: what it has to say,
+ * what it is done to, and what is done. Guards are operated as everywhere else (`operate/`); the rest is told in the
+ * same event, so that there is one audit.
+ */
+import { SpillwayError } from '../../core/errors.js'
+import { emit } from '../../core/events.js'
+import {
+  bool,
+  type Check,
+  type Checked,
+  duration,
+  type Fields,
+  integer,
+  OptionsError,
+  object,
+  oneOf,
+  optional,
+  text,
+  validate,
+} from '../../core/options.js'
+import type { SpillwayInside } from '../../guard/inside.js'
+import { packAsk } from '../../guard/pod-asks.js'
+import type { OperatorRequest } from '../../operate/actions.js'
+import { operatorOf } from '../../operate/operator.js'
+import { createPodId } from '../../shared/pod-id.js'
+import { EVERY_LANE } from './shown.js'
+import type { Act, DemoState } from './wire.js'
+
+export interface DashboardDemo {
+  state(): DemoState
+  /** Switches what is given. */
+  set(change: Partial<DemoState>): void | Promise<void>
+}
+
+/** Who acts, and from where. */
+export interface Who {
+  by: string
+  from: string
+}
+
+export interface ActSurroundings {
+  inside: SpillwayInside
+  demo: DashboardDemo | undefined
+}
+
+/** There is no such thing, or it cannot be done as things are. */
+export class ActProblem extends Error {
+  readonly status: 404 | 409 | 503
+
+  constructor(status: 404 | 409 | 503, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+const LONGEST_MS = 30 * 86_400_000
+const forMs = duration({ min: 1_000, max: LONGEST_MS })
+const anyWhy = optional(text())
+const onLane = { guard: text(), lane: optional(text()) }
+
+type Done = (request: never, around: ActSurroundings, by: Who) => Promise<string>
+
+function row<F extends Fields>(
+  fields: F,
+  on: (request: Checked<F>) => string,
+  act: (request: Checked<F>, around: ActSurroundings, by: Who) => Promise<string>,
+) {
+  return {
+    check: object({ act: text(), why: anyWhy, ...fields }) as unknown as Check<never>,
+    on: on as (request: never) => string,
+    act: act as Done,
+  }
+}
+
+const laneOf = ({ guard, lane }: { guard: string; lane: string | undefined }) =>
+  lane === undefined ? guard : `${guard} / ${lane}`
+
+const ACTS = {
+  isolate: row({ ...onLane, forMs }, laneOf, (request, around, by) =>
+    operate(around, { action: 'isolate', ...place(request), forMs: request.forMs, ...by }),
+  ),
+  release: row(onLane, laneOf, (request, around, by) =>
+    operate(around, { action: 'release', ...place(request), ...by }),
+  ),
+  // Whoever closes a breaker by hand means it: what somebody has isolated is over, too.
+  reset: row(onLane, laneOf, (request, around, by) =>
+    operate(around, { action: 'close', ...place(request), ...by }),
+  ),
+  pause: row({ ...onLane, forMs }, laneOf, (request, around, by) =>
+    operate(around, { action: 'pause', ...place(request), forMs: request.forMs, ...by }),
+  ),
+  limit: row(
+    { guard: text(), id: text(), limit: integer({ min: 1 }), forMs },
+    ({ guard, id }) => `${guard} / ${id}`,
+    ({ guard, id, limit, forMs }, around, by) =>
+      operate(around, { action: 'override', guard, unit: id, limit, forMs, ...by }),
+  ),
+  drain: row(
+    { pod: text() },
+    ({ pod }) => pod,
+    (request, around, by) => drain(request, around, by),
+  ),
+  replay: row(
+    { queue: text(), id: optional(text()) },
+    ({ queue }) => queue,
+    (request, around, by) => replay(request, around, by),
+  ),
+  demo: row(
+    { load: optional(bool()), broken: optional(bool()) },
+    () => 'demo',
+    (request, around, by) => switchDemo(request, around, by),
+  ),
+} as const satisfies Record<Act['act'], unknown>
+
+export const ACT_NAMES = Object.keys(ACTS) as Act['act'][]
+const readName = oneOf(...ACT_NAMES)
+
+/** Those that are of use here. */
+export function actsOf({ demo }: ActSurroundings): Act['act'][] {
+  return ACT_NAMES.filter((name) => name !== 'demo' || demo !== undefined)
+}
+
+export interface CheckedAct {
+  name: Act['act']
+  /** What it is done to. */
+  on: string
+  perform(by: Who): Promise<string>
+}
+
+/** Throws an `OptionsError` where it makes no sense. */
+export function readAct(value: unknown, around: ActSurroundings): CheckedAct {
+  const name = validate('act', (value as { act?: unknown } | null)?.act, readName)
+  const { check, on, act } = ACTS[name]
+  const request = validate('act', value, check)
+  return { name, on: on(request), perform: (by) => act(request, around, by) }
+}
+
+function place({ guard, lane }: { guard: string; lane: string | undefined }) {
+  return { guard, ...(lane !== undefined && lane !== EVERY_LANE && { lane }) }
+}
+
+async function operate({ inside }: ActSurroundings, request: OperatorRequest): Promise<string> {
+  const guards = inside.guards().map(({ name, machinery }) => [name, machinery.options] as const)
+  if (!guards.some(([name]) => name === request.guard)) {
+    throw new ActProblem(404, `there is no guard '${request.guard}'`)
+  }
+  const { message } = await operatorOf(inside.store, guards).perform(request)
+  return message
+}
+
+async function drain(
+  { pod }: { pod: string },
+  { inside }: ActSurroundings,
+  by: Who,
+): Promise<string> {
+  return told({ name: pod, action: 'drain', ...by }, async () => {
+    const ask = packAsk(
+      { what: 'drain', by: `${by.by}, ${by.from}` },
+      createPodId('ask', inside.random),
+    )
+    if (!(await inside.membership.ask(pod, ask)))
+      throw new ActProblem(404, `there is no pod '${pod}'`)
+    return 'asked it to drain'
+  })
+}
+
+async function replay(
+  { queue: name, id }: { queue: string; id: string | undefined },
+  { inside }: ActSurroundings,
+  by: Who,
+): Promise<string> {
+  const known = inside.queues().find((each) => each.name === name)
+  if (known === undefined) throw new ActProblem(404, `there is no queue '${name}'`)
+  return told({ name, action: 'replay', ...by }, async () => {
+    const count = await known.queue.replay(id)
+    if (count === 0 && id !== undefined)
+      throw new ActProblem(404, `there is no dead letter '${id}'`)
+    return `put back ${count} dead ${count === 1 ? 'letter' : 'letters'}`
+  })
+}
+
+async function switchDemo(
+  { load, broken }: { load: boolean | undefined; broken: boolean | undefined },
+  { demo }: ActSurroundings,
+  by: Who,
+): Promise<string> {
+  if (demo === undefined) throw new ActProblem(404, 'there is nothing to demonstrate here')
+  return told({ name: 'demo', action: 'demo', ...by }, async () => {
+    await demo.set({ ...(load !== undefined && { load }), ...(broken !== undefined && { broken }) })
+    const { load: loads, broken: breaks } = demo.state()
+    return `load is ${loads ? 'on' : 'off'}, the vendor is ${breaks ? 'broken' : 'well'}`
+  })
+}
+
+/** Who was not let act, and why. */
+export function tellDenied(who: Who, { problem }: { problem: string }): void {
+  tell({ name: '', action: 'act', ...who }, 'refused', problem)
+}
+
+function tell(
+  about: { name: string; action: string } & Who,
+  result: 'done' | 'refused' | 'failed',
+  message: string,
+): void {
+  const nothing = { lane: undefined, unit: undefined, limit: undefined, forMs: undefined }
+  emit({ type: 'operator.acted', ...about, ...nothing, result, message })
+}
+
+/** One line of audit, however it ends. */
+async function told(
+  about: { name: string; action: string } & Who,
+  act: () => Promise<string>,
+): Promise<string> {
+  try {
+    const message = await act()
+    tell(about, 'done', message)
+    return message
+  } catch (error) {
+    const known = error instanceof ActProblem
+    tell(about, known ? 'refused' : 'failed', known ? error.message : 'the store did not answer')
+    throw error
+  }
+}
+
+/** How it is answered. */
+export function statusOf(error: unknown): { status: number; problem: string } {
+  if (error instanceof ActProblem) return { status: error.status, problem: error.message }
+  if (error instanceof OptionsError) return { status: 400, problem: error.message }
+  if (error instanceof SpillwayError) return { status: error.status, problem: error.message }
+  // Whatever it is, it came from the store.
+  return { status: 503, problem: 'the store did not answer' }
+}

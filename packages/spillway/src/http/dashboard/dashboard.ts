@@ -1,0 +1,239 @@
+/**
+ * The live dashboard of a Spillway, for any server on node:http: one page, the feed it lives on, and what an operator
+ * may do. It shows this pod in full and the fleet as the store knows it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import {
+  arrayOf,
+  func,
+  having,
+  OptionsError,
+  object,
+  optional,
+  text,
+  validate,
+} from '../../core/options.js'
+import { insideOf } from '../../guard/inside.js'
+import type { Spillway } from '../../guard/spillway.js'
+import { Access, type Denial } from './access.js'
+import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } from './acts.js'
+import { Feed } from './feed.js'
+import { loadPage } from './page.js'
+import { deadLetters } from './queue-tick.js'
+import { FeedReader } from './reader.js'
+import { readJson } from './request-json.js'
+import { shown } from './shown.js'
+import type { ActAnswer, ActNote } from './wire.js'
+
+export interface DashboardOptions {
+  spillway: Spillway
+  /**
+   * What an operator has to present to act, at least 16 characters. Without one, acting is possible only on the same
+   * machine, from the page itself.
+   */
+  token?: string
+  /** Where it is served: `/dashboard`. Default: `/`, or wherever a framework has mounted it. */
+  path?: string
+  /** Names a proxy on this machine uses for it. Default: none; this machine's own names always do. */
+  hosts?: readonly string[]
+  /** Your own word on who may look; false answers with 403. Default: everybody who reaches it. */
+  mayLook?: (request: IncomingMessage) => boolean
+  /** Two switches on the page, for trying things out. */
+  demo?: DashboardDemo
+}
+
+export interface Dashboard {
+  /** For `http.createServer`, and as middleware: what is not its own goes on to `next`, or is not found. */
+  (request: IncomingMessage, response: ServerResponse, next?: () => void): void
+  /** Those who look now. */
+  readonly readers: number
+  /** Ends every feed. */
+  close(): void
+}
+
+const SHORTEST_TOKEN = 16
+const MOST_READERS = 100
+
+const readOptions = object({
+  spillway: having<Spillway>('a spillway', 'guard', 'snapshot', 'fleet'),
+  token: optional(text()),
+  path: optional(text(), '/'),
+  hosts: optional(arrayOf(text()), []),
+  mayLook: optional(func<(request: IncomingMessage) => boolean>()),
+  demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
+})
+
+export function createDashboard(options: DashboardOptions): Dashboard {
+  const server = new DashboardServer(validate('dashboard', options, readOptions))
+  const handle = (request: IncomingMessage, response: ServerResponse, next?: () => void) =>
+    server.handle(request, response, next)
+  const close = () => server.close()
+  return Object.defineProperties(Object.assign(handle, { close }), {
+    readers: { get: () => server.readers },
+  }) as Dashboard
+}
+
+class DashboardServer {
+  readonly #options: ReturnType<typeof readOptions>
+  readonly #base: string
+  readonly #access: Access
+  readonly #feed: Feed
+  readonly #around: Parameters<typeof readAct>[1]
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    const { spillway, token, path, hosts, demo } = options
+    const inside = insideOf(spillway)
+    if (inside === undefined) {
+      const message = 'must be what createSpillway gave, and not something around it'
+      throw new OptionsError([{ path: 'dashboard.spillway', message }])
+    }
+    if (token !== undefined && token.length < SHORTEST_TOKEN) {
+      const message = `must have at least ${SHORTEST_TOKEN} characters; openssl rand -hex 24 makes one`
+      throw new OptionsError([{ path: 'dashboard.token', message }])
+    }
+    this.#options = options
+    this.#base = path.replace(/\/+$/, '')
+    this.#access = new Access({ token, hosts })
+    this.#around = { inside, demo }
+    this.#feed = new Feed({
+      inside,
+      may: actsOf(this.#around),
+      demo: demo && (() => demo.state()),
+    })
+  }
+
+  get readers(): number {
+    return this.#feed.readers
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse, next: (() => void) | undefined): void {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x')
+    const inside = pathname === this.#base || pathname.startsWith(`${this.#base}/`)
+    const place = inside ? pathname.slice(this.#base.length).replace(/^\//, '') : undefined
+    const { method = 'GET' } = request
+    const reads = method === 'GET' || method === 'HEAD'
+    if (place === 'act' && method === 'POST') return void this.#act(request, response)
+    if (place === undefined || !PLACES.has(place)) {
+      if (next !== undefined) return next()
+      return answer(response, 404, { ok: false, problem: 'there is nothing here' })
+    }
+    if (!reads || place === 'act') {
+      response.setHeader('allow', place === 'act' ? 'POST' : 'GET, HEAD')
+      return answer(response, 405, { ok: false, problem: 'not that way' })
+    }
+    // The page itself says nothing; it asks for the token if it needs one.
+    if (place === '') return sendPage(request, response)
+    const denied = this.#denied(request)
+    if (denied !== undefined) return deny(response, denied)
+    if (place === 'events') return void this.#attach(request, response)
+    void this.#dead(searchParams, response)
+  }
+
+  close(): void {
+    this.#feed.close()
+  }
+
+  #denied(request: IncomingMessage): Denial | undefined {
+    const denied = this.#access.look(request)
+    if (denied !== undefined) return denied
+    const { mayLook } = this.#options
+    if (mayLook === undefined || mayLook(request)) return undefined
+    return { status: 403, problem: 'not for you' }
+  }
+
+  async #attach(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#feed.readers >= MOST_READERS) {
+      return answer(response, 503, { ok: false, problem: `${MOST_READERS} look already` })
+    }
+    const acts = this.#access.acts(request)
+    const reader: FeedReader = new FeedReader(response, acts, () => this.#feed.detach(reader))
+    request.socket.setNoDelay(true)
+    const lastId = request.headers['last-event-id']
+    await this.#feed.attach(reader, typeof lastId === 'string' ? lastId : undefined)
+  }
+
+  async #dead(params: URLSearchParams, response: ServerResponse): Promise<void> {
+    const name = params.get('queue') ?? ''
+    const queue = this.#around.inside.queues().find((each) => each.name === name)
+    if (queue === undefined) return answer(response, 404, { ok: false, problem: 'no such queue' })
+    try {
+      const [from, count] = [wholeOf(params.get('from'), 0), wholeOf(params.get('count'), 50)]
+      answer(response, 200, await deadLetters(queue, from, count))
+    } catch {
+      answer(response, 503, { ok: false, problem: 'the store did not answer' })
+    }
+  }
+
+  async #act(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const who = { by: 'dashboard', from: request.socket.remoteAddress ?? 'unknown' }
+    const denied = this.#denied(request) ?? this.#access.act(request)
+    if (denied !== undefined) {
+      tellDenied(who, denied)
+      return deny(response, denied)
+    }
+    const body = await readJson(request)
+    if ('problem' in body)
+      return answer(response, body.status, { ok: false, problem: body.problem })
+    let note: Pick<ActNote, 'act' | 'on'> | undefined
+    try {
+      const act = readAct(body.value, this.#around)
+      note = { act: act.name, on: shown(act.on) }
+      const did = await act.perform(who)
+      this.#tell(note, { ok: true, did }, who)
+      if (act.name === 'demo' && this.#around.demo !== undefined) {
+        this.#feed.demoChanged(this.#around.demo.state())
+      }
+      answer(response, 200, { ok: true, did: shown(did) })
+    } catch (error) {
+      const { status, problem } = statusOf(error)
+      if (note !== undefined) this.#tell(note, { ok: false, problem }, who)
+      answer(response, status, { ok: false, problem: shown(problem) })
+    }
+  }
+
+  #tell(note: Pick<ActNote, 'act' | 'on'>, end: ActAnswer, who: Who): void {
+    const { inside } = this.#around
+    this.#feed.acted({
+      at: inside.clock.wallMs(),
+      pod: shown(inside.membership.pod),
+      ...note,
+      did: shown(end.ok ? end.did : end.problem),
+      ok: end.ok,
+      by: `${who.by}, ${who.from}`,
+    })
+  }
+}
+
+const PLACES: ReadonlySet<string> = new Set(['', 'events', 'act', 'dead'])
+
+function sendPage(request: IncomingMessage, response: ServerResponse): void {
+  const { plain, packed, headers } = loadPage()
+  const packs = /\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))
+  const body = packs ? packed : plain
+  response.writeHead(200, {
+    ...headers,
+    'content-length': body.length,
+    ...(packs && { 'content-encoding': 'gzip' }),
+  })
+  response.end(request.method === 'HEAD' ? undefined : body)
+}
+
+function deny(response: ServerResponse, { status, problem }: Denial): void {
+  if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="spillway"')
+  answer(response, status, { ok: false, problem })
+}
+
+function answer(response: ServerResponse, status: number, body: object): void {
+  const json = JSON.stringify(body)
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(json),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+  response.end(json)
+}
+
+function wholeOf(text: string | null, usual: number): number {
+  return text !== null && /^\d{1,9}$/.test(text) ? Number(text) : usual
+}

@@ -1,0 +1,61 @@
+/**
+ * Text on its way to the page: names that anybody may have chosen. Of bounded length, well formed, and without
+ * what looks like a key: some name lanes after the API key they use.
+ */
+import { toUSVString } from 'node:util'
+import type { Details } from '../../core/errors.js'
+import { ALL_LANES } from '../../shared/default-lane.js'
+import type { EveryLane, MostText } from './wire.js'
+
+const MOST_TEXT: MostText = 200
+const MOST_REMEMBERED = 2_000
+
+/** Prefixes of well-known keys and tokens, and what comes after them. */
+const SECRETS =
+  /\b(?:sk|pk|rk|xox[abprs]|gh[oprsu]|github_pat|glpat|npm|AIza|AKIA|ASIA)[-_]?[A-Za-z0-9_-]{12,}|\bBearer\s+\S+|\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|:\/\/[^\s/@]*:[^\s/@]+@/gi
+
+const remembered = new Map<string, string>()
+
+/** The same names come again and again. */
+export function shown(text: string): string {
+  const known = remembered.get(text)
+  if (known !== undefined) return known
+  if (remembered.size >= MOST_REMEMBERED) remembered.clear()
+  const result = cut(mask(toUSVString(text)))
+  // A long text that is remembered is a long text in memory.
+  if (text.length <= MOST_TEXT) remembered.set(text, result)
+  return result
+}
+
+function mask(text: string): string {
+  return text.length < 12 ? text : text.replace(SECRETS, (found) => `${found.slice(0, 3)}…`)
+}
+
+function cut(text: string): string {
+  if (text.length <= MOST_TEXT) return text
+  return `${toUSVString(text.slice(0, MOST_TEXT - 1))}…`
+}
+
+/** What holds for all lanes has no lane's name; on the page it needs one. */
+export const EVERY_LANE: EveryLane = '(all lanes)'
+
+export function shownLane(lane: string): string {
+  return lane === ALL_LANES ? EVERY_LANE : shown(lane)
+}
+
+const MOST_NUMBERS = 20
+
+/** Numbers behind a decision: no more precise than anybody reads, none that JSON has no word for. */
+export function shownNumbers(details: Details): Record<string, number | string | boolean> {
+  const result: Record<string, number | string | boolean> = {}
+  for (const [name, value] of Object.entries(details).slice(0, MOST_NUMBERS)) {
+    if (typeof value === 'number') {
+      if (Number.isFinite(value)) result[name] = rounded(value)
+    } else result[name] = typeof value === 'string' ? shown(value) : value
+  }
+  return result
+}
+
+export function rounded(value: number): number {
+  return Math.round(value * 100) / 100
+}

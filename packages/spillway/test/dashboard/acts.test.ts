@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { onEvent, type SpillwayEvent } from '../../src/index.js'
+import { memoryStore } from '../../src/store/memory/memory-store.js'
+import type { Store } from '../../src/store/port.js'
+import { type Pod, startPod } from './dashboard-kit.js'
+
+const TOKEN = 'a-token-of-some-length'
+const GUARD = {
+  breaker: { consecutiveFailures: 3, openMs: '30s' },
+  limits: [{ unit: 'requests', limit: 100, windowMs: '1h' }],
+} as const
+
+let store: Store
+let asked: Pod
+let other: Pod
+let events: SpillwayEvent[]
+let stop: () => void
+
+beforeEach(async () => {
+  store = memoryStore()
+  asked = await startPod({ store, pod: 'asked', token: TOKEN })
+  other = await startPod({ store, pod: 'other', token: TOKEN })
+  for (const { spillway } of [asked, other]) spillway.guard('openai', GUARD)
+  events = []
+  stop = onEvent((event) => events.push(event))
+})
+afterEach(async () => {
+  stop()
+  await store.close()
+})
+
+const withToken = { authorization: `Bearer ${TOKEN}` }
+const run = (pod: Pod, lane = 'gpt') => pod.spillway.guard('openai').run(() => 'fine', { lane })
+const audit = () => events.filter(({ type }) => type === 'operator.acted')
+
+describe('an operator', () => {
+  it('isolates a vendor on all pods from any of them, and resets it', async () => {
+    await run(other)
+    const act = { act: 'isolate', guard: 'openai', forMs: 60_000, why: 'maintenance' }
+    expect(await asked.act(act, withToken)).toEqual({
+      status: 200,
+      body: { ok: true, did: 'isolated all lanes' },
+    })
+    await expect(run(other)).rejects.toMatchObject({ code: 'CIRCUIT_OPEN' })
+    await expect(run(asked, 'another')).rejects.toMatchObject({ code: 'CIRCUIT_OPEN' })
+    expect(await other.act({ act: 'reset', guard: 'openai' }, withToken)).toMatchObject({
+      status: 200,
+    })
+    await expect(run(asked)).resolves.toBe('fine')
+    expect(audit()).toMatchObject([
+      { action: 'isolate', name: 'openai', by: 'dashboard', from: '127.0.0.1', result: 'done' },
+      { action: 'close', result: 'done' },
+    ])
+  })
+
+  it('pauses one lane of it', async () => {
+    const act = { act: 'pause', guard: 'openai', lane: 'gpt', forMs: 60_000 }
+    expect(await asked.act(act, withToken)).toMatchObject({ status: 200 })
+    await expect(run(other)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
+    await expect(run(other, 'another')).resolves.toBe('fine')
+  })
+
+  it('changes a limit for a while, and the page says what it usually is', async () => {
+    const reader = await other.read()
+    await run(other)
+    const act = { act: 'limit', guard: 'openai', id: 'requests', limit: 40, forMs: 60_000 }
+    expect(await asked.act(act, withToken)).toMatchObject({
+      status: 200,
+      body: { did: 'limit on requests is 40 in place of 100' },
+    })
+    const tick = await reader.until(
+      'guards',
+      ({ guards }) => guards[0]?.lanes[0]?.limits[0]?.limit === 40,
+    )
+    expect(tick.guards[0]?.lanes[0]?.limits[0]).toMatchObject({ usual: 100, used: 1 })
+  })
+
+  it('asks a pod to drain, which hears of it within a beat or two and says so', async () => {
+    const reader = await asked.read()
+    const { pod } = other.spillway
+    expect(await asked.act({ act: 'drain', pod }, withToken)).toMatchObject({
+      status: 200,
+      body: { ok: true },
+    })
+    await vi.waitUntil(() => events.some(({ type }) => type === 'pod.asked'), 10_000)
+    expect(events.filter(({ type }) => type === 'pod.asked')).toEqual([
+      { type: 'pod.asked', name: pod, what: 'drain', by: 'dashboard, 127.0.0.1' },
+    ])
+    const fleet = await reader.until('fleet', ({ pods }) =>
+      pods.some(({ state }) => state === 'asked'),
+    )
+    expect(fleet.pods.find(({ state }) => state === 'asked')?.pod).toBe(pod)
+    expect(await asked.act({ act: 'drain', pod: 'nobody' }, withToken)).toMatchObject({
+      status: 404,
+    })
+  })
+
+  it('puts dead letters back', async () => {
+    const queue = asked.spillway.queue('mail', { guard: 'openai', attempts: 1 })
+    await queue.add({ body: 'secret words' })
+    const worker = queue.work(() => Promise.reject(new Error('secret error')))
+    await vi.waitUntil(async () => (await queue.counts()).dead === 1, 5_000)
+    await worker.close()
+    const reader = await asked.read()
+    const tick = await reader.until('queues', ({ queues }) => queues[0]?.dead === 1)
+    expect(tick.queues[0]).toMatchObject({ name: 'mail', guard: 'openai', waiting: 0 })
+    const response = await fetch(`${asked.url}/dead?queue=mail`)
+    const letters = await response.text()
+    expect(JSON.parse(letters)).toMatchObject({
+      queue: 'mail',
+      letters: [{ attempt: 1, attempts: 1 }],
+    })
+    expect(letters + reader.text).not.toContain('secret')
+    expect(await asked.act({ act: 'replay', queue: 'mail' }, withToken)).toMatchObject({
+      body: { did: 'put back 1 dead letter' },
+    })
+    expect((await queue.counts()).dead).toBe(0)
+    expect(await asked.act({ act: 'replay', queue: 'none' }, withToken)).toMatchObject({
+      status: 404,
+    })
+  })
+
+  it('leaves a line on every page', async () => {
+    const reader = await asked.read()
+    await reader.until('guards')
+    await asked.act({ act: 'isolate', guard: 'openai', lane: 'gpt', forMs: 1_000 }, withToken)
+    const note = await reader.until('act')
+    expect(note).toMatchObject({
+      act: 'isolate',
+      on: 'openai / gpt',
+      did: 'isolated lane gpt',
+      ok: true,
+      by: 'dashboard, 127.0.0.1',
+    })
+    const later = await asked.read()
+    expect(await later.until('act')).toEqual(note)
+    expect(reader.text).not.toContain(TOKEN)
+  })
+})
+
+describe('an act is refused', () => {
+  it('without the token, and nothing changes', async () => {
+    const act = { act: 'isolate', guard: 'openai', forMs: 60_000 }
+    expect(await asked.act(act, { origin: asked.url })).toMatchObject({ status: 401 })
+    expect(await asked.act(act, { authorization: 'Bearer nonsense' })).toMatchObject({
+      status: 401,
+    })
+    await expect(run(asked)).resolves.toBe('fine')
+    expect(audit()).toMatchObject([
+      { action: 'act', from: '127.0.0.1', result: 'refused' },
+      { action: 'act', result: 'refused' },
+    ])
+    expect(JSON.stringify(audit())).not.toContain('nonsense')
+  })
+
+  it.each([
+    [{ act: 'explode' }, 400, 'act: must be one of'],
+    [null, 400, 'act:'],
+    [[], 400, 'act:'],
+    [{ act: 'isolate', guard: 'openai' }, 400, 'act.forMs'],
+    [{ act: 'isolate', guard: 'openai', forMs: -1 }, 400, 'act.forMs'],
+    [{ act: 'isolate', guard: 'openai', forMs: 1e15 }, 400, 'act.forMs'],
+    [{ act: 'isolate', guard: 'nobody', forMs: 1_000 }, 404, "there is no guard 'nobody'"],
+    [
+      { act: 'limit', guard: 'openai', id: 'tokens', limit: 5, forMs: 1_000 },
+      400,
+      "no limit on 'tokens'",
+    ],
+    [{ act: 'limit', guard: 'openai', id: 'requests', limit: 0, forMs: 1_000 }, 400, 'act.limit'],
+    [{ act: 'isolate', guard: 'openai', forMs: 1_000, lanes: 'x' }, 400, 'lane'],
+    [{ act: 'demo', load: true }, 404, 'nothing to demonstrate'],
+  ])('with a word of what is wrong: %j', async (act, status, problem) => {
+    const answer = await asked.act(act as object, withToken)
+    expect(answer.status).toBe(status)
+    expect(answer.body).toMatchObject({ ok: false, problem: expect.stringContaining(problem) })
+  })
+
+  it('unless it is JSON, and not too much of it', async () => {
+    const post = async (body: string, type: string) =>
+      (
+        await fetch(`${asked.url}/act`, {
+          method: 'POST',
+          body,
+          headers: { 'content-type': type, ...withToken },
+        })
+      ).status
+    expect(await post('{"act":"isolate"', 'application/json')).toBe(400)
+    expect(await post('act=isolate', 'application/x-www-form-urlencoded')).toBe(415)
+    expect(await post('{"act":"reset","guard":"openai"}', 'text/plain')).toBe(415)
+    expect(await post(`"${'x'.repeat(100_000)}"`, 'application/json')).toBe(413)
+  })
+
+  it('if its token would be guessed', async () => {
+    await expect(startPod({ token: 'short' })).rejects.toThrow(
+      'dashboard.token: must have at least 16',
+    )
+  })
+})

@@ -1,0 +1,251 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, vi } from 'vitest'
+import { insideOf } from '../../src/guard/inside.js'
+import { ORDER } from '../../src/guard/order.js'
+import { memoryStore } from '../../src/store/memory/memory-store.js'
+import { startPod } from './dashboard-kit.js'
+
+const GUARD = {
+  shed: { maxQueue: 100 },
+  userLimits: [{ per: 'user', limit: 5, windowMs: '1h' }],
+  queue: { size: 10, timeoutMs: '2s' },
+  breaker: { consecutiveFailures: 3, openMs: '30s' },
+  limits: [{ unit: 'requests', limit: 100, windowMs: '1h' }],
+  concurrency: { limit: 2 },
+  retry: { attempts: 2 },
+} as const
+
+describe('the feed', () => {
+  it('begins with the ten stages and the guards, drawn from their options', async () => {
+    const pod = await startPod({ pod: 'alpha' })
+    pod.spillway.guard('openai', GUARD)
+    const reader = await pod.read()
+    const hello = await reader.until('hello', ({ guards }) => guards.length === 1)
+    expect(reader.messages[0]?.name).toBe('hello')
+    expect(hello.stages).toEqual(ORDER)
+    expect(hello.pod).toMatch(/^alpha-/)
+    expect(hello.acts).toBe('open')
+    expect(hello.guards[0]).toMatchObject({
+      name: 'openai',
+      on: ['shed', 'user-limit', 'room', 'breaker', 'vendor-limit', 'concurrency', 'call', 'retry'],
+      breaker: { consecutiveFailures: 3, openMs: 30_000, probes: 3, per: 'lane' },
+      limits: [{ id: 'requests', limit: 100, windowMs: 3_600_000 }],
+      concurrency: { limit: 2, adaptive: false },
+    })
+  })
+
+  it('tells every call once, by stage and code, however many ticks it takes', async () => {
+    const pod = await startPod()
+    const guard = pod.spillway.guard('openai', GUARD)
+    const reader = await pod.read()
+    await reader.until('guards')
+    const run = (user: string) => guard.run(() => 'fine', { user, lane: 'gpt' }).catch(() => {})
+    for (let call = 0; call < 8; call++) await run('ada')
+    for (let call = 0; call < 4; call++) await run('grace')
+    const sums = await vi.waitFor(() => {
+      const flows = reader.all('guards').flatMap(({ guards }) => guards.map(({ flow }) => flow))
+      const calls = flows.reduce((sum, flow) => sum + flow.calls, 0)
+      if (calls < 12) throw new Error(`${calls} calls so far`)
+      const refused = flows.flatMap((flow) => flow.refused)
+      return { calls, refused, done: flows.reduce((sum, flow) => sum + flow.outcomes.success, 0) }
+    }, 5_000)
+    expect(sums.calls).toBe(12)
+    expect(sums.done).toBe(9)
+    expect(sums.refused).toEqual([{ stage: 'user-limit', code: 'USER_LIMITED', count: 3 }])
+    const tick = reader.all('guards').flatMap(({ guards }) => guards)
+    const lane = tick.find(({ lanes }) => lanes.some(({ flow }) => (flow?.calls ?? 0) > 0))
+      ?.lanes[0]
+    expect(lane).toMatchObject({ lane: 'gpt', breaker: { state: 'closed' } })
+    const last = reader.last('guards')?.guards[0]?.lanes[0]
+    expect(last?.limits).toMatchObject([{ id: 'requests', limit: 100, used: 9, remaining: 91 }])
+  })
+
+  it('shows what waits and what runs, by priority', async () => {
+    const pod = await startPod()
+    const guard = pod.spillway.guard('openai', GUARD)
+    const free: (() => void)[] = []
+    const held = () => new Promise<void>((resolve) => free.push(resolve))
+    const calls = ['high', 'normal', 'normal', 'low'].map((priority) =>
+      guard.run(held, { priority: priority as 'high' }),
+    )
+    const reader = await pod.read()
+    const tick = await reader.until('guards', ({ guards }) => guards[0]?.room.waiting === 2)
+    expect(tick.guards[0]).toMatchObject({
+      slots: { active: 2, limit: 2 },
+      room: { waiting: 2, size: 10, byPriority: [0, 0, 1, 1] },
+    })
+    while (free.length > 0 || guard.snapshot().active > 0) {
+      free.shift()?.()
+      await sleep(1)
+    }
+    await Promise.all(calls)
+  })
+
+  it('hands a reader that comes back what it missed, and to another process’ reader everything', async () => {
+    const pod = await startPod()
+    const guard = pod.spillway.guard('openai', GUARD)
+    const first = await pod.read()
+    await guard.run(() => 'fine', { user: 'before' })
+    await first.until('decisions', ({ records }) => records.some(({ user }) => user === 'before'))
+    await first.until('guards')
+    first.close()
+    await vi.waitUntil(() => pod.dashboard.readers === 0)
+    await guard.run(() => 'fine', { user: 'meanwhile' })
+    const usersSeen = async (lastId: string) => {
+      const reader = await pod.read({ 'last-event-id': lastId })
+      const told = await reader.until('decisions')
+      await reader.until('guards')
+      const steps = reader.all('history').find(({ guard, stepMs }) => guard && stepMs === 1_000)
+      return { users: told.records.map(({ user }) => user), from: steps?.fromAt ?? 0 }
+    }
+    const resumed = await usersSeen(first.lastId)
+    expect(resumed.users).toEqual(['meanwhile'])
+    const fresh = await usersSeen('another.1.1')
+    expect(fresh.users).toEqual(['before', 'meanwhile'])
+    expect(resumed.from).toBeGreaterThanOrEqual(fresh.from)
+    expect((await usersSeen('\u00ff;drop')).users).toHaveLength(2)
+  })
+
+  it('says of a call what every stage decided, and of a refused one what would have let it in', async () => {
+    const pod = await startPod()
+    const guard = pod.spillway.guard('openai', GUARD)
+    const reader = await pod.read()
+    for (let call = 0; call < 6; call++) {
+      // A few calls in a tenth of a second are followed: the last one is to be one of them.
+      if (call === 5) await sleep(250)
+      await guard.run(() => 'fine', { user: 'ada', tier: 'pro', lane: 'gpt' }).catch(() => {})
+    }
+    const decided = async (code: string) => {
+      const { records } = await reader.until('decisions', (each) =>
+        each.records.some((record) => record.code === code),
+      )
+      return records.find((record) => record.code === code)
+    }
+    const fine = await decided('OK')
+    expect(fine).toMatchObject({ user: 'ada', tier: 'pro', lane: 'gpt', attempts: 1, traced: true })
+    expect(fine?.path.map(({ stage, verdict }) => `${stage} ${verdict}`)).toEqual([
+      'shed passed',
+      'user-limit passed',
+      'room passed',
+      'breaker passed',
+      'vendor-limit passed',
+      'concurrency passed',
+      'call ended',
+    ])
+    const refused = await decided('USER_LIMITED')
+    expect(refused).toMatchObject({
+      stage: 'user-limit',
+      scope: 'shared',
+      numbers: { level: 'user', limit: 5 },
+      path: [
+        { stage: 'shed', verdict: 'passed' },
+        { stage: 'user-limit', verdict: 'refused' },
+      ],
+    })
+    expect(refused?.why).toContain('the limit per user is used up')
+    expect(refused?.remedy).toMatch(/^Coming .* ms later, or a limit per user of more than 5/)
+  })
+
+  it('notes a rare refusal although thousands of others come', async () => {
+    const pod = await startPod()
+    const flooded = pod.spillway.guard('flooded', {
+      userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
+    })
+    const rare = pod.spillway.guard('rare', { concurrency: { limit: 1 } })
+    const reader = await pod.read()
+    await reader.until('guards')
+    let unblock = () => {}
+    const blocked = new Promise<void>((resolve) => {
+      unblock = resolve
+    })
+    const running = rare.run(() => blocked)
+    for (let call = 0; call < 3_000; call++)
+      await flooded.run(() => 1, { user: 'u' }).catch(() => {})
+    await rare.run(() => 1).catch(() => {})
+    const found = await reader.until('decisions', ({ records }) =>
+      records.some(({ guard, code }) => guard === 'rare' && code === 'QUEUE_FULL'),
+    )
+    unblock()
+    await running
+    expect(found).toBeDefined()
+    const records = reader.all('decisions').flatMap((each) => each.records)
+    expect(records.length).toBeLessThan(500)
+    expect(reader.all('decisions').reduce((sum, { seen }) => sum + seen, 0)).toBeGreaterThan(2_900)
+  })
+
+  it('shows a breaker that opens on another pod at once, with its timeline', async () => {
+    const store = memoryStore()
+    const [one, other] = [await startPod({ store, pod: 'a' }), await startPod({ store, pod: 'b' })]
+    const guard = one.spillway.guard('openai', GUARD)
+    other.spillway.guard('openai', GUARD)
+    const reader = await other.read()
+    await reader.until('hello', ({ guards }) => guards.length === 1)
+    const fail = () => Promise.reject(new TypeError('sk-secret in a message'))
+    for (let call = 0; call < 3; call++) {
+      await guard.run(fail, { lane: 'gpt', idempotent: false }).catch(() => {})
+    }
+    const openedAt = Date.now()
+    const transition = await reader.until('transition')
+    expect(Date.now() - openedAt).toBeLessThan(1_000)
+    expect(transition).toMatchObject({ guard: 'openai', lane: 'gpt', from: 'closed', to: 'open' })
+    const tick = await reader.until('guards', ({ guards }) =>
+      guards.some(({ lanes }) => lanes.some(({ breaker }) => breaker?.state === 'open')),
+    )
+    const lane = tick.guards[0]?.lanes.find((each) => each.lane === 'gpt')
+    expect(lane?.breaker?.timeline).toMatchObject([{ to: 'open' }])
+    expect(lane?.breaker?.untilMs).toBeGreaterThan(0)
+    const agreed = await reader.until(
+      'fleet',
+      ({ pods }) => pods.length === 2 && pods.every(({ guards }) => guards[0]?.[5] === 2),
+    )
+    expect(agreed.pods.map(({ pod }) => pod[0])).toEqual(['b', 'a'])
+    await store.close()
+  })
+
+  it('does nothing but keep the last hour while nobody looks', async () => {
+    const pod = await startPod()
+    pod.spillway.guard('openai', GUARD)
+    const inside = insideOf(pod.spillway)
+    const members = vi.spyOn(inside!.membership, 'members')
+    const figures = vi.spyOn(inside!.store.limits, 'figures')
+    await sleep(2_200)
+    expect(members).not.toHaveBeenCalled()
+    expect(figures).not.toHaveBeenCalled()
+    const reader = await pod.read()
+    const history = await reader.until(
+      'history',
+      ({ guard, stepMs }) => guard === 'openai' && stepMs === 1_000,
+    )
+    expect(history.columns.calls?.length).toBeGreaterThanOrEqual(2)
+    expect(members).toHaveBeenCalled()
+    reader.close()
+    await vi.waitUntil(() => pod.dashboard.readers === 0)
+    members.mockClear()
+    await sleep(1_200)
+    expect(members).not.toHaveBeenCalled()
+  })
+
+  it('goes on when the page is asked for in every way it may not be', async () => {
+    const pod = await startPod()
+    const status = async (path: string, init?: RequestInit) =>
+      (await fetch(pod.url + path, init)).status
+    expect(await status('/')).toBe(200)
+    expect(await status('/?x=1')).toBe(200)
+    expect(await status('/nowhere')).toBe(404)
+    expect(await status('/', { method: 'POST' })).toBe(405)
+    expect(await status('/act')).toBe(405)
+    expect(await status('/dead?queue=none')).toBe(404)
+    expect(await status('//evil.example/x')).toBe(404)
+  })
+
+  it('serves the page packed, with a policy that runs nothing but what is in it', async () => {
+    const pod = await startPod()
+    const response = await fetch(pod.url)
+    expect(response.headers.get('content-encoding')).toBe('gzip')
+    const policy = response.headers.get('content-security-policy') ?? ''
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).not.toContain('unsafe')
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(await response.text()).toContain('<!doctype html>')
+  })
+})

@@ -1,0 +1,64 @@
+import type { ServerResponse } from 'node:http'
+import { Writable } from 'node:stream'
+import { describe, expect, it } from 'vitest'
+import { FeedReader } from '../../src/http/dashboard/reader.js'
+
+/** A response whose other end reads only when told to. */
+class Stuck extends Writable {
+  #taken: (() => void) | undefined
+  #reads = false
+
+  override _write(_: Buffer, __: string, done: () => void): void {
+    if (this.#reads) done()
+    else this.#taken = done
+  }
+
+  writeHead(): void {}
+
+  readOn(): void {
+    this.#reads = true
+    this.#taken?.()
+  }
+}
+
+function setup() {
+  const stuck = new Stuck()
+  let ended = 0
+  const reader = new FeedReader(stuck as unknown as ServerResponse, 'open', () => ended++)
+  return { stuck, reader, ended: () => ended }
+}
+
+const TICK = 'x'.repeat(100_000)
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('a reader that does not read', () => {
+  it('has no more kept for it than is on its way', () => {
+    const { stuck, reader } = setup()
+    const told = Array.from({ length: 50 }, (_, second) => reader.send(TICK, second * 100))
+    expect(told.filter(Boolean).length).toBe(3)
+    expect(stuck.writableLength).toBeLessThan(400_000)
+  })
+
+  it('is told nothing more until it has caught up, and then knows that it has missed something', async () => {
+    const { stuck, reader } = setup()
+    for (let second = 0; second < 10; second++) reader.send(TICK, second * 1_000)
+    expect(reader.isBack).toBe(false)
+    stuck.readOn()
+    await turn()
+    // Until it has been told how things stand, what comes after would make no sense.
+    expect(reader.isBack).toBe(true)
+    expect(reader.send('one more', 11_000)).toBe(false)
+    reader.resume()
+    expect(reader.isBack).toBe(false)
+    expect(reader.send('one more', 12_000)).toBe(true)
+  })
+
+  it('is let go when it has taken nothing for half a minute', async () => {
+    const { stuck, reader, ended } = setup()
+    for (let second = 0; second <= 35; second++) reader.send(TICK, second * 1_000)
+    await turn()
+    expect(stuck.destroyed).toBe(true)
+    expect(ended()).toBe(1)
+    expect(reader.send('anything', 40_000)).toBe(false)
+  })
+})
