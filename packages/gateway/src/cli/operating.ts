@@ -4,7 +4,6 @@
  */
 import { existsSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { createOperator, type GuardOptions, type Operator } from 'spillway'
 import type { GatewayConfig } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
@@ -12,6 +11,7 @@ import { isMadeUp, madeUpSecrets, missingIn } from '../config/made-up-secrets.js
 import { openStore } from '../shared-store.js'
 import { CannotError } from './cannot-error.js'
 import { EXIT } from './command-row.js'
+import { isReady } from './is-ready.js'
 import { remoteOperator } from './remote-operator.js'
 import { UsageError } from './usage.js'
 
@@ -25,8 +25,8 @@ export interface Operating {
 }
 
 const USUAL_FILE = 'spillway.yaml'
-/** A store that is there answers sooner. */
-const PATIENCE_MS = 3_000
+/** Nobody's call waits for an operator, so a slow answer is better than none. */
+const COMMAND_MS = 5_000
 
 export async function openOperating({
   config: file = USUAL_FILE,
@@ -43,10 +43,10 @@ export async function openOperating({
     throw new UsageError('there is no spillway.yaml here: say --config FILE, or --admin URL')
   }
   const { redis, vendors } = loadConfig({ file, ...madeUpSecrets(file) })
-  const store = openStore(presentOf(redis, file))
+  const store = openStore({ ...presentOf(redis, file), commandTimeoutMs: COMMAND_MS })
   const close = () => store.close()
   try {
-    await untilReady(store)
+    if (!(await isReady(store))) throw unreachable(store.problem)
     const guards = Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
     return { operator: createOperator({ store, guards }), guards, close }
   } catch (error) {
@@ -71,15 +71,9 @@ export function presentOf(
   throw new CannotError(`${file}: redis: ${missingIn(String(missing))} is not there`)
 }
 
-async function untilReady(store: { readonly ready: boolean; readonly problem: unknown }) {
-  const untilMs = performance.now() + PATIENCE_MS
-  while (!store.ready) {
-    if (performance.now() > untilMs) {
-      const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
-      throw new CannotError(`the store cannot be reached: ${why}`, EXIT.unavailable)
-    }
-    await sleep(10)
-  }
+function unreachable(problem: unknown): CannotError {
+  const why = problem === undefined ? 'no answer' : messageOf(problem)
+  return new CannotError(`the store cannot be reached: ${why}`, EXIT.unavailable)
 }
 
 export function messageOf(error: unknown): string {
