@@ -61,6 +61,7 @@ const GATEWAY_MAY_IMPORT = {
   tokens: [],
   protocols: ['config/', 'tokens/'],
   data: ['config/', 'tokens/', 'protocols/'],
+  jobs: ['config/', 'data/'],
   admin: [],
   observe: ['data/'],
   cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],

@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { buildPage } from './build-page.mjs'
 import { ensureRedis } from './ensure-redis.mjs'
 import { isMain, root, run, runNode, tools } from './run-command.mjs'
 
@@ -93,6 +94,7 @@ async function compile(projects, say) {
   const { code } = await runNode([tools.tsc, '-b', ...projects], { stdio: STDERR_ONLY })
   clearTimeout(announce)
   if (code !== 0) throw new SetupError('The build failed; the type errors are above.')
+  await buildPage(say)
 }
 
 if (isMain(import.meta.url)) await setupOrExit()

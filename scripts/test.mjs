@@ -1,6 +1,7 @@
 // npm test: every test, then one closing line that people and machines can read. Arguments after
 // `--` go to Vitest, such as a part of a file name.
 
+import { ensureBrowser } from './ensure-browser.mjs'
 import { ensureFaketime } from './ensure-faketime.mjs'
 import { ensurePrometheus } from './ensure-prometheus.mjs'
 import { runVitest } from './run-vitest.mjs'
@@ -17,6 +18,7 @@ await setupOrExit(
 const say = (line) => process.stderr.write(`${line}\n`)
 await ensureFaketime(say)
 await ensurePrometheus(say)
+await ensureBrowser(say)
 
 const { count, exitCode } = await runVitest(process.argv.slice(2))
 if (count === undefined) {

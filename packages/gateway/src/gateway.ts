@@ -3,16 +3,19 @@
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
+import type { RedisStore } from 'spillway/redis'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { Health } from './admin/health.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
+import type { Deferral } from './data/deferral.js'
 import type { RequestRecord } from './data/record.js'
 import { DataServer } from './data/server.js'
 import { Sites } from './data/sites.js'
+import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
-import { applicable, changesBetween } from './reload/changes.js'
+import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import { openStore } from './shared-store.js'
 
@@ -41,6 +44,8 @@ export interface Gateway {
   close(options?: { graceMs?: number; delayMs?: number }): Promise<void>
 }
 
+const CONNECT_MS = 2_000
+
 /** What the vendor inside does, unless a request says otherwise. */
 const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
@@ -68,12 +73,15 @@ export async function createGateway(
     },
     onFailure: (error: unknown) => log.failure(error),
     draining: false,
+    deferral: undefined as Deferral | undefined,
   }
   const sites = new Sites(config, {
     spillway,
     hooks,
     urlOf: ({ url }) => (url === 'mock' ? (mock?.url ?? '') : url),
   })
+  const jobs = config.queues && new Jobs(config.queues, sites, spillway)
+  hooks.deferral = jobs
   const data = new DataServer(sites, (path) => health.at(path))
   const admin = createAdminServer({
     health,
@@ -99,14 +107,17 @@ export async function createGateway(
   async function drain(delayMs: number): Promise<void> {
     health.phase = 'draining'
     hooks.draining = true
+    // What runs may finish; nothing more is begun.
+    const working = jobs?.drain()
     const graceOver = new Promise<void>((resolve) => {
       endGrace = resolve
     })
     // Whoever sends us requests should have noticed before we stop listening.
     if (delayMs > 0) await Promise.race([sleep(delayMs), graceOver])
-    await Promise.race([data.drain(), graceOver])
+    await Promise.race([Promise.all([data.drain(), working]), graceOver])
     await spillway.close({ graceMs: 0 })
     data.close()
+    jobs?.close()
     await reloading
     await sites.close()
     await mock?.vendor.close()
@@ -126,6 +137,8 @@ export async function createGateway(
     } catch (error) {
       return reloads.refused(error instanceof Error ? error.message : String(error))
     }
+    const bound = boundVendor(before, next)
+    if (bound !== undefined) return reloads.refused(bound)
     const changes = changesBetween(before, next)
     const { added, changed, removed } = changes
     if (added.length + changed.length + removed.length === 0) return reloads.unchanged(changes)
@@ -153,6 +166,9 @@ export async function createGateway(
       const { host, port: adminPort } = config.admin
       const adminAddress = await admin.listen({ host, port: adminPort })
       const port = await data.listen(config.port, config.host)
+      // Jobs are in the store: without it they can be neither taken nor done.
+      if (jobs !== undefined && store !== undefined) await connected(store)
+      jobs?.begin()
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }
     },
@@ -197,6 +213,12 @@ async function startMock(
 interface RunningMock {
   readonly vendor: MockVendor
   readonly url: string
+}
+
+/** Or has been tried for long enough: a gateway without its store serves requests, too. */
+async function connected(store: RedisStore): Promise<void> {
+  const lastMs = performance.now() + CONNECT_MS
+  while (!store.ready && store.problem === undefined && performance.now() < lastMs) await sleep(10)
 }
 
 function sleep(ms: number): Promise<void> {

@@ -2,6 +2,7 @@ export type {
   CallerConfig,
   GatewayConfig,
   ProtocolName,
+  QueueConfig,
   RouteConfig,
   TargetConfig,
   VendorConfig,

@@ -37,6 +37,7 @@ export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
 export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
 export type { Dependency, DependencyStatus } from './degrade/dependencies.js'
+export { type EnqueuedJob, type EnqueueOptions, enqueue } from './degrade/enqueue.js'
 export {
   createFeatureManager,
   type FeatureManager,
@@ -51,7 +52,7 @@ export type {
 export type { PodLoad } from './degrade/pod-load.js'
 export { type StaleCache, type StaleCacheOptions, staleCache } from './degrade/stale-cache.js'
 export type { StepOptions } from './degrade/step-options.js'
-export { enqueue, otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'
+export { otherGuard, type ReducedOptions, reduced, staticValue } from './degrade/steps.js'
 export type { CallContext, CallFunction } from './guard/context.js'
 export type {
   Degradable,
@@ -77,9 +78,13 @@ export type {
   JobQueueOptions,
   JobWorker,
   WorkableQueue,
-  WorkerSnapshot,
   WorkOptions,
 } from './guard/jobs/api.js'
+export type {
+  FleetQueueReport,
+  QueueSnapshot,
+  WorkerSnapshot,
+} from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type StageRow } from './guard/order.js'
@@ -98,6 +103,7 @@ export {
   RELAYED,
   type Relayed,
 } from './guard/stream/relayed.js'
+export { UsageReader } from './guard/stream/usage.js'
 export type { GuardTimings } from './guard/timings.js'
 export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
 export {
@@ -118,6 +124,7 @@ export {
 } from './operate/operator.js'
 export type {
   AddedJob,
+  AddOptions,
   JobCounts,
   JobInfo,
   JobOptions,

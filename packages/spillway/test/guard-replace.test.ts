@@ -1,5 +1,5 @@
 /** A guard that takes the place of another: nobody is refused for it, and nothing shared is forgotten. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/index.js'
 import { createGuardPod, createJob, EVERYWHERE, vendorError } from './guard-pod.js'
@@ -134,12 +134,39 @@ describe.each(EVERYWHERE)('a guard that is replaced, store: %s', (where) => {
 })
 
 describe('replacing', () => {
-  it('needs a guard of that name, and none that a job queue goes by', async () => {
+  it('needs a guard of that name', async () => {
     const spillway = createSpillway()
-    expect(() => spillway.replaceGuard('a', {})).toThrow('guard(a): needs options the first time')
-    spillway.guard('a', {})
-    spillway.queue('jobs', { guard: 'a' })
-    expect(() => spillway.replaceGuard('a', {})).toThrow('a job queue goes by it')
+    expect(() => spillway.replaceGuard('a', {})).toThrow('needs options the first time')
+    await spillway.close()
+  })
+
+  it('is followed by the job queues that go by it: what runs ends with the one it began with', async () => {
+    const spillway = createSpillway()
+    const old = spillway.guard('a', { concurrency: { limit: 2 } })
+    const queue = spillway.queue<number>('jobs', { guard: 'a' })
+    let running = 0
+    let most = 0
+    const ends: (() => void)[] = []
+    const worker = queue.work(
+      async () => {
+        most = Math.max(most, ++running)
+        await new Promise<void>((resolve) => ends.push(resolve))
+        running--
+      },
+      { concurrency: 10 },
+    )
+    await queue.addMany(Array.from({ length: 6 }, (_, data) => ({ data })))
+    await vi.waitFor(() => expect(running).toBe(2))
+    const young = spillway.replaceGuard('a', { concurrency: { limit: 3 } })
+    await vi.waitFor(() => expect(running).toBe(5))
+    expect([old.snapshot().active, young.snapshot().active]).toEqual([2, 3])
+    while (queue.snapshot().done < 6) {
+      for (const end of ends.splice(0)) end()
+      await new Promise(setImmediate)
+    }
+    expect(most).toBe(5)
+    await worker.close()
+    expect(queue.snapshot()).toMatchObject({ done: 6, lost: 0, workers: 0 })
     await spillway.close()
   })
 })

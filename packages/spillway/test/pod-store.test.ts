@@ -44,14 +44,43 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
 
   it('are alive until they have been silent for as long as they said', async () => {
     const { store, pass } = setup()
-    expect(await store.beat(beatOf('a'))).toBe(1)
+    expect(await store.beat(beatOf('a'))).toMatchObject({ live: 1 })
     pass(6 * SECOND)
-    expect(await store.beat(beatOf('b'))).toBe(2)
+    expect(await store.beat(beatOf('b'))).toMatchObject({ live: 2 })
     pass(4 * SECOND - 1)
     expect((await store.list({ group: 'g' })).map(({ pod }) => pod)).toEqual(['a', 'b'])
     pass(1)
     expect((await store.list({ group: 'g' })).map(({ pod }) => pod)).toEqual(['b'])
-    expect(await store.beat(beatOf('b'))).toBe(1)
+    expect(await store.beat(beatOf('b'))).toMatchObject({ live: 1 })
+  })
+
+  it('hear with every beat what is wanted of them, until its time is over', async () => {
+    const { store, pass } = setup()
+    const ask = (pod: string, what: string, forUs = 3 * SECOND) =>
+      store.ask({ group: 'g', pod, forUs, ask: what })
+    expect(await ask('a', 'drain')).toBe(false)
+    await store.beat(beatOf('a'))
+    await store.beat(beatOf('b'))
+    expect(await ask('a', 'one')).toBe(true)
+    expect(await ask('a', 'two\nlines, and a \u202e turn')).toBe(true)
+    expect(await store.beat(beatOf('b'))).toEqual({ live: 2, ask: '' })
+    expect(await store.beat(beatOf('a'))).toEqual({ live: 2, ask: 'two\nlines, and a \u202e turn' })
+    pass(3 * SECOND - 1)
+    expect(await store.beat(beatOf('a'))).toMatchObject({ ask: 'two\nlines, and a \u202e turn' })
+    pass(1)
+    expect(await store.beat(beatOf('a'))).toEqual({ live: 2, ask: '' })
+  })
+
+  it('are not asked for what was wanted of them before they left', async () => {
+    const { store, pass } = setup()
+    await store.beat(beatOf('a'))
+    await store.ask({ group: 'g', pod: 'a', forUs: 60 * SECOND, ask: 'drain' })
+    await store.leave({ group: 'g', pod: 'a' })
+    expect(await store.beat(beatOf('a'))).toEqual({ live: 1, ask: '' })
+    await store.ask({ group: 'g', pod: 'a', forUs: 60 * SECOND, ask: 'drain' })
+    pass(10 * SECOND)
+    expect(await store.ask({ group: 'g', pod: 'a', forUs: SECOND, ask: 'drain' })).toBe(false)
+    expect(await store.beat(beatOf('a'))).toEqual({ live: 1, ask: '' })
   })
 
   it('are gone at once when they leave', async () => {
@@ -60,7 +89,7 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
     await store.beat(beatOf('b'))
     await store.leave({ group: 'g', pod: 'a' })
     await store.leave({ group: 'nobody was here', pod: 'a' })
-    expect(await store.beat(beatOf('b'))).toBe(1)
+    expect(await store.beat(beatOf('b'))).toMatchObject({ live: 1 })
   })
 
   it('say of themselves what they said last, whatever it is', async () => {
@@ -83,13 +112,13 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
     await store.beat(beatOf('dead'))
     await store.beat(beatOf('alive'))
     pass(-3_600 * SECOND)
-    expect(await store.beat(beatOf('alive'))).toBe(1)
+    expect(await store.beat(beatOf('alive'))).toMatchObject({ live: 1 })
   })
 
   it('that live longer than others are not cut short by them', async () => {
     const { store, pass } = setup()
     await store.beat(beatOf('patient', 60 * SECOND))
-    expect(await store.beat(beatOf('hasty', SECOND))).toBe(2)
+    expect(await store.beat(beatOf('hasty', SECOND))).toMatchObject({ live: 2 })
     pass(30 * SECOND)
     expect(await store.list({ group: 'g' })).toHaveLength(1)
   })

@@ -10,6 +10,7 @@ import { limitCommand } from './limit-command.js'
 import { mockVendorCommand } from './mock-vendor-command.js'
 import { pauseCommand, resumeCommand } from './pause-command.js'
 import { planCommand } from './plan-command.js'
+import { queueCommand } from './queue-command.js'
 import { schemaCommand } from './schema-command.js'
 import { simulateCommand } from './simulate-command.js'
 import { statusCommand } from './status-command.js'
@@ -25,6 +26,7 @@ export const COMMANDS: readonly CommandRow[] = [
   limitCommand,
   pauseCommand,
   resumeCommand,
+  queueCommand,
   simulateCommand,
   planCommand,
   mockVendorCommand,

@@ -24,9 +24,9 @@ export interface Operating {
   close(): Promise<void>
 }
 
-const USUAL_FILE = 'spillway.yaml'
+export const USUAL_FILE = 'spillway.yaml'
 /** Nobody's call waits for an operator, so a slow answer is better than none. */
-const COMMAND_MS = 5_000
+export const COMMAND_MS = 5_000
 
 export async function openOperating({
   config: file = USUAL_FILE,
@@ -46,7 +46,7 @@ export async function openOperating({
   const store = openStore({ ...presentOf(redis, file), commandTimeoutMs: COMMAND_MS })
   const close = () => store.close()
   try {
-    if (!(await isReady(store))) throw unreachable(store.problem)
+    await untilReady(store)
     const guards = Object.fromEntries(vendors.map(({ name, guard }) => [name, guard]))
     return { operator: createOperator({ store, guards }), guards, close }
   } catch (error) {
@@ -71,9 +71,11 @@ export function presentOf(
   throw new CannotError(`${file}: redis: ${missingIn(String(missing))} is not there`)
 }
 
-function unreachable(problem: unknown): CannotError {
-  const why = problem === undefined ? 'no answer' : messageOf(problem)
-  return new CannotError(`the store cannot be reached: ${why}`, EXIT.unavailable)
+/** Or an error that says why not. */
+export async function untilReady(store: { readonly ready: boolean; readonly problem: unknown }) {
+  if (await isReady(store)) return
+  const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
+  throw new CannotError(`the store cannot be reached: ${why}`, EXIT.unavailable)
 }
 
 export function messageOf(error: unknown): string {

@@ -1,6 +1,7 @@
 /** How a fleet stands, as a person wants to see it. */
 import type { FleetGuardReport, FleetReport, GuardOptions } from 'spillway'
 import { durationInWords } from './act.js'
+import { table } from './table.js'
 
 type Guards = Readonly<Record<string, GuardOptions>> | undefined
 
@@ -72,18 +73,4 @@ function seconds(ms: number): string {
   return ms < 10_000
     ? `${(ms / 1_000).toFixed(1)}s`
     : durationInWords(Math.round(ms / 1_000) * 1_000)
-}
-
-function table(heads: readonly string[], rows: readonly (readonly string[])[]): string {
-  if (rows.length === 0) return ''
-  const all = [heads, ...rows]
-  const widths = heads.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)))
-  return all
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n')
 }

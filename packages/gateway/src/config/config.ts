@@ -2,7 +2,7 @@
  * A gateway's configuration as the rest of the gateway sees it: checked, secrets read, defaults filled
  * in. How it is written down is `shape.ts`.
  */
-import type { GuardOptions, Priority } from 'spillway'
+import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { RedisStoreOptions } from 'spillway/redis'
 import type { ServerLimits } from './server-limits-shape.js'
 
@@ -53,6 +53,27 @@ export interface RouteConfig {
   readonly stripPrefix: string | undefined
 }
 
+/** For requests that may wait. */
+export interface QueueConfig {
+  readonly name: string
+  /** Which requests: those that would go to this vendor, with this key, for this model. */
+  readonly vendor: string
+  readonly key: string | undefined
+  /** None: of a vendor that knows no models. */
+  readonly model: string | undefined
+  readonly settings: Omit<JobQueueOptions, 'guard' | 'lane'>
+  /** Of no use after this, unless the request says less. */
+  readonly timeoutMs: number
+  /** So many at once in each gateway; 0: this one takes requests, and others do them. */
+  readonly concurrency: number
+  /** By tier; without one, that of the caller. */
+  readonly priorities: Readonly<Record<string, Priority>>
+  /** A request with a larger body is answered at once. */
+  readonly maxRequestBytes: number
+  /** A larger answer is none. */
+  readonly maxAnswerBytes: number
+}
+
 /** Somebody who may use the gateway. */
 export interface CallerConfig {
   /** SHA-256 of its key, in hex: the key itself is not kept. */
@@ -94,6 +115,7 @@ export interface GatewayConfig {
   readonly expectedPods: number
   readonly vendors: readonly VendorConfig[]
   readonly routes: readonly RouteConfig[]
+  readonly queues: readonly QueueConfig[] | undefined
   /** None: anybody may, as `anonymous`. */
   readonly callers: readonly CallerConfig[] | undefined
   readonly body: {

@@ -94,7 +94,7 @@ const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/```yaml\n(.*?)```/gs)].m
 )
 
 describe('the schema for editors', () => {
-  it('that is published is the one that the checks make: npm run schema writes it', () => {
+  it('that is published is the one that the checks make: spillway schema prints it', () => {
     expect(JSON.parse(readFileSync(FILE, 'utf8'))).toEqual(
       JSON.parse(JSON.stringify(gatewaySchema())),
     )

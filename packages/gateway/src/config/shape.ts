@@ -15,6 +15,7 @@ import {
 import { readCallers } from './caller-shape.js'
 import type { GatewayConfig } from './config.js'
 import type { Mistake } from './mistake.js'
+import { linkQueues, readQueues } from './queue-shape.js'
 import { readRedis } from './redis-shape.js'
 import { type Sources, textOrReference } from './references.js'
 import { linkRoutes, usualRoutes } from './route-links.js'
@@ -72,6 +73,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     expectedPods: optional(integer({ min: 1 }), 1),
     vendors: readVendors(sources),
     routes: optional(readRoutes),
+    queues: optional(readQueues),
     callers: optional(readCallers(sources)),
     body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
     server: optional(readServerLimits, SERVER_LIMITS),
@@ -82,17 +84,19 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
   const check: Check<GatewayConfig | undefined> = (value, path, problems: Mistake[]) => {
     const fields = readFields(value, path, problems)
     if (fields === undefined) return undefined
-    const { vendors, routes, body, ...rest } = fields
+    const { vendors, routes, queues, body, ...rest } = fields
     checkPorts(rest, value as object, path, problems)
     const isRouted = Object.hasOwn(value as object, 'routes')
     const linked = isRouted
       ? linkRoutes(routes, `${path}.routes`, vendors, problems)
       : usualRoutes(vendors, `${path}.vendors`, problems)
+    const linkedQueues = linkQueues(queues, `${path}.queues`, vendors, problems)
     if (problems.length > 0) return undefined
     return {
       ...rest,
       vendors: Array.from(vendors.values(), ({ config }) => config),
       routes: linked,
+      queues: linkedQueues,
       body: { ...body, keepBytes: body.keepBytes ?? Math.min(KEEP_BYTES, body.maxBytes) },
     }
   }

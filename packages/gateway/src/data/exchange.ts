@@ -18,6 +18,7 @@ import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
 import { type Fault, faultOf, neverConnected, RequestError } from './complaint.js'
+import type { Deferral } from './deferral.js'
 import { faultIn } from './intake.js'
 import { outgoing } from './outgoing.js'
 import { Patience } from './patience.js'
@@ -126,11 +127,13 @@ export class Exchange implements AnswerListener {
   }
 
   async #serve(): Promise<void> {
-    const { routes, callers, config } = this.#site
+    const { routes, callers, config, hooks } = this.#site
+    const { deferral } = hooks
     const request = this.#request
     const { headers } = request
     const fault = faultIn(request, config.server)
     if (fault !== undefined) throw new RequestError(fault)
+    if (deferral?.owns(this.#path)) return this.#attend(deferral)
     const rows = routes.onPath(this.#path)
     const [first] = rows
     if (first === undefined) throw notFound(this.#path)
@@ -154,10 +157,21 @@ export class Exchange implements AnswerListener {
       ...read,
     })
     this.#question = question
+    const later = deferral?.defer(request, question, this.#site.aimsOf(question.route)[0])
+    if (later !== undefined) return this.#reply.say(await later)
     if (question.asked.streamed && route.keepAliveMs !== undefined) {
       this.#reply.keepAlive(route.keepAliveMs)
     }
     await this.#ask(question)
+  }
+
+  /** It is about something that was asked for before. */
+  async #attend(deferral: Deferral): Promise<void> {
+    const known = (caller: Caller) => {
+      this.#caller = caller
+    }
+    const said = await deferral.attend(this.#request, this.#response, this.#path, known)
+    if (said !== undefined) this.#reply.say(said)
   }
 
   /**

@@ -9,6 +9,7 @@ import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
+import type { Said } from './deferral.js'
 import { EventFrames } from './event-frames.js'
 import { addVendorHeaders } from './headers.js'
 import type { AnswerSink, VendorAnswer } from './vendor-answer.js'
@@ -85,6 +86,16 @@ export class Reply implements AnswerSink {
     else if (this.#promised) return this.#tooLate(answer)
     this.#response.on('drain', this.#onDrain)
     answer.pipe(this)
+  }
+
+  /** An answer of our own. */
+  say({ status, headers, body }: Said): void {
+    const response = this.#response
+    if (response.destroyed) return
+    this.firstByteMs ??= performance.now() - this.#arrivedMs
+    const length = { 'content-length': String(Buffer.byteLength(body)) }
+    response.writeHead(status, { ...this.#head(), ...headers, ...length })
+    response.end(body)
   }
 
   /** In place of an answer. */

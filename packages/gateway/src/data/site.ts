@@ -2,6 +2,7 @@
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
 import { Callers } from './callers.js'
+import type { Deferral } from './deferral.js'
 import { ForwardedHeaders } from './headers.js'
 import type { RequestRecord } from './record.js'
 import { Routes } from './routes.js'
@@ -23,6 +24,8 @@ export interface SiteHooks {
   onFailure(error: unknown): void
   /** No longer ready: connections are closed after their answer. */
   readonly draining: boolean
+  /** For requests whose answer may come later; none without queues. */
+  readonly deferral: Deferral | undefined
 }
 
 export class Site {

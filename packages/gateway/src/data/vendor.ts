@@ -164,6 +164,18 @@ export class Vendor {
     })
   }
 
+  /** For whoever reads the answer by himself, and has time. */
+  ask({ method, path, headers, body }: VendorRequest, signal: AbortSignal) {
+    const whole = body as Buffer | string | null
+    return this.#pool.value.request({
+      method,
+      path: this.#basePath + path,
+      headers,
+      body: whole,
+      signal,
+    })
+  }
+
   /** What no other configuration uses is closed with it. */
   close(): Promise<void> {
     this.#closed ??= Promise.all([this.#heldGuard.letGo(), this.#pool.letGo()]).then(() => {})

@@ -56,7 +56,7 @@ function lineOf(record: RequestRecord): string {
   return `{"level":${level},"time":${Date.now()},"msg":"request",${JSON.stringify(record).slice(1)}\n`
 }
 
-const WORTH_A_LINE = /^(breaker\.(?!refused)|store\.|callback\.|operator\.)/
+const WORTH_A_LINE = /^(breaker\.(?!refused)|store\.|callback\.|operator\.|queue\.|job\.dead)/
 
 /** What changes for all requests, not what happens to one. */
 function logEvent(logger: Logger, event: SpillwayEvent): void {

@@ -47,6 +47,15 @@ export function applicable(before: GatewayConfig, after: GatewayConfig): Gateway
   return { ...after, ...Object.fromEntries(fixed) }
 }
 
+/** Queues stay as they are until a restart, and so do the vendors they are for. */
+export function boundVendor(before: GatewayConfig, after: GatewayConfig): string | undefined {
+  const known = byName(after.vendors)
+  const bound = before.queues?.find(({ vendor }) => !known.has(vendor))
+  if (bound === undefined) return undefined
+  const { vendor, name } = bound
+  return `vendors.${vendor} cannot go without a restart: the queue ${name} is for it`
+}
+
 interface Named {
   readonly name: string
 }

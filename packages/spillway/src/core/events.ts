@@ -57,6 +57,8 @@ export type SpillwayEvent =
   | { type: 'fallback.failed'; name: string; step: string; error: unknown }
   /** A feature was switched off, or on again. */
   | { type: 'feature.off' | 'feature.on'; name: string; because: string }
+  /** Somebody wants something of this pod; a gateway drains itself. `name`: the pod. */
+  | { type: 'pod.asked'; name: string; what: 'drain'; by: string }
   /** Somebody has done something to the fleet by hand, or has tried to. */
   | {
       type: 'operator.acted'
@@ -76,6 +78,23 @@ export type SpillwayEvent =
       /** In words: what was done, or why not. */
       message: string
     }
+  /** A job queue has a job more, or has no room for it. */
+  | { type: 'job.added'; name: string; id: string; priority: string }
+  | { type: 'queue.full'; name: string; size: number; maxSize: number }
+  /** What became of a job that this pod had: its end, or another turn. */
+  | { type: 'job.done' | 'job.cancelled'; name: string; id: string }
+  | { type: 'job.dead'; name: string; id: string; error: string }
+  | {
+      type: 'job.retried' | 'job.released'
+      name: string
+      id: string
+      delayMs: number
+      error: string
+    }
+  /** Its lease has ended: somebody else has it. */
+  | { type: 'job.lost'; name: string; id: string }
+  /** Nothing is handed out, or something is again, for the whole fleet. */
+  | { type: 'queue.paused' | 'queue.resumed'; name: string }
   /** A function handed to Spillway threw; the default was used in its place. */
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 

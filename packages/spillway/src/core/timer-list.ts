@@ -89,7 +89,8 @@ export class TimerList {
     else sooner.later = item
     if (later === undefined) this.#last = item
     else later.sooner = item
-    if (!this.#firing) this.#ensureTimer()
+    // One that is not the first is later than the one there is a timer for.
+    if (sooner === undefined && !this.#firing) this.#ensureTimer()
   }
 
   /** It may have been removed before. */

@@ -1,12 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { createDeadline, runWithDeadline } from '../core/deadline.js'
 import { SpillwayError } from '../core/errors.js'
 import { onEvent, type SpillwayEvent } from '../core/events.js'
+import type { Guard } from '../guard/guard.js'
 import type { GuardOptions } from '../guard/options.js'
 import { createSpillway } from '../guard/spillway.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
+import { enqueue } from './enqueue.js'
 import { staleCache } from './stale-cache.js'
-import { enqueue, otherGuard, reduced, staticValue } from './steps.js'
+import { otherGuard, reduced, staticValue } from './steps.js'
 
 const clock = createVirtualClock()
 const spillway = createSpillway({ clock })
@@ -202,6 +204,52 @@ describe('a guard with fallbacks', () => {
     const answer = await guard.runDegradable(broken, { user: 'ann' })
     expect(answer).toMatchObject({ value: { ticket: 1 }, step: 'enqueue' })
     expect(jobs).toEqual([['mail', 'error', 'ann']])
+  })
+
+  it('makes a job of a call, in a queue of its own guard', async () => {
+    let isBroken = true
+    const answer = (document: number) =>
+      isBroken ? broken() : Promise.resolve(`summary of ${document}`)
+    const guard: Guard = guardWith(
+      { fallback: [enqueue<number>({ queue: () => queue, on: ['error', 'circuit-open'] })] },
+      'summaries',
+    )
+    const queue = spillway.queue<number, string>('later', { guard, keep: 0 })
+    onTestFinished(() => clock.until(queue.close({ graceMs: 0 })))
+    const asked = { job: 7, user: 'ann', priority: 'high', idempotencyKey: 'd-7' } as const
+    const first = await guard.runDegradable<unknown>(() => answer(7), asked)
+    const ticket = { queue: 'later', id: expect.any(String), fresh: true }
+    expect(first).toMatchObject({ value: ticket, degraded: true, reason: 'error', step: 'enqueue' })
+    expect(first.message).toContain('accepted, will be done later')
+    const again = await guard.run<unknown>(() => answer(7), asked)
+    expect(again).toEqual({ ...(first.value as object), fresh: false })
+    const { id } = first.value as { id: string }
+    expect(await queue.job(id)).toMatchObject({ data: 7, priority: 'high', tenant: 'ann' })
+    isBroken = false
+    queue.work(({ data }) => answer(data))
+    await clock.advance(10)
+    expect(await queue.job(id)).toMatchObject({ state: 'done', result: 'summary of 7' })
+  })
+
+  it('makes no job of a call that has none, nor for somebody who has used up a limit of theirs', async () => {
+    const queue = { name: 'q', add: () => Promise.reject(new Error('nobody should')) }
+    const guard = guardWith({
+      userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
+      fallback: [enqueue({ queue }), staticValue('less')],
+    })
+    expect(await guard.run<unknown>(broken, { user: 'ann' })).toBe('less')
+    expect(await guard.run<unknown>(broken, { user: 'ann', job: 1 })).toBe('less')
+    expect(() => enqueue({ queue: 'summaries' } as never)).toThrow('enqueue.queue')
+  })
+
+  it('goes on to the next fallback where the queue is full', async () => {
+    const guard: Guard = guardWith({
+      fallback: [enqueue({ queue: () => full }), staticValue('less')],
+    })
+    const full = spillway.queue('full', { guard, maxSize: 1 })
+    onTestFinished(() => clock.until(full.close({ graceMs: 0 })))
+    expect(await guard.run<unknown>(broken, { job: 1 })).toMatchObject({ queue: 'full' })
+    expect(await guard.run<unknown>(broken, { job: 2 })).toBe('less')
   })
 
   it('does not stand between tryRun or fetch and their downstream', async () => {

@@ -1,4 +1,4 @@
-/** Fallbacks: another guard, less of an answer, a place in a queue, a value that always is there. */
+/** Fallbacks: another guard, less of an answer, a value that always is there. */
 import type { Clock } from '../core/clock.js'
 import { createDeadline, runWithDeadline } from '../core/deadline.js'
 import { clockOption } from '../core/injected.js'
@@ -58,23 +58,6 @@ export function reduced<T>(
         timeout.run((context) => fn(context, call), signal && { signal: signal as AbortSignal })
       const value = await runWithDeadline(deadline, run)
       return value === undefined ? undefined : { value, message: 'in less quality' }
-    },
-  }
-}
-
-/** Puts the call where it is done later, and gives what the hook answers with, such as a ticket. */
-export function enqueue<T>(
-  hook: (call: FailedCall) => T | PromiseLike<T>,
-  options: StepOptions = {},
-): FallbackStep {
-  validate('enqueue.hook', hook, readFunction)
-  const { name = 'enqueue', on } = validate('enqueue', options, readStep)
-  return {
-    name,
-    on,
-    async answer(call) {
-      const value = await hook(call)
-      return value === undefined ? undefined : { value, message: 'will be done later' }
     },
   }
 }

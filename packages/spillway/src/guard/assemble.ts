@@ -98,6 +98,7 @@ export function assemble(
       isPermit,
     },
     limits,
+    sameClock: around.sameClock,
     patient: queue !== undefined,
     limitedError: (lane, retryAfterMs, paused) =>
       limitedError(name, lane, retryAfterMs, paused, limits?.alone === true),
@@ -154,6 +155,7 @@ export function assemble(
     running: new LinkedList<TimedCall<unknown>>(),
     overdue: new Set(),
     timings: around.before?.timings,
+    decisions: undefined,
     closed: false,
     onFree,
   }

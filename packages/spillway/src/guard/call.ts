@@ -21,6 +21,7 @@ import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
+import type { CallFollower } from './decisions/follower.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, CallWish, Machinery } from './machinery.js'
@@ -62,6 +63,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   origin: AsyncResource | undefined
   breaker: BreakerPermit | undefined
   reserved = false
+  /** Nearly always nothing: few are followed, and only where somebody asks why. */
+  #follower: CallFollower | undefined
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -80,7 +83,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 
   start(): Promise<T> {
-    const { clock, users, limits, dispatcher, name, tally, sameClock } = this.#machinery
+    const { clock, users, limits, dispatcher, name, tally, sameClock, decisions } = this.#machinery
     const { signal, priority, timeoutMs, needsMs } = this.#options
     tally.calls++
     if (signal?.aborted) return refuse(signal.reason)
@@ -93,6 +96,9 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
     } catch (error) {
       return refuse(error)
+    }
+    if (decisions !== undefined) {
+      this.#follower = decisions.begin(this.#options, this.lane, this.priority, this.arrivedMs)
     }
     if ((this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY) <= (needsMs ?? 0)) {
       return this.#refuse(deadlineError('room', name))
@@ -107,7 +113,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       if (known !== undefined) return this.#refuse(known)
       if (limits !== undefined) dispatcher.costsOf(this)
       if (users === undefined) return this.#attempts()
-      charge = users.charge(this.#options, sameClock ? this.arrivedMs : undefined)
+      const options = this.#follower === undefined ? this.#options : this.#follower.listening()
+      charge = users.charge(options, sameClock ? this.arrivedMs : undefined)
     } catch (error) {
       return refuse(error)
     }
@@ -193,6 +200,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
    */
   #attempts(): Promise<T> {
     const { budget, clock, store } = this.#machinery
+    if (this.#follower !== undefined) this.#follower.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
@@ -201,13 +209,28 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
+      if (this.#follower !== undefined) this.#follow(this.#follower)
       if (admission === undefined) this.#wait(nowMs)
       else this.#start(admission, nowMs)
     })
   }
 
+  /** Whoever follows it hears how it ends. */
+  #follow(follower: CallFollower): void {
+    const [resolve, reject] = [this.#resolve, this.#reject]
+    this.#resolve = (value) => {
+      follower.succeeded()
+      resolve(value)
+    }
+    this.#reject = (error) => {
+      follower.failed(error)
+      reject(error)
+    }
+  }
+
   onVerdict(verdict: Verdict): void {
     this.#verdict = verdict
+    if (this.#follower !== undefined) this.#follower.judged(verdict)
   }
 
   onValue(value: T): void {
@@ -303,6 +326,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   #start(admission: CallAdmission, startMs: number): void {
     this.#charge = undefined
     if (this.#number === 1) this.#machinery.timings?.began(startMs - this.arrivedMs)
+    if (this.#follower !== undefined) this.#follower.begins(this.#number, admission, startMs)
     const { hedger } = this.#machinery
     if (hedger !== undefined && this.#mayHedge(admission)) {
       return this.#startHedged(hedger, admission, startMs)
@@ -347,6 +371,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   #wait(nowMs: number): void {
     const { room, dispatcher } = this.#machinery
     this.origin = currentOrigin()
+    if (this.#follower !== undefined) this.#follower.waits(nowMs)
     const entry = room.join(this, nowMs, dispatcher.spare(this.lane, this, nowMs))
     if (entry === undefined) this.refuse(this.#noPlace())
     else dispatcher.arrived(entry)
@@ -413,6 +438,11 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     return new Refusal(error)
   }
 
+  #facts() {
+    const { lane, priority: importance, arrivedMs } = this
+    return { options: this.#options, lane, importance, arrivedMs }
+  }
+
   #refuse(error: unknown): Promise<never> {
     this.#notRun(error)
     return refuse(error)
@@ -420,8 +450,11 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   /** Nothing is taken by a call that does not run. */
   #notRun(error: unknown): void {
-    const { users, tally } = this.#machinery
+    const { users, tally, decisions } = this.#machinery
     tally.refused(error)
+    if (decisions !== undefined && this.#last === undefined) {
+      decisions.refused(this.#follower, error, () => this.#facts())
+    }
     if (this.#charge === undefined) return
     users?.refund(this.#charge)
     this.#charge = undefined

@@ -49,7 +49,7 @@ describe('controlled delay', () => {
   it('has nothing to say about an empty queue', () => {
     const codel = new CoDel(100)
     dropsBetween(codel, 0, 500, 500)
-    codel.look(500, undefined)
+    codel.look(500, Number.NEGATIVE_INFINITY)
     expect(codel.standing).toBe(false)
   })
 })

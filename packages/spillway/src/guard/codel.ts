@@ -22,9 +22,9 @@ export class CoDel {
     return this.#nextDropMs !== undefined
   }
 
-  /** Looks at how long the oldest entry has waited; nothing: there is none. */
-  look(nowMs: number, oldestWaitMs: number | undefined): void {
-    if (oldestWaitMs === undefined || oldestWaitMs < this.#targetMs) {
+  /** Looks at how long the oldest entry has waited; below zero, if there is none. */
+  look(nowMs: number, oldestWaitMs: number): void {
+    if (oldestWaitMs < this.#targetMs) {
       this.#standingAtMs = undefined
       this.#nextDropMs = undefined
       return

@@ -110,6 +110,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** How many wait for what this pod has; those of a lane that waits for its vendor do not. */
   crowd(nowMs: number): number {
     const { room } = this.#options
+    const { onlyLane } = room
+    if (onlyLane !== undefined)
+      return this.#known(onlyLane)?.isBlocked(nowMs) === true ? 0 : room.length
     let waiting = 0
     for (const lane of room.lanes) {
       if (this.#gates.get(lane)?.isBlocked(nowMs) !== true) waiting += room.lengthOf(lane)
@@ -126,6 +129,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** How long the lane is known to be blocked for a call of this cost. */
   blockedMs(lane: string, price: Price, nowMs: number): number {
     return this.#shutMs(lane, price, nowMs)
+  }
+
+  /** How long ago the store said that the lane is blocked; nothing: it is not. */
+  heardAgoMs(lane: string, nowMs: number): number | undefined {
+    const gate = this.#gates.get(lane)
+    return gate?.isBlocked(nowMs) === true ? Math.max(0, nowMs - gate.blockedAtMs) : undefined
   }
 
   /** Whether it is because the vendor wants a pause. */
@@ -160,9 +169,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
     this.#again = true
     if (this.#dispatching) return
     const { clock, slots, patient } = this.#options
-    const nowMs = clock.now()
     // All slots are in use: whoever gives one back comes here.
     if (patient && slots.full) return
+    const nowMs = clock.now()
     this.#dispatching = true
     try {
       while (this.#again) {
@@ -266,7 +275,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     const entry = room.take(lane, nowMs) as Entry<Wish<P, L>> | undefined
     if (entry === undefined) return false
-    return this.#admitter.serve(gate, entry)
+    return this.#admitter.serve(gate, entry, nowMs)
   }
 
   /** Takes out of the room as many as there is something free for, the best first. */
@@ -378,24 +387,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** One timer for each lane that waits for a known time, and one for the pace. */
   #sleep(nowMs: number): void {
     const { room, clock, slots } = this.#options
-    for (const lane of room.lanes) {
-      const gate = this.#gate(lane)
-      if (gate.underWay || !gate.isBlocked(nowMs)) continue
-      if (nowMs >= gate.askAgainMs) void this.#askAgain(gate, nowMs).catch(() => {})
-      room.excuse(lane, gate.blockedUntilMs)
-      // One that fires earlier will do: it looks, and sleeps again.
-      const { wakeMs } = gate
-      if (gate.timer !== undefined && gate.timerDueMs <= wakeMs) continue
-      gate.timer?.cancel()
-      gate.timerDueMs = wakeMs
-      gate.timer = clock.schedule(wakeMs - nowMs, () => {
-        gate.timer = undefined
-        this.dispatch()
-      })
-      // Whoever waits keeps the process alive; when all have left, nothing should.
-      gate.timer.unref()
-    }
     if (room.length === 0) return
+    if (room.onlyLane !== undefined) this.#sleepAt(this.#gate(room.onlyLane), nowMs)
+    else for (const lane of room.lanes) this.#sleepAt(this.#gate(lane), nowMs)
     const paceMs = slots.paceWaitMs(nowMs)
     if (paceMs === 0) return
     for (const lane of room.lanes) room.excuse(lane, nowMs + paceMs)
@@ -405,6 +399,24 @@ export class Dispatcher<P, L, R extends TakeReply> {
       this.dispatch()
     })
     this.#paceTimer.unref()
+  }
+
+  #sleepAt(gate: Gate, nowMs: number): void {
+    if (gate.underWay || !gate.isBlocked(nowMs)) return
+    const { room, clock } = this.#options
+    if (nowMs >= gate.askAgainMs) void this.#askAgain(gate, nowMs).catch(() => {})
+    room.excuse(gate.lane, gate.blockedUntilMs)
+    // One that fires earlier will do: it looks, and sleeps again.
+    const { wakeMs } = gate
+    if (gate.timer !== undefined && gate.timerDueMs <= wakeMs) return
+    gate.timer?.cancel()
+    gate.timerDueMs = wakeMs
+    gate.timer = clock.schedule(wakeMs - nowMs, () => {
+      gate.timer = undefined
+      this.dispatch()
+    })
+    // Whoever waits keeps the process alive; when all have left, nothing should.
+    gate.timer.unref()
   }
 }
 

@@ -8,6 +8,8 @@ import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Member } from '../shared/membership.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { BreakerView } from '../store/port.js'
+import type { FleetQueueReport } from './jobs/queue-snapshot.js'
+import { readVitals } from './vitals.js'
 
 /** Lanes may be named after what callers send: so many of a guard are told of. */
 export const MOST_LANES = 100
@@ -52,6 +54,8 @@ export interface FleetReport {
   livePods: number
   pods: { pod: string; ageMs: number }[]
   guards: FleetGuardReport[]
+  /** The job queues that this pod knows; none, if the store is away. */
+  queues: FleetQueueReport[]
 }
 
 /** Whoever can ask the store how breakers stand, and how limits do. */
@@ -134,20 +138,12 @@ function isoTime(wallMs: number): string {
   return new Date(wallMs).toISOString()
 }
 
-/** Which lanes of a guard other pods have used, by what they say of themselves. */
-export function lanesOf(members: readonly Member[], guard: string): Set<string> {
+/** Which lanes of a guard pods have used, for calls or for jobs, by what they say of themselves. */
+export function lanesOf(members: readonly Pick<Member, 'snapshot'>[], guard: string): Set<string> {
   const lanes = new Set<string>()
   for (const { snapshot } of members) {
-    for (const each of listIn(snapshot, 'guards')) {
-      if ((each as { name?: unknown }).name !== guard) continue
-      for (const lane of listIn(each, 'lanes')) if (typeof lane === 'string') lanes.add(lane)
-    }
+    const said = readVitals(snapshot)?.guards.find(({ name }) => name === guard)
+    for (const lane of said?.lanes ?? []) lanes.add(lane)
   }
   return lanes
-}
-
-/** A pod of another release may say it in another way. */
-function listIn(value: unknown, key: string): unknown[] {
-  const list = (value as Record<string, unknown> | null | undefined)?.[key]
-  return Array.isArray(list) ? list.filter((each) => each !== null) : []
 }

@@ -18,6 +18,8 @@ import { assemble, type GuardSurroundings } from './assemble.js'
 import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
 import type { CallFunction } from './context.js'
+import { DecisionBook } from './decisions/decision-book.js'
+import type { DecisionLog } from './decisions/decision-log.js'
 import { asAsked, type Degradable, FallbackChain } from './fallback.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
 import { type FleetGuardReport, readGuard } from './fleet.js'
@@ -157,6 +159,18 @@ export class SharedGuard implements Guard {
   timings(): GuardTimings {
     this.#machinery.timings ??= new Timings(this.name)
     return this.#machinery.timings
+  }
+
+  /** From now on it notes some of what it decides. */
+  keepDecisions(log: DecisionLog): DecisionBook {
+    const book = new DecisionBook(this.#machinery, log)
+    this.#machinery.decisions = book
+    return book
+  }
+
+  /** For whoever shows it. */
+  get machinery(): Readonly<Machinery> {
+    return this.#machinery
   }
 
   /** For job queues that go by this guard. */

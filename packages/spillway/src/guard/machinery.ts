@@ -16,6 +16,7 @@ import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js
 import type { LevelsAlone } from '../shared/user-limits/levels-alone.js'
 import type { Store } from '../store/port.js'
 import type { AttemptMeter } from './attempt-meter.js'
+import type { DecisionWatcher } from './decisions/follower.js'
 import type { Dispatcher } from './dispatcher.js'
 import type { Hedger } from './hedger.js'
 import type { LaneThrottles } from './lane-throttles.js'
@@ -67,6 +68,8 @@ export interface Machinery {
   readonly overdue: Set<() => void>
   /** Nothing, until somebody wants to know. */
   timings: Timings | undefined
+  /** The same. */
+  decisions: DecisionWatcher | undefined
   closed: boolean
   /** Told when a slot has come free. */
   onFree(): void

@@ -103,7 +103,10 @@ class Lane {
   excusedMs = Number.NEGATIVE_INFINITY
   readonly codel: CoDel
 
-  constructor(targetMs: number) {
+  constructor(
+    readonly name: string,
+    targetMs: number,
+  ) {
     this.codel = new CoDel(targetMs)
   }
 }
@@ -111,6 +114,8 @@ class Lane {
 export class Room {
   readonly #options: RoomOptions
   readonly #lanes = new Map<string, Lane>()
+  /** Nearly always the same as last time. */
+  #lastLane: Lane | undefined
   readonly #timers: TimerList
   #entered = 0
   length = 0
@@ -166,7 +171,7 @@ export class Room {
 
   /** Takes the next in turn out to ask for what it wants. It still counts as waiting for its time. */
   take(lane: string, nowMs: number): Entry | undefined {
-    const own = this.#lanes.get(lane)
+    const own = this.#known(lane)
     if (own === undefined) return undefined
     this.#control(own, nowMs)
     const entry = this.#next(own, nowMs)
@@ -204,7 +209,7 @@ export class Room {
   }
 
   lengthOf(lane: string): number {
-    return this.length === 0 ? 0 : (this.#lanes.get(lane)?.length ?? 0)
+    return this.length === 0 ? 0 : (this.#known(lane)?.length ?? 0)
   }
 
   /** Whoever waits in a lane, the next in turn of each priority first. */
@@ -247,7 +252,7 @@ export class Room {
   oldestWaitMs(nowMs: number): number {
     let longestMs = 0
     for (const lane of this.#lanes.values()) {
-      longestMs = Math.max(longestMs, oldestWaitMs(lane, lane.excusedMs, nowMs) ?? 0)
+      longestMs = Math.max(longestMs, oldestWaitMs(lane, nowMs))
     }
     return longestMs
   }
@@ -263,9 +268,9 @@ export class Room {
   }
 
   #insert(entry: Entry): void {
-    let lane = this.#lanes.get(entry.lane)
+    let lane = this.#known(entry.lane)
     if (lane === undefined) {
-      lane = new Lane(this.#options.targetMs)
+      lane = new Lane(entry.lane, this.#options.targetMs)
       this.#lanes.set(entry.lane, lane)
       this.#lanesChanged()
     }
@@ -281,13 +286,21 @@ export class Room {
   }
 
   #unlink(entry: Entry): void {
-    const lane = this.#lanes.get(entry.lane) as Lane
+    const lane = this.#known(entry.lane) as Lane
     ;(lane.lists[entry.priority] as LinkedList<Entry>).remove(entry)
     this.length--
     // A lane that nobody waits in any more is forgotten: names may be many.
     if (--lane.length > 0) return
     this.#lanes.delete(entry.lane)
+    this.#lastLane = undefined
     this.#lanesChanged()
+  }
+
+  #known(lane: string): Lane | undefined {
+    if (this.#lastLane?.name === lane) return this.#lastLane
+    const known = this.#lanes.get(lane)
+    if (known !== undefined) this.#lastLane = known
+    return known
   }
 
   #lanesChanged(): void {
@@ -296,18 +309,20 @@ export class Room {
 
   /** The oldest of each list is its best; while the queue stands, the newest. */
   #next({ lists, codel }: Lane, nowMs: number): Entry | undefined {
+    const { standing } = codel
     let best: Entry | undefined
-    let bestRank = Number.POSITIVE_INFINITY
     for (const list of lists) {
-      const entry = codel.standing ? list.last : list.first
+      const entry = standing ? list.last : list.first
       if (entry === undefined) continue
-      const rank = this.#rank(entry, nowMs)
-      // Where age has made up for priority, it is age that counts.
-      if (rank > bestRank || (rank === bestRank && best && !isBefore(entry, best))) continue
-      best = entry
-      bestRank = rank
+      if (best === undefined || this.#goesBefore(entry, best, nowMs)) best = entry
     }
     return best
+  }
+
+  /** Where age has made up for priority, it is age that counts. */
+  #goesBefore(one: Entry, other: Entry, nowMs: number): boolean {
+    const byRank = this.#rank(one, nowMs) - this.#rank(other, nowMs)
+    return byRank === 0 ? isBefore(one, other) : byRank < 0
   }
 
   /** Lower is sooner. Age makes up for a lack of priority, in whole steps. */
@@ -316,15 +331,15 @@ export class Room {
   }
 
   #control(lane: Lane, nowMs: number): void {
-    const { codel, excusedMs } = lane
-    codel.look(nowMs, oldestWaitMs(lane, excusedMs, nowMs))
+    const { codel } = lane
+    codel.look(nowMs, oldestWaitMs(lane, nowMs))
     // One for each that is served, at most: slots come free in waves, and what was due to go between
     // two of them must not take those along who are served in the next.
     if (!codel.standing || !codel.drop(nowMs)) return
     const entry = leastImportantOldest(lane)
     if (entry === undefined) return
     this.dismiss(entry, 'overload')
-    codel.look(nowMs, oldestWaitMs(lane, excusedMs, nowMs))
+    codel.look(nowMs, oldestWaitMs(lane, nowMs))
   }
 
   /** The least important, newest entry, if it is less important than this. */
@@ -359,14 +374,13 @@ function placeFromFront(list: LinkedList<Entry>, entry: Entry): Entry | undefine
   return previous
 }
 
-function oldestWaitMs({ lists }: Lane, excusedMs: number, nowMs: number): number | undefined {
-  let oldestMs: number | undefined
+/** Not counting what was known in advance; below zero, if nobody waits. */
+function oldestWaitMs({ lists, excusedMs }: Lane, nowMs: number): number {
+  let oldestMs = Number.POSITIVE_INFINITY
   for (const { first } of lists) {
-    if (first === undefined) continue
-    const sinceMs = Math.max(first.enteredMs, excusedMs)
-    oldestMs = Math.min(oldestMs ?? sinceMs, sinceMs)
+    if (first !== undefined && first.enteredMs < oldestMs) oldestMs = first.enteredMs
   }
-  return oldestMs === undefined ? undefined : nowMs - oldestMs
+  return nowMs - Math.max(oldestMs, excusedMs)
 }
 
 function leastImportantOldest({ lists }: Lane): Entry | undefined {

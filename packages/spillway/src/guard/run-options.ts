@@ -40,6 +40,8 @@ export interface RunOptions {
   idempotencyKey?: string | undefined
   /** What is asked for, as a stale cache among the fallbacks should know it. Default: nothing is kept. */
   cacheKey?: string | undefined
+  /** What a job would need to know that does this later, for `enqueue` among the fallbacks. Default: there is none. */
+  job?: unknown
 }
 
 /** The same call, after so much of its time is gone. */

@@ -1,6 +1,7 @@
 /** Where everything begins: one store, one pod, and a guard for each downstream. */
-import type { Clock } from '../core/clock.js'
+import { type Clock, systemClock } from '../core/clock.js'
 import { closedError } from '../core/errors.js'
+import { emit } from '../core/events.js'
 import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
@@ -13,6 +14,7 @@ import {
 } from '../core/options.js'
 import type { Random } from '../core/random.js'
 import { suggest } from '../core/suggest.js'
+import { openProcessGauge, readProcess } from '../local/process-gauge.js'
 import { createMembership, type Member, type Membership } from '../shared/membership.js'
 import { isSharingOff } from '../shared/outage/rules.js'
 import type { StoreStatus } from '../shared/outage/store-watch.js'
@@ -22,10 +24,15 @@ import type { Store } from '../store/port.js'
 import { type FleetReport, type FleetStoreStatus, knownOf, lanesOf } from './fleet.js'
 import { type Guard, SharedGuard } from './guard.js'
 import type { GuardSnapshot } from './guard-snapshot.js'
+import { reveal } from './inside.js'
 import type { JobQueueOptions, WorkableQueue } from './jobs/api.js'
-import { checkQueue, createWorkedQueue } from './jobs/worked-queue.js'
+import type { FleetQueueReport, QueueSnapshot } from './jobs/queue-snapshot.js'
+import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
+import { ownVitals } from './own-vitals.js'
+import { readAsk } from './pod-asks.js'
 import type { GuardTimings } from './timings.js'
+import { type PodVitals, packVitals } from './vitals.js'
 
 export interface SpillwayOptions {
   /** What all pods share. It is yours to close, after this. Default: a memory store. */
@@ -57,6 +64,8 @@ export interface SpillwaySnapshot {
   /** Pods alive at the last heartbeat, this one included. */
   livePods: number
   guards: GuardSnapshot[]
+  /** What this pod has done for job queues. */
+  queues: QueueSnapshot[]
   /** It is being closed, or is. */
   draining: boolean
 }
@@ -118,11 +127,12 @@ class PodSpillway implements Spillway {
   readonly #guards = new Map<string, SharedGuard>()
   /** Replaced, and perhaps not idle yet. */
   readonly #replaced = new Set<SharedGuard>()
-  /** Those that job queues go by. */
-  readonly #worked = new Set<string>()
-  readonly #queues = new Map<string, WorkableQueue<unknown, unknown>>()
+  readonly #queues = new Map<string, WorkedQueue<unknown, unknown>>()
   readonly #membership: Membership
+  #closeGauge: (() => void) | undefined
   #timing = false
+  /** Somebody has asked it to drain. */
+  #asked = false
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -136,9 +146,19 @@ class PodSpillway implements Spillway {
       pod: options.pod,
       clock,
       random,
-      snapshot: () => this.snapshot(),
+      snapshot: () => packVitals(this.#vitals()),
+      onAsk: (ask) => this.#hear(ask),
     })
     this.pod = this.#membership.pod
+    if (clock === systemClock) this.#closeGauge = openProcessGauge()
+    reveal(this, {
+      clock,
+      random,
+      store: this.store,
+      membership: this.#membership,
+      guards: () => [...this.#guards.values()].filter(({ closed }) => !closed),
+      queues: () => this.#queueList(),
+    })
   }
 
   guard(name: string, options?: GuardOptions): Guard {
@@ -157,11 +177,11 @@ class PodSpillway implements Spillway {
 
   replaceGuard(name: string, options: GuardOptions): Guard {
     const before = this.guard(name) as SharedGuard
-    if (this.#worked.has(name)) {
-      const message = 'cannot be replaced: a job queue goes by it'
-      throw new OptionsError([{ path: `guard(${name})`, message }])
-    }
     const guard = this.#create(name, options, before)
+    for (const queue of this.#queues.values()) {
+      const { guard: of, lane } = queue.snapshot()
+      if (of === name) queue.follow(guard.jobGate(lane))
+    }
     for (const each of this.#replaced) if (each.closed) this.#replaced.delete(each)
     this.#replaced.add(before)
     return guard
@@ -204,9 +224,12 @@ class PodSpillway implements Spillway {
       gate: guard.jobGate(settings.lane),
       pod: this.pod,
       random: this.#options.random,
+      onClosed: () => {
+        // While all closes, what they have done is still asked for.
+        if (!this.#closed) this.#queues.delete(name)
+      },
     })
-    this.#queues.set(name, queue as WorkableQueue<unknown, unknown>)
-    this.#worked.add(guard.name)
+    this.#queues.set(name, queue as WorkedQueue<unknown, unknown>)
     return queue
   }
 
@@ -233,7 +256,8 @@ class PodSpillway implements Spillway {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const { live = 1 } = this.#membership ?? {}
     const health = healthOf(guards)
-    return { pod: this.pod, health, livePods: live, guards, draining: this.#closed }
+    const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
+    return { pod: this.pod, health, livePods: live, guards, queues, draining: this.#closed }
   }
 
   health(): SpillwayHealth {
@@ -253,17 +277,20 @@ class PodSpillway implements Spillway {
     const guards = [...this.#guards.values()].filter(({ closed }) => !closed)
     try {
       const members = await this.pods()
-      const reports = guards.map((guard) => guard.readFleet(lanesOf(members, guard.name)))
+      // What it says itself may be a second old.
+      const told = [...members, { snapshot: packVitals(this.#vitals()) }]
+      const reports = guards.map((guard) => guard.readFleet(lanesOf(told, guard.name)))
       return {
         store: this.#storeStatus(),
         livePods: members.length,
         pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
         guards: await Promise.all(reports),
+        queues: await Promise.all(Array.from(this.#queues.values(), standingOf)),
       }
     } catch {
       const wallMs = this.#options.clock.wallMs()
       const known = guards.map((guard) => knownOf(guard.snapshot(), wallMs))
-      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known }
+      return { store: 'away', livePods: this.#membership.live, pods: [], guards: known, queues: [] }
     }
   }
 
@@ -274,14 +301,44 @@ class PodSpillway implements Spillway {
     return guards.some(({ store }) => store?.status === 'apart') ? 'apart' : 'shared'
   }
 
+  /** What the other pods hear of this one, every second. */
+  #vitals(): PodVitals {
+    const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
+    const measured = this.#closeGauge === undefined ? undefined : readProcess()
+    const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
+    return ownVitals(guards, queues, measured, { draining: this.#closed, asked: this.#asked })
+  }
+
+  #hear(ask: string): void {
+    const known = readAsk(ask)
+    if (known === undefined) return
+    this.#asked = true
+    emit({ type: 'pod.asked', name: this.pod, ...known })
+  }
+
+  #queueList() {
+    return Array.from(this.#queues, ([name, queue]) => ({
+      name,
+      guard: queue.snapshot().guard,
+      queue,
+    }))
+  }
+
   async close(options: { graceMs?: Duration } = {}): Promise<void> {
     this.#closed = true
     await Promise.all(Array.from(this.#queues.values(), (queue) => queue.close(options)))
     const guards = [...this.#guards.values(), ...this.#replaced]
     await Promise.all(guards.map((guard) => guard.close(options)))
     await this.#membership.close()
+    this.#closeGauge?.()
     if (this.#ownsStore) await this.store.close()
   }
+}
+
+/** For the whole fleet. */
+async function standingOf(queue: WorkableQueue): Promise<FleetQueueReport> {
+  const { name, guard } = queue.snapshot()
+  return { name, guard, ...(await queue.counts()) }
 }
 
 function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {

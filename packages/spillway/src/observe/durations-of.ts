@@ -1,6 +1,6 @@
 /** Which durations are told of, and of which guards. */
 import type { Durations } from '../core/durations.js'
-import type { Labels } from './instruments.js'
+import type { Labels } from './instrument.js'
 import type { View } from './source.js'
 
 /** Guards with a histogram: each is a series for every bound. */

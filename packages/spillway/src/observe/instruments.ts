@@ -1,21 +1,9 @@
 /** What is told of a spillway, once for all who want to know; each by the conventions of where it goes. */
 import { MOST_LANES } from '../guard/fleet.js'
 import type { GuardSnapshot } from '../guard/guard-snapshot.js'
+import type { Instrument, Labels, Row } from './instrument.js'
+import { QUEUE_INSTRUMENTS } from './queue-instruments.js'
 import type { View } from './source.js'
-
-export type Labels = Readonly<Record<string, string>>
-export type Row = readonly [labels: Labels, value: number]
-
-export interface Instrument {
-  /** Its name with Prometheus: base units and `_total`. */
-  readonly name: string
-  /** Its name with OpenTelemetry, and its unit there. */
-  readonly dotted: string
-  readonly unit: string
-  readonly help: string
-  readonly kind: 'counter' | 'gauge'
-  read(view: View): Iterable<Row>
-}
 
 const BREAKER_STATES = ['closed', 'open', 'half-open', 'isolated'] as const
 const STORE_STATES = ['memory', 'starting', 'shared', 'apart', 'away', 'off'] as const
@@ -195,6 +183,7 @@ export const INSTRUMENTS: readonly Instrument[] = [
       }
     },
   },
+  ...QUEUE_INSTRUMENTS,
 ]
 
 function* ofGuards(

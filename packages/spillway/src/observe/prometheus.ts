@@ -1,7 +1,8 @@
 /** For Prometheus, through the registry of prom-client; all of it is read when somebody scrapes. */
 import { type Durations, SECONDS } from '../core/durations.js'
 import { TIMED } from './durations-of.js'
-import { bounded, INSTRUMENTS, type Row } from './instruments.js'
+import type { Row } from './instrument.js'
+import { bounded, INSTRUMENTS } from './instruments.js'
 import { createSource, type MetricsOptions } from './source.js'
 
 /** As much of prom-client's `Registry` as it takes. */

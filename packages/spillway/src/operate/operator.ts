@@ -102,6 +102,8 @@ class StoreOperator implements Operator {
         livePods: members.length,
         pods: members.map(({ pod, ageMs }) => ({ pod, ageMs })),
         guards: await Promise.all(guards),
+        // Which there are, only pods know.
+        queues: [],
       }
     } catch (error) {
       throw storeError({}, error)

@@ -22,4 +22,5 @@ export {
 export { readPriority } from '../core/priority.js'
 export { described, describedAs, type JsonSchema, markOptional, schemaOf } from '../core/schema.js'
 export { suggest } from '../core/suggest.js'
+export { jobQueueFields } from '../guard/jobs/worked-queue.js'
 export { readGuardOptions } from '../guard/options.js'

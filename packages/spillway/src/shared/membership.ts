@@ -8,6 +8,7 @@ import { callSafely } from '../core/events.js'
 import { clockOption, randomOption } from '../core/injected.js'
 import { type Duration, duration, func, object, optional, text, validate } from '../core/options.js'
 import type { Random } from '../core/random.js'
+import { swallow } from '../core/thenable.js'
 import type { Store } from '../store/port.js'
 import { createPodId } from './pod-id.js'
 import { readStore } from './store-option.js'
@@ -24,6 +25,8 @@ export interface MembershipOptions {
   lifeMs?: Duration
   /** What others should know about this pod: anything JSON can hold. */
   snapshot?: () => unknown
+  /** Hears what somebody wants of this pod, once, within a heartbeat. */
+  onAsk?: (ask: string) => unknown
   /** Default: the system's clock. */
   clock?: Clock
   /** Default: `Math.random`. */
@@ -45,6 +48,8 @@ export interface Membership {
   readonly live: number
   /** All pods alive now. */
   members(): Promise<Member[]>
+  /** Wants something of a pod. Answers whether there is such a pod. */
+  ask(pod: string, ask: string): Promise<boolean>
   /** Leaves: the others know at once. */
   close(): Promise<void>
 }
@@ -52,6 +57,9 @@ export interface Membership {
 /** A pod that has said nothing for so many beats is gone. */
 export const BEATS_IN_A_LIFE = 5
 
+/** A pod that has not beaten for so long will not hear what is wanted of it. */
+const ASK_US = 30_000_000
+const MOST_ASKED = 1_000
 const FLEET = 'fleet'
 
 const readOptions = object({
@@ -61,6 +69,7 @@ const readOptions = object({
   heartbeatMs: optional(duration({ min: 10 }), 1_000),
   lifeMs: optional(duration({ min: 10 })),
   snapshot: optional(func<() => unknown>(), () => undefined),
+  onAsk: optional(func<(ask: string) => unknown>(), () => undefined),
   clock: clockOption,
   random: randomOption,
 })
@@ -92,6 +101,8 @@ class StoreMembership implements Membership {
   #timer: Timer | undefined
   #beating: Promise<void>
   #closed = false
+  /** What was wanted of it last: it is said until its time is over. */
+  #asked = ''
 
   constructor(options: ReturnType<typeof readOptions>) {
     this.#options = options
@@ -102,6 +113,11 @@ class StoreMembership implements Membership {
 
   members(): Promise<Member[]> {
     return listMembers(this.#options.store, this.#options.name)
+  }
+
+  async ask(pod: string, ask: string): Promise<boolean> {
+    const words = validate('ask', ask, text()).slice(0, MOST_ASKED)
+    return this.#options.store.pods.ask({ group: this.#group, pod, forUs: ASK_US, ask: words })
   }
 
   async close(): Promise<void> {
@@ -122,7 +138,9 @@ class StoreMembership implements Membership {
     const lifeUs = Math.ceil(lifeMs * 1_000)
     const beat = { group: this.#group, pod: this.pod, lifeUs, snapshot }
     try {
-      this.live = await store.pods.beat(beat)
+      const { live, ask } = await store.pods.beat(beat)
+      this.live = live
+      this.#hear(ask)
     } catch {
       // The next beat tells whether we are back.
     }
@@ -132,6 +150,13 @@ class StoreMembership implements Membership {
       this.#beating = this.#beat()
     })
     this.#timer.unref()
+  }
+
+  #hear(ask: string): void {
+    if (ask === this.#asked || this.#closed) return
+    this.#asked = ask
+    const { name, onAsk } = this.#options
+    if (ask !== '') callSafely(name, 'onAsk', () => swallow(onAsk(ask)), undefined)
   }
 
   #describe(): string {

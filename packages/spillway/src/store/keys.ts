@@ -39,6 +39,8 @@ export interface Keys {
   pods(group: string): string
   /** What they say of themselves. */
   podSnapshots(group: string): string
+  /** What is wanted of them. */
+  podAsks(group: string): string
   /** Nobody's: to try on it what may be done with the others. */
   check(tag: string): string
   /** Which epoch of a guard's state this is, and who has a share in it. */
@@ -78,6 +80,7 @@ export function createKeys(prefix: string): Keys {
     outcomes: (guard, lane, pod) => tagged(guard, `o:${escaped(lane)}:${escaped(pod)}`),
     pods: (group) => tagged(group, 'p'),
     podSnapshots: (group) => tagged(group, 's'),
+    podAsks: (group) => tagged(group, 'w'),
     check: (tag) => tagged(tag, 'c'),
     epoch: (guard) => tagged(guard, 'e'),
     shares: (guard) => tagged(guard, 'm'),

@@ -220,10 +220,27 @@ export interface PodRecord {
   ageUs: number
 }
 
+export interface BeatReply {
+  /** Pods alive, this one included. */
+  live: number
+  /** What somebody wants of this pod; empty: nothing. Said again with every beat until its time is over. */
+  ask: string
+}
+
+export interface AskRequest {
+  group: string
+  pod: string
+  /** It hears of it with a beat within this time. */
+  forUs: number
+  /** Replaces what it was asked before. */
+  ask: string
+}
+
 export interface PodStore {
-  /** Answers with how many pods are alive, this one included. */
-  beat(request: PodBeat): MaybePromise<number>
+  beat(request: PodBeat): MaybePromise<BeatReply>
   leave(request: { group: string; pod: string }): MaybePromise<void>
+  /** Wants something of a pod, with its next beat. Answers whether there is such a pod. */
+  ask(request: AskRequest): MaybePromise<boolean>
   list(request: { group: string }): MaybePromise<PodRecord[]>
 }
 

@@ -168,6 +168,8 @@ export interface JobView {
 
 export interface QueueCounts {
   waiting: number
+  /** The same by priority, the most important first. */
+  byPriority: readonly number[]
   delayed: number
   active: number
   /** Finished, with their result still there. */

@@ -2,7 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
 import { createRandom } from '../core/random.js'
 import { memoryStore } from '../store/memory/memory-store.js'
-import type { BreakerCommand, BreakerView, LaneRef, Store, TakeRequest } from '../store/port.js'
+import type {
+  BeatReply,
+  BreakerCommand,
+  BreakerView,
+  LaneRef,
+  Store,
+  TakeRequest,
+} from '../store/port.js'
 import { StoreFailure } from '../store/store-failure.js'
 import { createFaultyStore, type FaultyStoreOptions } from './faulty-store.js'
 import { createVirtualClock } from './virtual-clock.js'
@@ -101,7 +108,7 @@ describe('a store far away', () => {
       const levels = [{ key: 'user', limit: 1, windowUs: 1_000_000, burst: 1 }]
       const replies = await store.levels.check([{ levels, cost: 1 }])
       const views = await store.breakers.sync([{ ...trip, renew: [] }])
-      const live = await store.pods.beat({ ...pod, lifeUs: 1_000_000, snapshot: '' })
+      const { live } = await store.pods.beat({ ...pod, lifeUs: 1_000_000, snapshot: '' })
       const list = await store.pods.list({ group: 'fleet' })
       await store.pods.leave(pod)
       return [requestsLastMinute, replies[0]?.refusedBy, views[0]?.kind, live, list.length]
@@ -158,12 +165,13 @@ describe('a store far away', () => {
       readonly beats: string[] = []
       leave = near.pods.leave
       list = near.pods.list
+      ask = near.pods.ask
 
-      beat({ pod }: { pod: string }): Promise<number> {
+      beat({ pod }: { pod: string }): Promise<BeatReply> {
         this.beats.push(pod)
         // The first is never answered.
         return new Promise((resolve) => {
-          if (this.beats.length > 1) resolve(this.beats.length)
+          if (this.beats.length > 1) resolve({ live: this.beats.length, ask: '' })
         })
       }
     }
@@ -176,7 +184,7 @@ describe('a store far away', () => {
     await clock.advance(10)
     store.goDown()
     store.comeBack()
-    expect(await clock.until(Promise.resolve(beat()))).toBe(2)
+    expect(await clock.until(Promise.resolve(beat()))).toMatchObject({ live: 2 })
     expect(lost.kind).toBe('ambiguous')
   })
 

@@ -109,7 +109,7 @@ const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
   },
   levels: { check: true, refund: true },
   breakers: { report: true, probe: true, sync: true, command: true },
-  pods: { beat: true, leave: true, list: true },
+  pods: { beat: true, leave: true, ask: true, list: true },
   pulses: { pulse: true },
   queues: {
     add: true,

@@ -3,6 +3,8 @@ import { readFileSync } from 'node:fs'
 import { redisStore } from 'spillway/redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createKeys } from '../../src/store/keys.js'
+import type { Store } from '../../src/store/port.js'
+import type { NewJob, QueueRef } from '../../src/store/queue-port.js'
 import { SCRIPTS } from '../../src/store/redis/scripts.gen.js'
 import { type RedisCluster, startCluster } from '../redis-cluster.js'
 import { type RedisServer, startRedis } from '../redis-server.js'
@@ -30,6 +32,34 @@ function connect(options: Parameters<typeof redisStore>[0]) {
     await store.close()
   })
   return { store, warned }
+}
+
+const JOB: NewJob = {
+  data: '1',
+  priority: 2,
+  delayUs: 0,
+  deadlineUs: 0,
+  key: '',
+  tenant: '',
+  cost: {},
+  attempts: 1,
+}
+
+/** Asks for a job where there is none, and sleeps. */
+async function park(store: Store, ref: QueueRef, worker: string): Promise<void> {
+  await store.queues.reserve({
+    ...ref,
+    worker,
+    wanted: 1,
+    leaseUs: 1_000_000,
+    parkUs: 60_000_000,
+    agingUs: 1_000_000,
+    deadUs: 1_000_000,
+    take: { guard: ref.guard, lane: 'a', limits: [], version: 0, units: [] },
+    keep: 0,
+    breaker: undefined,
+    probes: [],
+  })
 }
 
 const setUser = (node: RedisServer, name: string, rules: string) =>
@@ -99,11 +129,39 @@ describe.each(driversToTest())('with %s', (name) => {
     const { store } = connect({ url: as('mute', server.url), driver })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
     store.breakers.watch({ onView() {}, onGap() {} })
-    await vi.waitUntil(() => store.warnings.length === 2, { timeout: 5_000 })
+    await vi.waitUntil(() => store.warnings.length === 3, { timeout: 5_000 })
     expect(store.warnings).toEqual([
       expect.stringContaining('may not run PUBLISH on the channel sw1:breakers'),
+      expect.stringContaining('may not run PUBLISH on the channel sw1:wake:*'),
       expect.stringContaining('may not run SUBSCRIBE on the channel sw1:breakers'),
     ])
+  })
+
+  it('a user with what the docs ask for wakes workers; without their channels he is warned of', async () => {
+    await setUser(server, 'waking', LEAST)
+    await setUser(server, 'silent', `${LEAST} resetchannels &sw1:breakers`)
+    const [waking, silent] = [
+      connect({ url: as('waking', server.url), driver }).store,
+      connect({ url: as('silent', server.url), driver }).store,
+    ]
+    await vi.waitUntil(() => waking.ready && silent.ready, { timeout: 5_000 })
+    expect(waking.warnings).toEqual([])
+    expect(silent.warnings).toEqual([
+      expect.stringMatching(/PUBLISH on the channel sw1:wake:\*\. .* \+publish &sw1:wake:\*$/),
+    ])
+    const woken = vi.fn()
+    const sleeping = new Promise<void>((onGap) => {
+      const stop = waking.queues.onWake('sleeper', woken, onGap)
+      onTestFinished(stop)
+    })
+    await sleeping
+    const ref = { guard: `acl-${name}`, queue: 'q', lifeUs: 60_000_000 }
+    await park(waking, ref, 'sleeper')
+    await waking.queues.add({ ...ref, jobs: [JOB], maxSize: 10 })
+    await vi.waitUntil(() => woken.mock.calls.length > 0, { timeout: 5_000 })
+    // Who may not wake anybody adds all the same.
+    const { jobs } = await silent.queues.add({ ...ref, jobs: [JOB], maxSize: 10 })
+    expect(jobs).toEqual([{ id: expect.any(String), fresh: true }])
   })
 
   it('a node of a cluster is not one server, and one server no cluster', async () => {

@@ -330,7 +330,7 @@ async function replay(
       }
       case 'beat': {
         const beat = { group: GUARD, pod, lifeUs: op.lifeUs, snapshot: `at\n${nowUs}` }
-        expect(await redisPods.beat(beat)).toBe(memoryPods.beat(beat))
+        expect(await redisPods.beat(beat)).toEqual(memoryPods.beat(beat))
         break
       }
       case 'leave':

@@ -339,7 +339,7 @@ async function replay(
       }
       case 'beat': {
         const beat = { group: GUARD, pod, lifeUs: 60_000_000, snapshot: '' }
-        expect(await redis.pods.beat(beat)).toBe(memoryPods.beat(beat))
+        expect(await redis.pods.beat(beat)).toEqual(memoryPods.beat(beat))
       }
     }
   }

@@ -6,6 +6,7 @@ import type { JobQueue } from '../../shared/job-queue/api.js'
 import type { JobQueueSettings } from '../../shared/job-queue/options.js'
 import type { CallContext } from '../context.js'
 import type { Guard } from '../guard.js'
+import type { QueueSnapshot, WorkerSnapshot } from './queue-snapshot.js'
 
 export interface JobQueueOptions extends JobQueueSettings, BackoffOptions {
   /** Whose limits and breaker jobs go by: a guard of this Spillway, or its name. */
@@ -23,6 +24,12 @@ export interface Job<Data> {
   readonly tenant: string | undefined
   readonly key: string | undefined
   readonly ageMs: number
+  /**
+   * True: it must not be tried again, whatever becomes of it; then an end that is not good is its last.
+   * For what would do harm if it were done twice: set it before the first byte leaves, and let it have
+   * one attempt only. Default: false.
+   */
+  final: boolean
   /** Says how far it is, for whoever looks at the job; told within a third of the lease. */
   progress(value: unknown): void
 }
@@ -38,21 +45,6 @@ export interface WorkOptions {
   concurrency?: number
 }
 
-export interface WorkerSnapshot {
-  /** Jobs that run now. */
-  active: number
-  /** Since it began: handed out, and how they ended. `lost`: to somebody else, or nobody knows. */
-  taken: number
-  done: number
-  retried: number
-  dead: number
-  released: number
-  lost: number
-  /** Trips for jobs, and how often it was woken for one. */
-  looks: number
-  wakes: number
-}
-
 export interface JobWorker {
   readonly id: string
   snapshot(): WorkerSnapshot
@@ -64,8 +56,10 @@ export interface JobWorker {
 }
 
 export interface WorkableQueue<Data = unknown, Result = unknown> extends JobQueue<Data, Result> {
+  /** What this pod has done for it. */
+  snapshot(): QueueSnapshot
   /** Works on jobs until it is closed. Keeps the process alive. */
   work(handler: JobHandler<Data, Result>, options?: WorkOptions): JobWorker
-  /** Closes all its workers. */
+  /** Closes all its workers, and makes room for another queue of its name in this pod. */
   close(options?: { graceMs?: Duration }): Promise<void>
 }

@@ -11,6 +11,7 @@ import { isThenable } from '../../core/thenable.js'
 import type { LanePermit as BreakerPermit } from '../../shared/circuit-breaker/lane-breaker.js'
 import { isPermit } from '../../shared/circuit-breaker/quorum-lane.js'
 import { DEFAULT_LANE } from '../../shared/default-lane.js'
+import type { Subject } from '../../shared/user-limits/levels.js'
 import type { BreakerRef } from '../../store/port.js'
 import type { ReserveReply, ReserveRequest } from '../../store/queue-port.js'
 import { type AttemptListener, GuardAttempt } from '../attempt.js'
@@ -35,32 +36,40 @@ export interface JobStart {
 
 export class JobGate {
   readonly guard: string
+  readonly lane: string
   readonly clock: Clock
   readonly #machinery: Machinery
-  readonly #lane: string
 
   constructor(machinery: Machinery, lane: string = DEFAULT_LANE) {
     this.guard = machinery.name
     this.clock = machinery.clock
     this.#machinery = machinery
-    this.#lane = lane
+    this.lane = lane
   }
 
   checkCost(cost: Readonly<Record<string, number>>): void {
     this.#machinery.limits?.checkCost(cost)
   }
 
+  /** As a call of theirs would be charged. Answers with what takes it back. */
+  async charge(subject: Subject): Promise<() => void> {
+    const { users } = this.#machinery
+    const charge = await users?.charge(subject, undefined)
+    if (charge instanceof Error) throw charge
+    return () => charge && users?.refund(charge)
+  }
+
   /** The breaker that jobs go by, if there is one that refuses. */
   get breaker(): BreakerRef | undefined {
-    return this.#machinery.breaker?.ref(this.#lane)
+    return this.#machinery.breaker?.ref(this.lane)
   }
 
   /** Jobs that this pod could begin now. */
   get free(): number {
     const { slots, breaker, closed, clock } = this.#machinery
     if (closed) return 0
-    const free = slots.free(clock.now(), this.#lane)
-    return Math.max(0, Math.min(free, breaker?.spare(this.#lane) ?? free))
+    const free = slots.free(clock.now(), this.lane)
+    return Math.max(0, Math.min(free, breaker?.spare(this.lane) ?? free))
   }
 
   /** A permit that was granted longer ago is not used. */
@@ -71,7 +80,7 @@ export class JobGate {
   /** Keeps what so many jobs need of this pod; nothing, if the store is away. */
   ask(wanted: number): JobTrip | undefined {
     const { limits, breaker, slots, name } = this.#machinery
-    const lane = this.#lane
+    const lane = this.lane
     const limited = limits?.passage(lane)
     if (limits !== undefined && limited === undefined) return undefined
     const passage = breaker?.passage(lane)
@@ -117,11 +126,11 @@ export class JobGate {
     slots.admit()
     const limited = leftMs !== undefined
     const deadline = limited ? new Deadline(nowMs + leftMs, clock) : undefined
-    const options = { signal, lane: this.#lane, timeoutMs: leftMs }
+    const options = { signal, lane: this.lane, timeoutMs: leftMs }
     new GuardAttempt<T>(
       this.#machinery,
       options,
-      this.#lane,
+      this.lane,
       admission,
       deadline,
       nowMs,
@@ -135,7 +144,7 @@ export class JobGate {
     const { slots } = this.#machinery
     if (breaker !== undefined) this.#machinery.breaker?.exit(breaker, 'ignored')
     permit?.refund()
-    slots.giveUp(this.#lane)
+    slots.giveUp(this.lane)
     this.#machinery.onFree()
   }
 
@@ -146,7 +155,7 @@ export class JobGate {
 
   /** A breaker that refuses nobody hears how calls end all the same. */
   #enterShadow(): BreakerPermit | undefined {
-    const entry = this.#machinery.breaker?.enter(this.#lane)
+    const entry = this.#machinery.breaker?.enter(this.lane)
     if (entry === undefined || isThenable(entry)) return undefined
     return isPermit(entry) ? entry : undefined
   }

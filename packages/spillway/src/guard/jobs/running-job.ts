@@ -32,6 +32,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   /** The generation of the breaker it runs in, and whether it is a probe. */
   readonly generation: number
   readonly probe: boolean
+  final = false
   progressText: string | undefined
   leaseEndsMs: number
   /** It is not ours any more, or not wanted. */
@@ -82,9 +83,9 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     try {
       text = JSON.stringify(value) ?? ''
     } catch (error) {
-      return this.#ended(this, { kind: 'dead', text: `its result: ${wordsOf(error)}`, afterMs: 0 })
+      return this.#over({ kind: 'dead', text: `its result: ${wordsOf(error)}`, afterMs: 0 })
     }
-    this.#ended(this, { kind: 'done', text, afterMs: 0 })
+    this.#over({ kind: 'done', text, afterMs: 0 })
   }
 
   onError(error: unknown): void {
@@ -92,27 +93,33 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     const text = wordsOf(error)
     if (this.stopped !== undefined) {
       // Stopped because we close, it was not its fault.
-      return this.#ended(this, { kind: 'released', text: '', afterMs: 0 })
+      return this.#over({ kind: 'released', text: '', afterMs: 0 })
     }
     if (error instanceof SpillwayError && outcome === 'ignored') {
       // Somebody did not let it through: that is no attempt.
       const afterMs = Math.max(error.retryAfterMs ?? 0, REFUSED_MS)
-      return this.#ended(this, { kind: 'released', text, afterMs })
+      return this.#over({ kind: 'released', text, afterMs })
     }
     if (retryable) return this.#end(outcome, text, retryAfterMs)
-    this.#ended(this, { kind: 'dead', text, afterMs: 0 })
+    this.#over({ kind: 'dead', text, afterMs: 0 })
+  }
+
+  #over(ending: Ending): void {
+    const last = this.final && ending.kind !== 'done'
+    this.#ended(this, last ? { ...ending, kind: 'dead', text: ending.text || FINAL } : ending)
   }
 
   /** A downstream that only wants us to slow down has not tried it. */
   #end(outcome: Verdict['outcome'], text: string, afterMs: number): void {
     const kind = outcome === 'throttled' ? 'released' : 'failed'
-    this.#ended(this, { kind, text, afterMs })
+    this.#over({ kind, text, afterMs })
   }
 }
 
 /** Whoever refuses a job without saying for how long is not asked again at once. */
 const REFUSED_MS = 100
 const LONGEST_TEXT = 1_000
+const FINAL = 'it was stopped, and must not be tried again'
 
 function wordsOf(error: unknown): string {
   const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error)

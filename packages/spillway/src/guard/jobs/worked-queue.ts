@@ -1,5 +1,6 @@
 /** A queue with its guard: what is added to it is worked on by whoever calls `work`. */
-import { closedError } from '../../core/errors.js'
+import { closedError, SpillwayError } from '../../core/errors.js'
+import { emit, listening } from '../../core/events.js'
 import {
   type Duration,
   duration,
@@ -9,23 +10,32 @@ import {
   optional,
   validate,
 } from '../../core/options.js'
+import type { Priority } from '../../core/priority.js'
 import type { Random } from '../../core/random.js'
 import { type BackoffPolicy, backoffFields } from '../../local/backoff.js'
+import type { AddedJob } from '../../shared/job-queue/api.js'
 import { SharedJobQueue } from '../../shared/job-queue/job-queue.js'
 import { type CheckedSettings, settingFields, toUs } from '../../shared/job-queue/options.js'
+import type { Subject } from '../../shared/user-limits/levels.js'
 import type { QueueStore } from '../../store/queue-port.js'
 import type { JobHandler, JobQueueOptions, JobWorker, WorkableQueue, WorkOptions } from './api.js'
 import type { JobGate } from './job-gate.js'
+import { addWork, noWork, type QueueSnapshot } from './queue-snapshot.js'
 import { QueueWorker } from './worker.js'
 
 const DEFAULT_GRACE_MS = 30_000
+/** As long as a timer can be. */
+const LONGEST_GRACE_MS = 2 ** 31 - 1
 
-const readQueue = object({
+/** All that is said of a queue but its guard, as checks that are used one by one. */
+export const jobQueueFields = {
   ...settingFields,
   ...backoffFields,
   baseMs: optional(duration({ min: 1 }), 1_000),
   maxMs: optional(duration({ min: 1 }), 300_000),
-})
+}
+
+const readQueue = object(jobQueueFields)
 const readWork = object({ concurrency: optional(integer({ min: 1 }), 10) })
 
 export function checkQueue(
@@ -42,18 +52,35 @@ export interface WorkedQueueOptions {
   gate: JobGate
   pod: string
   random: Random
+  /** No more work is begun here. */
+  onClosed(): void
+}
+
+/** For the Spillway it belongs to. */
+export interface WorkedQueue<Data, Result> extends WorkableQueue<Data, Result> {
+  /**
+   * Its guard was replaced by another of its name, and this is the way into that one. What runs ends with
+   * the guard it began with.
+   */
+  follow(gate: JobGate): void
 }
 
 export function createWorkedQueue<Data, Result>({
   name,
   store,
   settings,
-  gate,
   pod,
   random,
-}: WorkedQueueOptions): WorkableQueue<Data, Result> {
+  onClosed,
+  ...given
+}: WorkedQueueOptions): WorkedQueue<Data, Result> {
+  let gate = given.gate
   const ref = { guard: gate.guard, queue: name, lifeUs: toUs(settings.forgetMs) }
   const workers = new Set<QueueWorker<Data, Result>>()
+  /** What `work` was called for, and who does it now. */
+  const posts = new Set<{ worker: QueueWorker<Data, Result>; relieve(): void }>()
+  const ended = noWork()
+  const came = { added: 0, refused: 0 }
   let made = 0
   let closed = false
 
@@ -61,6 +88,28 @@ export function createWorkedQueue<Data, Result>({
     validate('handler', handler, func())
     const { concurrency } = validate('work', options, readWork)
     if (closed) throw closedError('room', name)
+    const post = {
+      worker: hire(handler, concurrency),
+      relieve() {
+        const before = post.worker
+        post.worker = hire(handler, concurrency)
+        void before.close({ graceMs: LONGEST_GRACE_MS })
+      },
+    }
+    posts.add(post)
+    return {
+      get id() {
+        return post.worker.id
+      },
+      snapshot: () => post.worker.snapshot(),
+      close: (own = {}) => {
+        posts.delete(post)
+        return post.worker.close({ graceMs: graceOf(own) })
+      },
+    }
+  }
+
+  function hire(handler: JobHandler<Data, Result>, concurrency: number): QueueWorker<Data, Result> {
     const worker = new QueueWorker<Data, Result>({
       id: `${pod}:${name}:${++made}`,
       ref,
@@ -71,32 +120,80 @@ export function createWorkedQueue<Data, Result>({
       concurrency,
       clock: gate.clock,
       random,
-      onClosed: () => workers.delete(worker),
+      onClosed: () => {
+        workers.delete(worker)
+        addWork(ended, worker.snapshot())
+      },
     })
     workers.add(worker)
-    return {
-      id: worker.id,
-      snapshot: () => worker.snapshot(),
-      close: (own = {}) => worker.close({ graceMs: graceOf(own) }),
-    }
+    return worker
   }
 
   const checkCost = (cost: Readonly<Record<string, number>>) => gate.checkCost(cost)
-  const jobs = new SharedJobQueue<Data, Result>({ ref, store, settings, checkCost })
+  const charge = (subject: Subject) => gate.charge(subject)
+  const jobs = new SharedJobQueue<Data, Result>({ ref, store, settings, checkCost, charge })
+
+  /** Counts what is fresh, and what found no room. */
+  async function adding<T extends readonly AddedJob[]>(
+    add: Promise<T>,
+    priorityOf: (index: number) => Priority = () => 'normal',
+  ): Promise<T> {
+    try {
+      const added = await add
+      for (const [index, { id, fresh }] of added.entries()) {
+        if (!fresh) continue
+        came.added++
+        if (listening()) emit({ type: 'job.added', name, id, priority: priorityOf(index) })
+      }
+      return added
+    } catch (error) {
+      if (error instanceof SpillwayError && error.code === 'QUEUE_FULL') {
+        came.refused++
+        const { size, maxSize } = error.details as { size: number; maxSize: number }
+        if (listening()) emit({ type: 'queue.full', name, size, maxSize })
+      }
+      throw error
+    }
+  }
+
+  /** Whoever paused it. */
+  async function turn(
+    type: 'queue.paused' | 'queue.resumed',
+    turned: Promise<void>,
+  ): Promise<void> {
+    await turned
+    if (listening()) emit({ type, name })
+  }
+
+  function snapshot(): QueueSnapshot {
+    const sum = { ...ended }
+    for (const worker of workers) addWork(sum, worker.snapshot())
+    return { name, guard: gate.guard, lane: gate.lane, workers: workers.size, ...came, ...sum }
+  }
+
   return {
     name,
-    add: (data, options) => jobs.add(data, options),
-    addMany: (many) => jobs.addMany(many),
+    add: async (data, options) => {
+      const one = jobs.add(data, options).then((added) => [added] as const)
+      return (await adding(one, () => options?.priority ?? 'normal'))[0]
+    },
+    addMany: (many) => adding(jobs.addMany(many), (index) => many[index]?.priority ?? 'normal'),
     job: (id) => jobs.job(id),
     cancel: (id) => jobs.cancel(id),
     counts: () => jobs.counts(),
-    pause: () => jobs.pause(),
-    resume: () => jobs.resume(),
+    pause: () => turn('queue.paused', jobs.pause()),
+    resume: () => turn('queue.resumed', jobs.resume()),
     dead: (range) => jobs.dead(range),
     replay: (id) => jobs.replay(id),
     drop: (id) => jobs.drop(id),
+    snapshot,
     work,
+    follow(next) {
+      gate = next
+      for (const post of posts) post.relieve()
+    },
     async close(options = {}) {
+      if (!closed) onClosed()
       closed = true
       const graceMs = graceOf(options)
       await Promise.all(Array.from(workers, (worker) => worker.close({ graceMs })))

@@ -4,7 +4,7 @@
  * for each job; whoever takes all it wanted and leaves something behind wakes the next.
  */
 import type { Clock, Timer } from '../../core/clock.js'
-import { callSafely } from '../../core/events.js'
+import { callSafely, emit, listening } from '../../core/events.js'
 import { gathering } from '../../core/gathering.js'
 import type { Random } from '../../core/random.js'
 import { type BackoffPolicy, backoffMs } from '../../local/backoff.js'
@@ -18,10 +18,12 @@ import type {
   ReserveReply,
 } from '../../store/queue-port.js'
 import type { CallAdmission } from '../machinery.js'
-import type { JobHandler, JobWorker, WorkerSnapshot } from './api.js'
+import type { JobHandler, JobWorker } from './api.js'
 import { Finisher } from './finisher.js'
+import { fateOf, tellFate } from './job-events.js'
 import type { JobGate, JobTrip } from './job-gate.js'
 import { Leases } from './leases.js'
+import { noWork, type WorkerSnapshot } from './queue-snapshot.js'
 import { type Ending, RunningJob } from './running-job.js'
 
 export interface WorkerOptions<Data, Result> {
@@ -53,10 +55,8 @@ export class QueueWorker<Data, Result> implements JobWorker {
   readonly #running = new Map<string, RunningJob<Data, Result>>()
   readonly #finisher: Finisher
   readonly #leases: Leases
-  readonly #counts = { taken: 0, done: 0, retried: 0, dead: 0, released: 0, lost: 0 }
+  readonly #counts = noWork()
   readonly #sleepNoMore: () => void
-  #looks = 0
-  #wakes = 0
   #asking = false
   /** Somebody called while it was asking. */
   #called = false
@@ -95,7 +95,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       extend: async (leases) => await store.extend({ ...ref, leaseUs: toUs(leaseMs), leases }),
     })
     const wake = () => {
-      this.#wakes++
+      this.#counts.wakes++
       void this.#look()
     }
     this.#sleepNoMore = store.onWake(this.id, wake, () => void this.#look())
@@ -104,8 +104,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
   }
 
   snapshot(): WorkerSnapshot {
-    const active = this.#running.size
-    return { active, ...this.#counts, looks: this.#looks, wakes: this.#wakes }
+    return { ...this.#counts, active: this.#running.size }
   }
 
   async close({ graceMs }: { graceMs: number }): Promise<void> {
@@ -152,7 +151,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       return void this.#finisher.send()
     }
     this.#asking = true
-    this.#looks++
+    this.#counts.looks++
     if (alarmed) this.#alarmMs = Number.POSITIVE_INFINITY
     const again = await this.#ask(trip, wanted)
     this.#asking = false
@@ -246,8 +245,10 @@ export class QueueWorker<Data, Result> implements JobWorker {
   #ended(job: RunningJob<Data, Result>, { kind, text, afterMs }: Ending): void {
     const { id, turn, generation, probe, attempt, stopped } = job
     this.#running.delete(id)
-    if (stopped === 'lost') this.#counts.lost++
-    else {
+    if (stopped === 'lost') {
+      this.#counts.lost++
+      if (listening()) emit({ type: 'job.lost', name: this.#options.ref.queue, id })
+    } else {
       const delayUs = toUs(Math.max(afterMs, kind === 'failed' ? this.#backoffMs(attempt) : 0))
       const end: JobEnd = { id, turn, kind, text, delayUs, generation, probe }
       // Whether a failure counts as an attempt depends on what the breaker has heard before.
@@ -274,13 +275,10 @@ export class QueueWorker<Data, Result> implements JobWorker {
     return backoffMs(settings, attempt, 0, random)
   }
 
-  #told({ kind }: JobEnd, finished: Finished | undefined): void {
-    const counts = this.#counts
-    if (finished === undefined || finished === 'stale') counts.lost++
-    else if (finished === 'done') counts.done++
-    else if (finished === 'dead') counts.dead++
-    else if (kind === 'released') counts.released++
-    else if (finished === 'again') counts.retried++
+  #told(end: JobEnd, finished: Finished | undefined): void {
+    const fate = fateOf(end, finished)
+    this.#counts[fate]++
+    tellFate(this.#options.ref.queue, end, fate)
   }
 
   /** The earlier of two. */

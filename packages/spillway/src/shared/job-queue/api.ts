@@ -2,6 +2,7 @@
 import type { Duration } from '../../core/options.js'
 import type { Priority } from '../../core/priority.js'
 import type { JobState } from '../../store/queue-port.js'
+import type { Subject } from '../user-limits/levels.js'
 
 export interface JobOptions {
   /** Default: `normal`. */
@@ -18,6 +19,14 @@ export interface JobOptions {
   cost?: Readonly<Record<string, number>>
   /** So often it may be tried, the first time included. Default: the queue's. */
   attempts?: number
+}
+
+export interface AddOptions extends JobOptions {
+  /**
+   * Whose it is: who has used up a limit of theirs is refused with USER_LIMITED, as a call would be. A
+   * job that is known already, or finds no room, costs nothing. Default: nobody is charged.
+   */
+  as?: Subject
 }
 
 export interface AddedJob {
@@ -48,6 +57,8 @@ export interface JobInfo<Data = unknown, Result = unknown> {
 
 export interface JobCounts {
   waiting: number
+  /** The same, by priority. */
+  byPriority: Record<Priority, number>
   delayed: number
   active: number
   /** Ended, and still known: results, and what was cancelled. */
@@ -63,7 +74,7 @@ export interface JobCounts {
 export interface JobQueue<Data = unknown, Result = unknown> {
   readonly name: string
   /** Rejects with QUEUE_FULL if there is no room. */
-  add(data: Data, options?: JobOptions): Promise<AddedJob>
+  add(data: Data, options?: AddOptions): Promise<AddedJob>
   /** In one step, in this order. Rejects if there is not room for all; then none was added twice. */
   addMany(jobs: readonly ({ data: Data } & JobOptions)[]): Promise<AddedJob[]>
   /** Nothing, if it is not known any more. */

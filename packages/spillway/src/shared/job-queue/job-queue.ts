@@ -7,8 +7,9 @@ import { inMs, SpillwayError } from '../../core/errors.js'
 import { OptionsError, text, validate } from '../../core/options.js'
 import { PRIORITIES, type Priority } from '../../core/priority.js'
 import type { JobView, NewJob, QueueRef, QueueStore } from '../../store/queue-port.js'
-import type { AddedJob, JobCounts, JobInfo, JobOptions, JobQueue } from './api.js'
-import { type CheckedSettings, readJob, toUs } from './options.js'
+import type { Subject } from '../user-limits/levels.js'
+import type { AddedJob, AddOptions, JobCounts, JobInfo, JobOptions, JobQueue } from './api.js'
+import { type CheckedSettings, readAdd, readJob, toUs } from './options.js'
 
 export interface SharedJobQueueOptions {
   ref: QueueRef
@@ -16,6 +17,8 @@ export interface SharedJobQueueOptions {
   settings: CheckedSettings
   /** Throws where a job's cost is in a unit that there is no limit on. */
   checkCost(cost: Readonly<Record<string, number>>): void
+  /** Charges somebody's limits, or throws; answers with what takes it back. */
+  charge(subject: Subject): Promise<() => void>
 }
 
 /** So many jobs go in one step. */
@@ -33,14 +36,25 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     this.#ref = options.ref
   }
 
-  async add(data: Data, options: JobOptions = {}): Promise<AddedJob> {
-    const [added] = await this.#add([this.#read(data, options, 'job')])
-    return added as AddedJob
+  async add(data: Data, options: AddOptions = {}): Promise<AddedJob> {
+    const { as, ...own } = validate('job', options, readAdd)
+    const jobs = [this.#write(data, own, 'job')]
+    if (as === undefined) return (await this.#add(jobs))[0] as AddedJob
+    const refund = await this.#options.charge(as)
+    try {
+      const [added] = await this.#add(jobs)
+      if (added?.fresh === false) refund()
+      return added as AddedJob
+    } catch (error) {
+      // Where nobody knows whether the job is there, it counts as there.
+      if (error instanceof SpillwayError && error.code === 'QUEUE_FULL') refund()
+      throw error
+    }
   }
 
   async addMany(jobs: readonly ({ data: Data } & JobOptions)[]): Promise<AddedJob[]> {
     const read = jobs.map(({ data, ...options }, index) =>
-      this.#read(data, options, `jobs[${index}]`),
+      this.#write(data, validate(`jobs[${index}]`, options, readJob), `jobs[${index}]`),
     )
     const added: AddedJob[] = []
     for (let from = 0; from < read.length; from += MOST_IN_A_STEP) {
@@ -64,8 +78,9 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
   }
 
   async counts(): Promise<JobCounts> {
-    const { oldestUs, ...counts } = await this.#ask((store) => store.counts(this.#ref))
-    return { ...counts, oldestMs: oldestUs / 1_000 }
+    const { oldestUs, byPriority, ...counts } = await this.#ask((store) => store.counts(this.#ref))
+    const named = PRIORITIES.map((priority, index) => [priority, byPriority[index] ?? 0])
+    return { ...counts, byPriority: Object.fromEntries(named), oldestMs: oldestUs / 1_000 }
   }
 
   async pause(): Promise<void> {
@@ -106,12 +121,8 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     return done
   }
 
-  #read(data: Data, options: JobOptions, path: string): NewJob {
-    const { priority, delayMs, timeoutMs, key, tenant, cost, attempts } = validate(
-      path,
-      options,
-      readJob,
-    )
+  #write(data: Data, options: ReturnType<typeof readJob>, path: string): NewJob {
+    const { priority, delayMs, timeoutMs, key, tenant, cost, attempts } = options
     this.#options.checkCost(cost)
     const written = JSON.stringify(data)
     if (written === undefined) {

@@ -72,7 +72,7 @@ const readCost: Check<Readonly<Record<string, number>>> = (value, path, problems
   return value as Readonly<Record<string, number>>
 }
 
-export const readJob = object({
+const jobFields = {
   priority: optional(readPriority, 'normal'),
   delayMs: optional(duration({ min: 0 }), 0),
   timeoutMs: optional(duration({ min: 1 })),
@@ -80,6 +80,20 @@ export const readJob = object({
   tenant: optional(text(), ''),
   cost: optional(readCost, {}),
   attempts: optional(integer({ min: 1 })),
+}
+
+export const readJob = object(jobFields)
+
+export const readAdd = object({
+  ...jobFields,
+  as: optional(
+    object({
+      user: optional(text()),
+      tier: optional(text()),
+      ip: optional(text()),
+      endpoint: optional(text()),
+    }),
+  ),
 })
 
 export function toUs(ms: number): number {

@@ -5,6 +5,7 @@ interface Pod {
   untilUs: number
   atUs: number
   snapshot: string
+  ask: { untilUs: number; text: string } | undefined
 }
 
 export interface MemoryPods extends PodStore {
@@ -34,8 +35,15 @@ export function createMemoryPods(nowUs: () => number): MemoryPods {
       for (const [name, { untilUs }] of pods) {
         if (untilUs <= now || untilUs > latestUs) pods.delete(name)
       }
-      pods.set(pod, { untilUs: now + lifeUs, atUs: now, snapshot })
-      return pods.size
+      const asked = pods.get(pod)?.ask
+      const ask = asked !== undefined && asked.untilUs > now ? asked : undefined
+      pods.set(pod, { untilUs: now + lifeUs, atUs: now, snapshot, ask })
+      return { live: pods.size, ask: ask?.text ?? '' }
+    },
+    ask({ group, pod, forUs, ask }) {
+      const known = alive(group).find(([name]) => name === pod)?.[1]
+      if (known !== undefined) known.ask = { untilUs: nowUs() + forUs, text: ask }
+      return known !== undefined
     },
     leave({ group, pod }) {
       const pods = groups.get(group)

@@ -82,6 +82,7 @@ export function countJobs(state: QueueState, serverUs: number): QueueCounts {
   }
   return {
     waiting: waitingIn(state),
+    byPriority: state.waiting.map(({ size }) => size),
     delayed: state.delayed.size,
     active: state.leases.size,
     done: state.ends.size - state.dead.size,

@@ -12,17 +12,25 @@ export function createRedisPods(
   keys: Keys,
   time: () => string = () => '',
 ): PodStore {
-  const podKeys = (group: string) => [keys.pods(group), keys.podSnapshots(group)]
+  const listKeys = (group: string) => [keys.pods(group), keys.podSnapshots(group)]
+  const podKeys = (group: string) => [...listKeys(group), keys.podAsks(group)]
   return {
     async beat({ group, pod, lifeUs, snapshot }) {
       const args = [time(), pod, lifeUs, snapshot]
-      return (await runner.run(SCRIPTS.beatPod, podKeys(group), args)) as number
+      const reply = await runner.run(SCRIPTS.beatPod, podKeys(group), args)
+      const [live, ask] = reply as [number, string]
+      return { live, ask }
+    },
+    async ask({ group, pod, forUs, ask }) {
+      const args = [time(), pod, forUs, ask]
+      const askKeys = [keys.pods(group), keys.podAsks(group)]
+      return (await runner.run(SCRIPTS.askPod, askKeys, args)) === 1
     },
     async leave({ group, pod }) {
       await runner.run(SCRIPTS.leavePod, podKeys(group), [pod])
     },
     async list({ group }) {
-      const reply = await runner.run(SCRIPTS.listPods, podKeys(group), [time()])
+      const reply = await runner.run(SCRIPTS.listPods, listKeys(group), [time()])
       return readPods(reply as (string | number)[])
     },
   }

@@ -80,8 +80,10 @@ export function createRedisQueues({
     ])
     const wire = reply as [...CountsWire, ...(JobWire | null)[]]
     return {
-      counts: readCounts(wire.slice(0, 8) as CountsWire),
-      jobs: (wire.slice(8) as (JobWire | null)[]).flatMap((job) => (job ? [readJob(job)] : [])),
+      counts: readCounts(wire.slice(0, COUNTS) as CountsWire),
+      jobs: (wire.slice(COUNTS) as (JobWire | null)[]).flatMap((job) =>
+        job ? [readJob(job)] : [],
+      ),
     }
   }
 
@@ -236,8 +238,14 @@ function readReserved(reply: ReserveWire, { take: ref }: ReserveRequest): Reserv
   }
 }
 
+const PRIORITIES = 4
+const COUNTS = PRIORITIES + 7
+
 type CountsWire = [
-  waiting: number,
+  critical: number,
+  high: number,
+  normal: number,
+  low: number,
   delayed: number,
   active: number,
   done: number,
@@ -248,8 +256,21 @@ type CountsWire = [
 ]
 
 function readCounts(wire: CountsWire): QueueCounts {
-  const [waiting, delayed, active, done, dead, paused, oldestUs, lapsed] = wire
-  return { waiting, delayed, active, done, dead, paused: paused === 1, oldestUs, lapsed }
+  const byPriority = wire.slice(0, PRIORITIES)
+  const waiting = byPriority.reduce((sum, each) => sum + each, 0)
+  const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, lapsed = 0] =
+    wire.slice(PRIORITIES)
+  return {
+    waiting,
+    byPriority,
+    delayed,
+    active,
+    done,
+    dead,
+    paused: paused === 1,
+    oldestUs,
+    lapsed,
+  }
 }
 
 type JobWire = [

@@ -535,9 +535,28 @@ end
 keep()
 return still_paused()`,
   },
+  askPod: {
+    name: 'askPod',
+    sha: '4711e1eba9cb008f001f1d5c4d1d6fbfc343e6b3',
+    text: `local SET_BACK_US = 5000000
+local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local now = server_us()
+local pod = ARGV[2]
+local for_us = tonumber(ARGV[3])
+local gone = redis.call('ZSCORE', KEYS[1], pod)
+if not gone or tonumber(gone) <= now then return 0 end
+redis.call('HSET', KEYS[2], pod, string.format('%.0f ', now + for_us) .. ARGV[4])
+local life_ms = math.ceil(for_us / 1000)
+if redis.call('PTTL', KEYS[2]) < life_ms then redis.call('PEXPIRE', KEYS[2], life_ms) end
+return 1`,
+  },
   beatPod: {
     name: 'beatPod',
-    sha: 'a86b2bddfaad3e0bca2d3d0b7bfc8481e31350b3',
+    sha: 'c788829f572cecc2fb12b5d4e020f172245a7ead',
     text: `local FAR_AHEAD_US = 60000000
 local MARGIN_MS = 1000
 local SET_BACK_US = 5000000
@@ -554,6 +573,7 @@ local gone = redis.call('ZRANGEBYSCORE', KEYS[1], from, to)
 for index = 1, #gone do
 redis.call('ZREM', KEYS[1], gone[index])
 redis.call('HDEL', KEYS[2], gone[index])
+redis.call('HDEL', KEYS[3], gone[index])
 end
 end
 forget('-inf', string.format('%.0f', now))
@@ -564,7 +584,13 @@ local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
 local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + MARGIN_MS
 redis.call('PEXPIRE', KEYS[1], life_ms)
 redis.call('PEXPIRE', KEYS[2], life_ms)
-return redis.call('ZCARD', KEYS[1])`,
+local wanted = ''
+local asked = redis.call('HGET', KEYS[3], pod)
+if asked then
+local until_us, ask = string.match(asked, '^(%d+) (.*)$')
+if tonumber(until_us) > now then wanted = ask else redis.call('HDEL', KEYS[3], pod) end
+end
+return { redis.call('ZCARD', KEYS[1]), wanted }`,
   },
   bookSpent: {
     name: 'bookSpent',
@@ -1195,7 +1221,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: '4b73f5f468cc70a4a927f930c66540dd8ca3ea95',
+    sha: '9b70f8d02c8bc9e58be9172634019ae2be5abbd7',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -1231,7 +1257,9 @@ try('ZRANGE', key, 0, 0)
 try('ZRANGEBYSCORE', key, 0, 1)
 try('ZREM', key, 'member')
 try('ZREMRANGEBYSCORE', key, 0, 1)
-try('PUBLISH', ARGV[1], '')
+for _, channel in ipairs(ARGV) do
+if not try('PUBLISH', channel, '') then failed[#failed][3] = channel end
+end
 return failed`,
   },
   checkLevels: {
@@ -2251,9 +2279,10 @@ return reply`,
   },
   leavePod: {
     name: 'leavePod',
-    sha: '2d2b7e49bfd66edbc0dd17c4d963011b991a029e',
+    sha: '32b22267bc0d0525f883a392f753d1fdbc1916e2',
     text: `redis.call('ZREM', KEYS[1], ARGV[1])
 redis.call('HDEL', KEYS[2], ARGV[1])
+redis.call('HDEL', KEYS[3], ARGV[1])
 return 1`,
   },
   listPods: {
@@ -2950,7 +2979,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: 'ae29417742f38b014948a261c5a1c414a981e46b',
+    sha: 'de0ad04d8a344463d414807ae2479f7253b40a55',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -3125,8 +3154,9 @@ local id = first_of(priority)
 if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
 end
 local dead = call('ZCARD', DEAD_SET)
+local counts = meta.counts
 local reply = {
-waiting_in(), call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
+counts[1], counts[2], counts[3], counts[4], call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
 meta.paused, oldest_us, meta.lapsed,
 }
 if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end

@@ -1,8 +1,8 @@
--- Notes that a pod is alive and what it says of itself, and forgets those that have gone silent. Twin
--- of store/memory/memory-pods.ts.
--- KEYS: the group's pods, by when they are gone; what they say
+-- Notes that a pod is alive and what it says of itself, forgets those that have gone silent, and tells the
+-- pod what is wanted of it. Twin of store/memory/memory-pods.ts.
+-- KEYS: the group's pods, by when they are gone; what they say; what is wanted of them
 -- ARGV: time (see include/server-time), pod, life us, snapshot
--- reply: pods alive
+-- reply: pods alive, what is wanted of this one
 -- expiry: a second after the last pod is gone
 local FAR_AHEAD_US = 60000000
 local MARGIN_MS = 1000
@@ -15,6 +15,7 @@ local function forget(from, to)
   for index = 1, #gone do
     redis.call('ZREM', KEYS[1], gone[index])
     redis.call('HDEL', KEYS[2], gone[index])
+    redis.call('HDEL', KEYS[3], gone[index])
   end
 end
 forget('-inf', string.format('%.0f', now))
@@ -26,4 +27,10 @@ local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
 local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + MARGIN_MS
 redis.call('PEXPIRE', KEYS[1], life_ms)
 redis.call('PEXPIRE', KEYS[2], life_ms)
-return redis.call('ZCARD', KEYS[1])
+local wanted = ''
+local asked = redis.call('HGET', KEYS[3], pod)
+if asked then
+  local until_us, ask = string.match(asked, '^(%d+) (.*)$')
+  if tonumber(until_us) > now then wanted = ask else redis.call('HDEL', KEYS[3], pod) end
+end
+return { redis.call('ZCARD', KEYS[1]), wanted }

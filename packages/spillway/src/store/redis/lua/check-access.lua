@@ -1,7 +1,7 @@
 -- Tries every command that the scripts use, on a key of its own that holds nothing.
 -- KEYS: a key nobody else uses
--- ARGV: the channel breakers are published on
--- reply: for each command that failed: its name, and the error
+-- ARGV: the channels that scripts publish on: that of breakers, and one of those that wake workers
+-- reply: for each command that failed: its name, the error, and of PUBLISH the channel
 -- expiry: a millisecond
 local key = KEYS[1]
 local failed = {}
@@ -41,5 +41,7 @@ try('ZRANGE', key, 0, 0)
 try('ZRANGEBYSCORE', key, 0, 1)
 try('ZREM', key, 'member')
 try('ZREMRANGEBYSCORE', key, 0, 1)
-try('PUBLISH', ARGV[1], '')
+for _, channel in ipairs(ARGV) do
+  if not try('PUBLISH', channel, '') then failed[#failed][3] = channel end
+end
 return failed

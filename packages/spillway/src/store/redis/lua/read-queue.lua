@@ -2,7 +2,8 @@
 -- listDead in store/queue/look-after.ts.
 -- KEYS: see include/queue-state
 -- ARGV: see include/queue-state; id of a job, or empty; count of dead letters, from which on
--- reply: waiting, delayed, active, ended, dead, paused 0|1, oldest us, lapsed; then each job asked for:
+-- reply: waiting in each of the four priorities, delayed, active, ended, dead, paused 0|1, oldest us,
+--        lapsed; then each job asked for:
 --        { id, state, data, priority, tenant, key, attempt, attempts, age us, progress, text }
 -- expiry: nothing is written
 local BEFORE_QUEUE = 0
@@ -13,8 +14,9 @@ for priority = 0, PRIORITIES - 1 do
   if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
 end
 local dead = call('ZCARD', DEAD_SET)
+local counts = meta.counts
 local reply = {
-  waiting_in(), call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
+  counts[1], counts[2], counts[3], counts[4], call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
   meta.paused, oldest_us, meta.lapsed,
 }
 if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end

@@ -6,10 +6,10 @@ import { messageOf } from '../failure-kind.js'
 import { SCRIPTS } from '../scripts.gen.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 
-/** Which keys and which channel, for the check and for whoever has to grant them. */
-export type Access = Pick<Keys, 'prefix' | 'breakers' | 'check'>
+/** Which keys and which channels, for the check and for whoever has to grant them. */
+export type Access = Pick<Keys, 'prefix' | 'breakers' | 'wakes' | 'check'>
 
-type Failed = [command: string, error: string][]
+type Failed = [command: string, error: string, channel?: string][]
 
 export async function checkAccess(
   send: (args: string[]) => Promise<unknown>,
@@ -19,7 +19,9 @@ export async function checkAccess(
   warn: Warn,
 ): Promise<void> {
   const { text, sha } = SCRIPTS.checkAccess
-  const args = ['1', key, access.breakers]
+  // Nobody sleeps under this name.
+  const wake = `${access.wakes}check`
+  const args = ['1', key, access.breakers, wake]
   const fail = (cause: unknown) => refuse(explain(cause, access, name))
   // Both ways in which scripts are run; the second knows the script by the time it gets there.
   const [, failed] = await Promise.all([
@@ -28,9 +30,12 @@ export async function checkAccess(
   ])
   const problem = problemOf(failed as Failed, access, name)
   if (problem !== undefined) throw problem
-  // Breakers count without it; others only hear of it a second later.
-  const mute = (failed as Failed).find(([command]) => command === 'PUBLISH')
-  if (mute !== undefined) warn(missing(['PUBLISH'], `&${access.breakers}`, name).message)
+  // Breakers count without it, and jobs are done; others only hear of it a little later.
+  for (const [, , channel] of failed as Failed) {
+    if (channel === undefined) continue
+    const pattern = channel === wake ? `${access.wakes}*` : channel
+    warn(missing(['PUBLISH'], `&${pattern}`, name).message)
+  }
 }
 
 const DENIED = /NOPERM|permission|can't run|can't access|can't publish/

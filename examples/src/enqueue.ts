@@ -1,0 +1,42 @@
+import { createSpillway, type EnqueuedJob, enqueue, type Guard, staticValue } from 'spillway'
+
+const spillway = createSpillway() // with a Redis store, any pod does what one has accepted
+
+/** Prints invoices, when it is there. */
+let isDown = true
+const print = async (invoice: number): Promise<string> => {
+  if (isDown) throw new Error('the printer is off')
+  return `invoice ${invoice} is printed`
+}
+
+const printer: Guard = spillway.guard('printer', {
+  breaker: { consecutiveFailures: 2, openMs: '1s', successes: 1 },
+  fallback: [
+    // The queue is made after its guard, so it is named by a function.
+    enqueue<number>({ queue: () => invoices }),
+    staticValue('please try again later'), // a call that is none of the queue's
+  ],
+})
+const invoices = spillway.queue<number, string>('invoices', { guard: printer, keep: 0 })
+
+// What the job would need to know is said with the call; so is who asks, and what makes two calls one.
+const tickets: EnqueuedJob[] = []
+for (const invoice of [1, 2, 3, 3]) {
+  const { value, reason, message } = await printer.runDegradable<string | EnqueuedJob>(
+    () => print(invoice),
+    { job: invoice, user: 'ann', idempotencyKey: `invoice-${invoice}` },
+  )
+  if (typeof value === 'string') continue
+  tickets.push(value)
+  console.log(`${invoice}: ${reason}; ${value.fresh ? 'a new job' : 'the same job'}; ${message}`)
+}
+console.log(await printer.run<unknown>(() => print(4)))
+
+// While the circuit is open no job is handed out; once the printer is back, all are done.
+const worker = invoices.work(({ data }) => print(data))
+isDown = false
+while ((await invoices.counts()).done < 3) await new Promise((wake) => setTimeout(wake, 20))
+for (const { id } of tickets.slice(0, 3)) console.log((await invoices.job(id))?.result)
+console.log(`tried in vain by workers: ${worker.snapshot().retried}`)
+
+await spillway.close()

@@ -1,0 +1,13 @@
+/** The time as the page shows it: for what counts down. Stands still with everything else while paused. */
+import { signal } from '@preact/signals'
+import { pausedAt, serverNow } from './live'
+
+const STEP_MS = 250
+
+export const now = signal(Date.now())
+
+export function startClock(): void {
+  setInterval(() => {
+    if (!document.hidden) now.value = pausedAt.peek() ?? serverNow()
+  }, STEP_MS)
+}

@@ -1,0 +1,60 @@
+/** The last decisions, at most so many: a ring, because thousands may come in a second. */
+import type { Decision } from '../wire'
+
+export const MOST_DECISIONS = 3_000
+
+export interface DecisionFilter {
+  user: string
+  guard: string
+  stage: string
+  code: string
+}
+
+export const NO_FILTER: DecisionFilter = { user: '', guard: '', stage: '', code: '' }
+
+export class DecisionLog {
+  readonly #ring: Decision[] = []
+  #next = 0
+  /** How many have ever been added. */
+  added = 0
+
+  add(decisions: readonly Decision[]): void {
+    for (const each of decisions) {
+      this.#ring[this.#next] = each
+      this.#next = (this.#next + 1) % MOST_DECISIONS
+    }
+    this.added += decisions.length
+  }
+
+  clear(): void {
+    this.#ring.length = 0
+    this.#next = 0
+  }
+
+  /** The newest first. */
+  newest(filter: DecisionFilter): Decision[] {
+    const user = filter.user.trim().toLowerCase()
+    const found: Decision[] = []
+    const { length } = this.#ring
+    for (let back = 1; back <= length; back++) {
+      const each = this.#ring[(this.#next - back + length) % length] as Decision
+      if (filter.guard !== '' && each.guard !== filter.guard) continue
+      if (filter.stage !== '' && each.stage !== filter.stage) continue
+      if (!hasCode(each, filter.code)) continue
+      if (user !== '' && !(each.user ?? '').toLowerCase().includes(user)) continue
+      found.push(each)
+    }
+    return found
+  }
+}
+
+/** `refused` stands for whatever Spillway itself decided. */
+function hasCode({ code }: Decision, wanted: string): boolean {
+  if (wanted === '') return true
+  if (wanted === 'refused') return isRefusal(code)
+  return code === wanted
+}
+
+export function isRefusal(code: Decision['code']): boolean {
+  return code !== 'OK' && code !== 'FAILED' && code !== 'LEFT'
+}

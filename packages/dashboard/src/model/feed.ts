@@ -1,0 +1,132 @@
+/**
+ * Reads the stream of server-sent events, and comes back whenever it breaks. With `fetch` and not
+ * `EventSource`, which gives up for good when a proxy answers with an error, does not say when it will try
+ * again, and cannot be asked to try now.
+ */
+import type { Messages } from '../wire'
+
+export type FeedState =
+  /** Nothing has come yet. */
+  | { kind: 'connecting' }
+  | { kind: 'live' }
+  /** It broke at `sinceAt`; the next try is at `nextAt`, or under way. */
+  | { kind: 'lost'; sinceAt: number; nextAt: number | undefined; problem: string }
+
+export type Message = {
+  [Name in keyof Messages]: { name: Name; data: Messages[Name] }
+}[keyof Messages]
+
+export interface FeedOptions {
+  url: string
+  onMessage(message: Message): void
+  onState(state: FeedState): void
+}
+
+const FIRST_DELAY_MS = 250
+const LONGEST_DELAY_MS = 5_000
+/** There is a message a second; a stream that says nothing for so long is dead, whatever the socket says. */
+const SILENCE_MS = 8_000
+
+export class Feed {
+  readonly #options: FeedOptions
+  #lastId: string | undefined
+  #failures = 0
+  #lostAt: number | undefined
+  #retry: ReturnType<typeof setTimeout> | undefined
+  #connection: AbortController | undefined
+
+  constructor(options: FeedOptions) {
+    this.#options = options
+  }
+
+  /** Connects now; also for people who do not want to wait for the next try. */
+  connect(): void {
+    clearTimeout(this.#retry)
+    this.#connection?.abort()
+    const connection = new AbortController()
+    this.#connection = connection
+    if (this.#lostAt === undefined) this.#options.onState({ kind: 'connecting' })
+    void this.#read(connection.signal).then(
+      () => this.#lost(connection, 'the gateway ended the stream'),
+      (error: unknown) => this.#lost(connection, wordsOf(error)),
+    )
+  }
+
+  close(): void {
+    clearTimeout(this.#retry)
+    const connection = this.#connection
+    this.#connection = undefined
+    connection?.abort()
+  }
+
+  #lost(connection: AbortController, problem: string): void {
+    // Another one was begun meanwhile.
+    if (connection !== this.#connection) return
+    const now = Date.now()
+    this.#lostAt ??= now
+    const delayMs = Math.min(LONGEST_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#failures++)
+    this.#options.onState({ kind: 'lost', sinceAt: this.#lostAt, nextAt: now + delayMs, problem })
+    this.#retry = setTimeout(() => this.connect(), delayMs)
+  }
+
+  async #read(signal: AbortSignal): Promise<void> {
+    const headers: Record<string, string> = { accept: 'text/event-stream' }
+    if (this.#lastId !== undefined) headers['last-event-id'] = this.#lastId
+    const response = await fetch(this.#options.url, { headers, signal, cache: 'no-store' })
+    if (!response.ok || response.body === null) {
+      throw new Error(`the gateway answered with ${response.status}`)
+    }
+    const reader = response.body.getReader()
+    const decoder = new TextDecoder()
+    let text = ''
+    for (;;) {
+      const { done, value } = await withinSilence(reader)
+      if (done || signal.aborted) return
+      text += decoder.decode(value, { stream: true })
+      let from = 0
+      for (let end = text.indexOf('\n\n'); end !== -1; end = text.indexOf('\n\n', from)) {
+        this.#take(text.slice(from, end))
+        from = end + 2
+      }
+      text = text.slice(from)
+    }
+  }
+
+  #take(block: string): void {
+    let name = ''
+    let data = ''
+    for (const line of block.split('\n')) {
+      if (line.startsWith('data:')) data += line.slice(5)
+      else if (line.startsWith('event:')) name = line.slice(6).trim()
+      else if (line.startsWith('id:')) this.#lastId = line.slice(3).trim()
+    }
+    if (data === '') return
+    if (this.#failures > 0 || this.#lostAt !== undefined || name === 'hello') {
+      this.#failures = 0
+      this.#lostAt = undefined
+      this.#options.onState({ kind: 'live' })
+    }
+    this.#options.onMessage({ name, data: JSON.parse(data) } as Message)
+  }
+}
+
+async function withinSilence(reader: ReadableStreamDefaultReader<Uint8Array>) {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`nothing came for ${SILENCE_MS / 1_000} seconds`))
+      void reader.cancel().catch(() => {})
+    }, SILENCE_MS)
+  })
+  try {
+    return await Promise.race([reader.read(), silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function wordsOf(error: unknown): string {
+  // What browsers say when nobody listens is of no use to people.
+  if (error instanceof TypeError) return 'the gateway cannot be reached'
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,50 @@
+/** What this reader likes, kept in the browser where it allows that. */
+import { effect, signal } from '@preact/signals'
+
+export type Theme = 'system' | 'light' | 'dark'
+export const RANGES = [
+  { ms: 300_000, label: '5 min', words: 'last 5 minutes' },
+  { ms: 900_000, label: '15 min', words: 'last 15 minutes' },
+  { ms: 3_600_000, label: '1 h', words: 'last hour' },
+] as const
+
+export const theme = signal<Theme>(asTheme(read('theme')))
+export const range = signal<(typeof RANGES)[number]>(RANGES[0])
+
+const asksForDark = matchMedia('(prefers-color-scheme: dark)')
+/** Grows when colours change, for what is painted by hand. */
+export const paint = signal(0)
+
+export function startPreferences(): void {
+  effect(() => {
+    const scheme = theme.value === 'system' ? 'light dark' : theme.value
+    document.documentElement.style.colorScheme = scheme
+    write('theme', theme.value)
+    paint.value = paint.peek() + 1
+  })
+  asksForDark.addEventListener('change', () => {
+    paint.value++
+  })
+}
+
+export function isDark(): boolean {
+  return theme.value === 'dark' || (theme.value === 'system' && asksForDark.matches)
+}
+
+function asTheme(text: string | undefined): Theme {
+  return text === 'light' || text === 'dark' ? text : 'system'
+}
+
+function read(key: string): string | undefined {
+  try {
+    return localStorage.getItem(`spillway.${key}`) ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+function write(key: string, value: string): void {
+  try {
+    localStorage.setItem(`spillway.${key}`, value)
+  } catch {}
+}

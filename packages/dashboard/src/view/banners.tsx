@@ -1,0 +1,130 @@
+/** What must not be missed: no connection, no store, paused, draining. */
+import { formatSeconds, formatTime } from '../format'
+import { now } from '../model/clock'
+import { feedState, fleet, hello, KNOWN_WIRE, pausedAt, store, togglePause } from '../model/live'
+import type { StoreWord } from '../wire'
+import { Icon } from './icons'
+
+const DEGRADED: Record<Exclude<StoreWord, 'memory' | 'starting' | 'shared'>, [string, string]> = {
+  away: [
+    'Redis is not answering: degraded mode',
+    'Nothing is shared between pods now. Each keeps to its share of the vendors’ limits and to a breaker of its own, as the outage rules say.',
+  ],
+  apart: [
+    'Redis is back and not trusted yet: degraded mode',
+    'It may have forgotten what was spent. Pods keep to their shares for one window, then all is shared again by itself.',
+  ],
+  off: [
+    'Sharing is switched off: degraded mode',
+    'SPILLWAY_SHARED=off is set. Each pod keeps to its share of the vendors’ limits and to a breaker of its own.',
+  ],
+}
+
+export function Banners({ retry }: { retry: () => void }) {
+  return (
+    <div class="banners">
+      <LostBanner retry={retry} />
+      <StoreBanner />
+      <PauseBanner />
+      <VersionBanner />
+      <DrainBanner />
+    </div>
+  )
+}
+
+function LostBanner({ retry }: { retry: () => void }) {
+  const state = feedState.value
+  if (state.kind !== 'lost') return null
+  // Reads the clock: it counts.
+  now.value
+  const waitMs = state.nextAt === undefined ? 0 : state.nextAt - Date.now()
+  return (
+    <div class="banner tone-refused" role="alert" data-testid="lost">
+      <Icon name="warning" size={22} />
+      <div class="banner-words">
+        <strong>Connection to the gateway lost</strong>
+        What you see is how things stood at {formatTime(state.sinceAt)}; {state.problem}.{' '}
+        <span aria-hidden="true">
+          {waitMs > 0 ? `Trying again in ${formatSeconds(waitMs)}.` : 'Trying again …'}
+        </span>
+      </div>
+      <button type="button" onClick={retry}>
+        Try now
+      </button>
+    </div>
+  )
+}
+
+function StoreBanner() {
+  const status = store.value
+  if (status === undefined || !status.degraded) return null
+  const word = status.status
+  const [title, words] = DEGRADED[word as keyof typeof DEGRADED] ?? DEGRADED.away
+  return (
+    <div class="banner tone-warn" role="alert" data-testid="degraded">
+      <Icon name="warning" size={22} />
+      <div class="banner-words">
+        <strong>{title}</strong>
+        Since {formatTime(status.sinceAt)}. {words}
+        {status.problems.length > 0 && (
+          <ul>
+            {status.problems.slice(0, 4).map((problem) => (
+              <li key={problem}>
+                <bdi>{problem}</bdi>
+              </li>
+            ))}
+          </ul>
+        )}
+      </div>
+    </div>
+  )
+}
+
+function PauseBanner() {
+  const at = pausedAt.value
+  if (at === undefined) return null
+  return (
+    <div class="banner tone-flow" role="status">
+      <Icon name="pause" size={18} />
+      <div class="banner-words">
+        <strong>Paused at {formatTime(at)}</strong>
+        Figures stand still; what comes meanwhile is kept.
+      </div>
+      <button type="button" onClick={togglePause}>
+        Go on
+      </button>
+    </div>
+  )
+}
+
+function VersionBanner() {
+  const wire = hello.value?.wire
+  if (wire === undefined || wire === KNOWN_WIRE) return null
+  return (
+    <div class="banner tone-warn" role="alert">
+      <Icon name="warning" size={22} />
+      <div class="banner-words">
+        <strong>This page is of another release than its gateway</strong>
+        Some figures may be missing or wrong.
+      </div>
+      <button type="button" onClick={() => location.reload()}>
+        Load it again
+      </button>
+    </div>
+  )
+}
+
+function DrainBanner() {
+  const own = fleet.value?.pods[0]
+  if (own === undefined || (own.state !== 'draining' && own.state !== 'asked')) return null
+  return (
+    <div class="banner tone-iso" role="status">
+      <Icon name="left" size={18} />
+      <div class="banner-words">
+        <strong>This pod is draining</strong>
+        It takes no new requests and will be gone when the running ones are done. Open the page of
+        another pod.
+      </div>
+    </div>
+  )
+}

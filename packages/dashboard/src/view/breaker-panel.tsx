@@ -1,0 +1,187 @@
+/** The breaker of each lane: state, countdown, what it counts, probes, and how it went in the last hour. */
+import { countOf, formatCount, formatMs, formatSeconds, formatShare, formatTime } from '../format'
+import { now } from '../model/clock'
+import { range } from '../model/preferences'
+import type { BreakerTick, GuardCard, GuardTick, LaneTick } from '../wire'
+import { Badge, Empty, Meter, Name, Panel } from './bits'
+import { BREAKER_LOOKS, lookOf } from './breaker-words'
+import { Icon } from './icons'
+import { sinceTick } from './stage-facts'
+
+/** Lanes with trouble first; more than these are in the table of lanes. */
+const MOST_LANES = 4
+const MOST_CHANGES = 6
+
+export function BreakerPanel({
+  card,
+  tick,
+  lane,
+}: {
+  card: GuardCard
+  tick: GuardTick
+  lane: string | undefined
+}) {
+  const lanes = tick.lanes.filter(
+    (each) => each.breaker !== undefined && (lane === undefined || each.lane === lane),
+  )
+  const shown = [...lanes].sort((a, b) => gravity(b) - gravity(a)).slice(0, MOST_LANES)
+  const note =
+    card.breaker?.shadow === true ? 'in shadow: decides, never refuses' : 'one verdict for all pods'
+  return (
+    <Panel title="Circuit breaker" note={note}>
+      {shown.length === 0 && <Empty title="No call yet">Its breaker is closed.</Empty>}
+      <div class="stack">
+        {shown.map((each) => (
+          <LaneBreaker key={each.lane} lane={each} card={card} named={lanes.length > 1} />
+        ))}
+      </div>
+      {lanes.length > shown.length && (
+        <p class="note">and {countOf(lanes.length - shown.length, 'more lane')} below</p>
+      )}
+    </Panel>
+  )
+}
+
+function gravity({ breaker }: LaneTick): number {
+  return ['closed', 'half-open', 'open', 'isolated'].indexOf(breaker?.state ?? 'closed')
+}
+
+function LaneBreaker({ lane, card, named }: { lane: LaneTick; card: GuardCard; named: boolean }) {
+  const breaker = lane.breaker as BreakerTick
+  const look = BREAKER_LOOKS[lookOf(breaker)]
+  const leftMs = breaker.untilMs === undefined ? undefined : breaker.untilMs - sinceTick()
+  const changes = breaker.timeline.slice(-MOST_CHANGES).reverse()
+  return (
+    <div class={`breaker tone-${look.tone}`} data-lane={lane.lane}>
+      <div class="spread">
+        <span class="row">
+          {named && <Name text={lane.lane} />}
+          <Badge tone={look.tone} icon={look.icon}>
+            {look.word}
+          </Badge>
+        </span>
+        {leftMs !== undefined && breaker.state !== 'closed' && (
+          <span class="figure" data-testid="countdown">
+            {formatSeconds(leftMs)}{' '}
+            <span class="quiet">{breaker.state === 'open' ? 'until probed' : 'left'}</span>
+          </span>
+        )}
+      </div>
+      <Tripping breaker={breaker} card={card} />
+      {breaker.state === 'half-open' && (
+        <p class="probes">
+          <Dots filled={breaker.probes} of={card.breaker?.probes ?? 0} />{' '}
+          {countOf(breaker.probes, 'probe')} of {card.breaker?.probes} under way in the whole fleet;{' '}
+          {breaker.successes} of {card.breaker?.successes} successes
+        </p>
+      )}
+      {breaker.selfIsolated && (
+        <p class="note">This pod alone saw failures, so it alone stops calling.</p>
+      )}
+      <Timeline breaker={breaker} />
+      {changes.length > 0 && (
+        <ol class="changes">
+          {changes.map(({ at, from, to }) => (
+            <li key={`${at}${to}`} class={`tone-${BREAKER_LOOKS[to].tone}`}>
+              <span class="mono quiet">{formatTime(at)}</span>
+              <Icon name={BREAKER_LOOKS[to].icon} size={12} /> <b>{to}</b>{' '}
+              <span class="quiet">after {from}</span>
+            </li>
+          ))}
+        </ol>
+      )}
+      <p class="note">known here since {formatMs(breaker.ageMs)}</p>
+    </div>
+  )
+}
+
+function Tripping({ breaker, card }: { breaker: BreakerTick; card: GuardCard }) {
+  const { calls, failures, slow, consecutiveFailures } = breaker
+  const { failureRate, slowRate, consecutiveFailures: most, minimumCalls } = card.breaker ?? {}
+  const few =
+    minimumCalls !== undefined && calls < minimumCalls
+      ? `; decides from ${minimumCalls} calls on`
+      : ''
+  return (
+    <>
+      {failureRate !== undefined && (
+        <Meter
+          label={`failed, opens at ${formatShare(failureRate)}`}
+          value={calls === 0 ? 0 : failures / calls}
+          most={failureRate}
+          tone={calls > 0 && failures / calls > failureRate / 2 ? 'bad' : 'flow'}
+          words={formatShare(calls === 0 ? 0 : failures / calls)}
+          hint={`${formatCount(failures)} of ${countOf(calls, 'call')} in the window, whole fleet${few}`}
+        />
+      )}
+      {slowRate !== undefined && (
+        <Meter
+          label={`slow, opens at ${formatShare(slowRate)}`}
+          value={calls === 0 ? 0 : slow / calls}
+          most={slowRate}
+          tone="warn"
+          words={formatShare(calls === 0 ? 0 : slow / calls)}
+        />
+      )}
+      {most !== undefined && (
+        <Meter
+          label={`failures in a row, opens at ${formatCount(most)}`}
+          value={consecutiveFailures}
+          most={most}
+          tone={consecutiveFailures > most / 2 ? 'bad' : 'flow'}
+          words={formatCount(consecutiveFailures)}
+        />
+      )}
+    </>
+  )
+}
+
+function Dots({ filled, of }: { filled: number; of: number }) {
+  return (
+    <span class="dots" aria-hidden="true">
+      {Array.from({ length: Math.min(10, of) }, (_, index) => (
+        <i key={index} class={index < filled ? 'dot-on' : ''} />
+      ))}
+    </span>
+  )
+}
+
+/** A strip of time: what was open is a block, what was half-open is striped, what was closed a line. */
+function Timeline({ breaker }: { breaker: BreakerTick }) {
+  const to = now.value
+  const from = to - range.value.ms
+  const changes = breaker.timeline
+  const pieces: { state: BreakerTick['state']; from: number; to: number }[] = []
+  let state: BreakerTick['state'] = changes[0]?.from ?? breaker.state
+  let at = from
+  for (const change of changes) {
+    if (change.at > from) pieces.push({ state, from: at, to: Math.min(to, change.at) })
+    at = Math.max(from, change.at)
+    state = change.to
+  }
+  // By its own word: time may have passed without a message.
+  pieces.push({ state: breaker.state, from: at, to })
+  const place = (time: number) => `${(((time - from) / (to - from)) * 100).toFixed(2)}%`
+  return (
+    <div class="timeline" role="img" aria-label={timelineWords(breaker)}>
+      {pieces.map((each) => (
+        <span
+          key={`${each.from}${each.state}`}
+          class={`timeline-${each.state} tone-${BREAKER_LOOKS[each.state].tone}`}
+          style={{
+            left: place(each.from),
+            right: `${(100 - Number.parseFloat(place(each.to))).toFixed(2)}%`,
+          }}
+        />
+      ))}
+      <span class="timeline-from">{range.value.label} ago</span>
+      <span class="timeline-to">now</span>
+    </div>
+  )
+}
+
+function timelineWords({ timeline, state }: BreakerTick): string {
+  const opened = timeline.filter(({ to }) => to === 'open').length
+  const words = opened === 0 ? 'did not open' : `opened ${countOf(opened, 'time')}`
+  return `In the last hour it ${words}; now it is ${state}.`
+}

@@ -1,0 +1,50 @@
+/** Two switches for newcomers, where the gateway has a mock vendor inside. */
+import { useSignal } from '@preact/signals'
+import { ask } from '../model/acting'
+import { demo, hello } from '../model/live'
+import type { DemoState } from '../wire'
+import { askFor } from './act-dialog'
+
+export function DemoStrip() {
+  const state = demo.value
+  if (hello.value?.demo === undefined || state === undefined) return null
+  return (
+    <section class="demo" aria-label="Demonstration">
+      <p>
+        A mock vendor runs inside this gateway. Start a load, then break the vendor: the breaker
+        opens, every pod agrees, and when it is mended the fleet recovers.
+      </p>
+      <Switch what="load" on={state.load} label="Load" tone="flow" />
+      <Switch what="broken" on={state.broken} label="Break the vendor" tone="refused" />
+    </section>
+  )
+}
+
+function Switch(props: { what: keyof DemoState; on: boolean; label: string; tone: string }) {
+  const { what, on } = props
+  const busy = useSignal(false)
+  const flip = async () => {
+    busy.value = true
+    const act = { act: 'demo', [what]: !on } as const
+    const result = await ask(act)
+    busy.value = false
+    // It wants a token, or has a problem: the dialog shows which.
+    if (result.kind !== 'done') askFor(act, result)
+  }
+  return (
+    <button
+      type="button"
+      role="switch"
+      class={`switch tone-${props.tone}`}
+      aria-checked={on}
+      disabled={busy.value}
+      onClick={flip}
+    >
+      <span class="switch-track" />
+      {props.label}
+      <span class="switch-word" aria-hidden="true">
+        {on ? 'on' : 'off'}
+      </span>
+    </button>
+  )
+}

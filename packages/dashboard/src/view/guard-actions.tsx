@@ -1,0 +1,51 @@
+/** What can be done to a guard by hand. */
+import type { GuardCard, GuardTick } from '../wire'
+import { askFor, may } from './act-dialog'
+
+const MINUTE_MS = 60_000
+
+export function GuardActions({
+  card,
+  tick,
+  lane,
+}: {
+  card: GuardCard
+  tick: GuardTick
+  lane: string | undefined
+}) {
+  const where = { guard: card.name, ...(lane !== undefined && { lane }) }
+  const breaker = card.breaker !== undefined
+  const isolated = tick.lanes.some((each) => each.breaker?.state === 'isolated')
+  const limit = card.limits?.[0]
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset would be a frame with a legend
+    <div class="row guard-actions" role="group" aria-label="Act on this guard">
+      {breaker && may('isolate') && !isolated && (
+        <button
+          type="button"
+          onClick={() => askFor({ act: 'isolate', ...where, forMs: 10 * MINUTE_MS })}
+        >
+          Isolate …
+        </button>
+      )}
+      {breaker && may('release') && isolated && (
+        <button type="button" onClick={() => askFor({ act: 'release', ...where })}>
+          Release …
+        </button>
+      )}
+      {breaker && may('reset') && (
+        <button type="button" onClick={() => askFor({ act: 'reset', ...where })}>
+          Reset …
+        </button>
+      )}
+      {limit !== undefined && may('pause') && (
+        <button
+          type="button"
+          onClick={() => askFor({ act: 'pause', ...where, forMs: 5 * MINUTE_MS })}
+        >
+          Pause vendor …
+        </button>
+      )}
+    </div>
+  )
+}

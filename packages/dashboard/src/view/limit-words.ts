@@ -1,0 +1,27 @@
+/** What is left of limits. While the store is away nobody knows. */
+import type { LaneTick, LimitTick } from '../wire'
+import type { Tone } from './bits'
+
+/** The part that is left, or nothing where nobody knows. */
+export function leftOf({ limit, remaining }: LimitTick): number | undefined {
+  if (remaining === undefined) return undefined
+  return limit > 0 ? Math.min(1, remaining / limit) : 0
+}
+
+/** The one with the least left, and how much that is. */
+export function tightestOf(
+  lanes: readonly LaneTick[],
+): { limit: LimitTick; left: number } | undefined {
+  let tightest: { limit: LimitTick; left: number } | undefined
+  for (const { limits } of lanes) {
+    for (const limit of limits) {
+      const left = leftOf(limit)
+      if (left !== undefined && left < (tightest?.left ?? 2)) tightest = { limit, left }
+    }
+  }
+  return tightest
+}
+
+export function leftTone(left: number): Tone {
+  return left < 0.1 ? 'refused' : left < 0.3 ? 'warn' : 'good'
+}

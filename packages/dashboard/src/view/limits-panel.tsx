@@ -1,0 +1,129 @@
+/** Shared limits as gauges of what is left, with the time of the next free place. */
+import { countOf, formatCount, formatMs, formatSeconds } from '../format'
+import type { GuardCard, GuardTick, LaneTick, LimitTick } from '../wire'
+import { askFor, may } from './act-dialog'
+import { Badge, Empty, Meter, Name, Panel } from './bits'
+import { leftOf, leftTone, tightestOf } from './limit-words'
+import { sinceTick } from './stage-facts'
+
+const MOST_LANES = 6
+const TEN_MINUTES_MS = 600_000
+
+export function LimitsPanel({
+  card,
+  tick,
+  lane,
+}: {
+  card: GuardCard
+  tick: GuardTick
+  lane: string | undefined
+}) {
+  const lanes = tick.lanes.filter(
+    (each) =>
+      (each.limits.length > 0 || each.pausedMs !== undefined) &&
+      (lane === undefined || each.lane === lane),
+  )
+  const shown = [...lanes]
+    .sort((a, b) => (tightestOf([a])?.left ?? 1) - (tightestOf([b])?.left ?? 1))
+    .slice(0, MOST_LANES)
+  return (
+    <Panel title="Vendor limits" note="what is left, for all pods">
+      {shown.length === 0 && (
+        <Empty title="Nothing taken yet">
+          {(card.limits ?? []).map(({ id, limit, windowMs }) => (
+            <p key={id}>
+              {formatCount(limit)} {id} in {formatMs(windowMs)}
+            </p>
+          ))}
+        </Empty>
+      )}
+      <div class="stack">
+        {shown.map((each) => (
+          <div key={each.lane} class="stack lane-limits">
+            {(lanes.length > 1 || (each.pausedMs ?? 0) > 0) && (
+              <div class="row">
+                {lanes.length > 1 && <Name text={each.lane} />}
+                <Paused lane={each} />
+              </div>
+            )}
+            {each.limits.map((limit) => (
+              <Limit key={limit.id} limit={limit} card={card} />
+            ))}
+          </div>
+        ))}
+      </div>
+      {lanes.length > shown.length && (
+        <p class="note">and {countOf(lanes.length - shown.length, 'more lane')} below</p>
+      )}
+    </Panel>
+  )
+}
+
+function Paused({ lane }: { lane: LaneTick }) {
+  const leftMs = (lane.pausedMs ?? 0) - sinceTick()
+  if (leftMs <= 0) return null
+  return (
+    <Badge tone="iso" icon="pause">
+      paused for {formatSeconds(leftMs)}
+    </Badge>
+  )
+}
+
+function Limit({ limit, card }: { limit: LimitTick; card: GuardCard }) {
+  const { id } = limit
+  const windowMs = card.limits?.find((each) => each.id === id)?.windowMs
+  const left = leftOf(limit)
+  const window = windowMs === undefined ? '' : ` in ${formatMs(windowMs)}`
+  return (
+    <div class="limit" data-limit={id}>
+      {left === undefined ? (
+        <Meter
+          label={`${id}${window}`}
+          value={0}
+          most={1}
+          tone="quiet"
+          words={`share of ${formatCount(limit.limit)}`}
+          hint="What is left is not known while the store is away."
+        />
+      ) : (
+        <Meter
+          label={`${id} left${window}`}
+          value={left}
+          most={1}
+          tone={leftTone(left)}
+          words={`${formatCount(limit.remaining ?? 0)} of ${formatCount(limit.limit)}`}
+          hint={<Hint limit={limit} />}
+        />
+      )}
+      {may('limit') && (
+        <button
+          type="button"
+          class="small"
+          onClick={() => {
+            const { limit: now } = limit
+            askFor({ act: 'limit', guard: card.name, id, limit: now, forMs: TEN_MINUTES_MS })
+          }}
+        >
+          Change …<span class="visually-hidden"> {id}</span>
+        </button>
+      )}
+    </div>
+  )
+}
+
+function Hint({
+  limit: { remaining, used, nextFreeMs, scope, ageMs, usual },
+}: {
+  limit: LimitTick
+}) {
+  const nextMs = (nextFreeMs ?? 0) - sinceTick()
+  const waits = (remaining ?? 0) <= 0 && nextMs > 0
+  return (
+    <>
+      {waits ? `next free in ${formatMs(Math.ceil(nextMs / 100) * 100)}` : 'free now'};{' '}
+      {formatCount(used ?? 0)} used;{' '}
+      {scope === 'shared' ? `shared, ${formatMs(ageMs)} old` : 'this pod’s own share'}
+      {usual !== undefined && `; changed by an operator, usually ${formatCount(usual)}`}
+    </>
+  )
+}

@@ -1,0 +1,118 @@
+/** How calls end: how long they take, how often they are tried again, and who answers instead. */
+import { countOf, formatCount, formatMs, formatShare, spellOut } from '../format'
+import { guardsTick, rates } from '../model/live'
+import type { GuardCard, GuardTick, Percentiles } from '../wire'
+import { Empty, Fact, Meter, Panel } from './bits'
+import { wordsOfCode } from './stage-words'
+
+export function LatencyPanel({ tick }: { tick: GuardTick }) {
+  const outcomes = Object.entries(rates.of(tick.name)?.outcomes ?? {})
+  return (
+    <Panel title="How long, and how it ends" note="last ten seconds, this pod">
+      <table class="percentiles">
+        <thead>
+          <tr>
+            <th scope="col">
+              <span class="visually-hidden">what</span>
+            </th>
+            <th scope="col" class="number">
+              p50
+            </th>
+            <th scope="col" class="number">
+              p90
+            </th>
+            <th scope="col" class="number">
+              p99
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          <PercentileRow label="the call" of={tick.latency} />
+          <PercentileRow label="waiting before it" of={tick.queueWait} />
+        </tbody>
+      </table>
+      <dl class="outcomes">
+        {outcomes
+          .filter(([, rate]) => rate > 0)
+          .map(([outcome, rate]) => (
+            <Fact key={outcome} label={OUTCOME_WORDS[outcome] ?? outcome}>
+              {formatCount(rate)}/s
+            </Fact>
+          ))}
+      </dl>
+    </Panel>
+  )
+}
+
+const OUTCOME_WORDS: Record<string, string> = {
+  success: 'attempts that succeeded',
+  failure: 'attempts that failed',
+  slow: 'attempts that were slow',
+  throttled: 'attempts the vendor throttled',
+  ignored: 'attempts that count for nothing',
+}
+
+function PercentileRow({ label, of }: { label: string; of: Percentiles | undefined }) {
+  const words = (ms: number | undefined) => (ms === undefined ? 'none' : formatMs(ms))
+  return (
+    <tr>
+      <th scope="row">{label}</th>
+      <td class="number">{words(of?.p50Ms)}</td>
+      <td class="number">{words(of?.p90Ms)}</td>
+      <td class="number">{words(of?.p99Ms)}</td>
+    </tr>
+  )
+}
+
+export function RetryPanel({ card, tick }: { card: GuardCard; tick: GuardTick }) {
+  const { retry, hedges } = tick
+  return (
+    <Panel title="Retries" note={`at most ${countOf(card.retry?.attempts ?? 1, 'attempt')} a call`}>
+      {retry === undefined ? (
+        <p class="note">Nothing was tried again.</p>
+      ) : (
+        <Meter
+          label={`of calls tried again, at most ${formatShare(retry.budget)}`}
+          value={retry.ratio}
+          most={retry.budget}
+          tone={retry.ratio >= retry.budget ? 'refused' : 'flow'}
+          words={formatShare(retry.ratio)}
+          hint={
+            retry.ratio >= retry.budget
+              ? 'The budget is used up: no retries, so that they do not become a storm.'
+              : `${countOf(Math.floor(retry.allowed), 'more retry', 'more retries')} may begin now`
+          }
+        />
+      )}
+      {hedges !== undefined && (
+        <dl>
+          <Fact label="hedges made">{formatCount(hedges.made)}</Fact>
+          <Fact label="hedges that won">{formatCount(hedges.won)}</Fact>
+        </dl>
+      )}
+    </Panel>
+  )
+}
+
+export function FallbackPanel({ card }: { card: GuardCard }) {
+  const tick = guardsTick.value?.guards.find(({ name }) => name === card.name)
+  const rows = tick?.fallbacks ?? []
+  return (
+    <Panel title="Fallbacks" note={card.fallbacks.join(', then ')}>
+      {rows.length === 0 ? (
+        <Empty title="None was needed" />
+      ) : (
+        <dl>
+          {rows.map(({ step, reason, count }) => (
+            <Fact
+              key={`${step} ${reason}`}
+              label={`${step}, because ${wordsOfCode(spellOut(reason).toUpperCase())}`}
+            >
+              {formatCount(count)}
+            </Fact>
+          ))}
+        </dl>
+      )}
+    </Panel>
+  )
+}

@@ -1,0 +1,152 @@
+/**
+ * The ten stages in order, as a river: how much comes to each, what is turned away there and why, and how much
+ * goes on. Side by side on a wide page, one below the other on a narrow one.
+ */
+import { formatCount } from '../format'
+import { NO_FILTER } from '../model/decision-log'
+import { hello, rates } from '../model/live'
+import { laneKey, type Rates } from '../model/rates'
+import { hrefOf } from '../model/route'
+import type { GuardCard, GuardTick } from '../wire'
+import { Icon } from './icons'
+import { StageFacts } from './stage-facts'
+import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
+
+export interface Gate {
+  stage: StageName
+  entering: number
+  leaving: number
+  refused: { code: string; rate: number }[]
+}
+
+/** How much comes to each stage and goes on from it. */
+export function gatesOf(stages: readonly StageName[], { calls, refused }: Rates): Gate[] {
+  let entering = calls
+  return stages.map((stage) => {
+    const here = Object.entries(refused)
+      .filter(([key]) => key.startsWith(`${stage} `))
+      .map(([key, rate]) => ({ code: key.slice(stage.length + 1), rate }))
+      .sort((a, b) => b.rate - a.rate)
+    const turnedAway = here.reduce((sum, { rate }) => sum + rate, 0)
+    const gate = { stage, entering, leaving: Math.max(0, entering - turnedAway), refused: here }
+    entering = gate.leaving
+    return gate
+  })
+}
+
+const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {} }
+
+export function Pipeline({
+  card,
+  tick,
+  lane,
+}: {
+  card: GuardCard
+  tick: GuardTick
+  lane: string | undefined
+}) {
+  const stages = (hello.value?.stages ?? []).map((row) => row)
+  const own = rates.of(lane === undefined ? card.name : laneKey(card.name, lane)) ?? NO_RATES
+  const gates = gatesOf(
+    stages.map(({ stage }) => stage),
+    own,
+  )
+  return (
+    <section class="panel pipe-panel" aria-label="Pipeline of ten stages">
+      <ol class="pipe">
+        {gates.map((gate, index) => (
+          <GateView
+            key={gate.stage}
+            gate={gate}
+            number={index + 1}
+            scope={stages[index]?.scope ?? 'local'}
+            all={own.calls}
+            card={card}
+            tick={tick}
+            lane={lane}
+            attempts={own.attempts}
+          />
+        ))}
+      </ol>
+    </section>
+  )
+}
+
+function GateView(props: {
+  gate: Gate
+  number: number
+  scope: 'local' | 'shared'
+  all: number
+  attempts: number
+  card: GuardCard
+  tick: GuardTick
+  lane: string | undefined
+}) {
+  const { gate, number, scope, all, card } = props
+  const { stage, entering, leaving, refused } = gate
+  const on = stage === 'call' || card.on.includes(stage)
+  const turnedAway = entering - leaving
+  const share = (rate: number) => (all > 0 ? Math.max(rate > 0 ? 0.05 : 0.015, rate / all) : 0.015)
+  const water = {
+    '--in': share(entering).toFixed(4),
+    '--out': share(leaving).toFixed(4),
+  }
+  return (
+    <li class={`gate ${on ? '' : 'gate-off'} ${all > 0 ? '' : 'gate-dry'}`} data-stage={stage}>
+      <div class="gate-head">
+        <span class="gate-number" aria-hidden="true">
+          {number}
+        </span>
+        <h3>{STAGE_WORDS[stage].title}</h3>
+        <span class="gate-scope" title={scope === 'shared' ? 'shared by all pods' : 'of this pod'}>
+          <Icon name={scope} size={12} /> {scope}
+        </span>
+      </div>
+      <div class="gate-river" aria-hidden="true" style={water as preact.CSSProperties}>
+        <div class="water" />
+        {turnedAway > 0 && (
+          <div
+            class="spill"
+            style={{ '--spill': share(turnedAway).toFixed(4) } as preact.CSSProperties}
+          />
+        )}
+      </div>
+      <div class="gate-flow">
+        {on ? (
+          <>
+            <b>{formatCount(leaving)}</b>
+            <span class="quiet">/s {stage === 'retry' ? 'out' : 'on'}</span>
+          </>
+        ) : (
+          <span class="quiet">off</span>
+        )}
+      </div>
+      <div class="gate-refused">
+        {refused.map(({ code, rate }) => (
+          <a
+            key={code}
+            class="refusal"
+            title={wordsOfCode(code)}
+            href={hrefOf({ page: 'why', filter: { ...NO_FILTER, guard: card.name, stage, code } })}
+          >
+            <span>
+              <b>{formatCount(rate)}</b>/s
+            </span>
+            <span class="refusal-code">{code.replaceAll('_', '_\u200b')}</span>
+          </a>
+        ))}
+      </div>
+      {on && (
+        <div class="gate-facts">
+          <StageFacts
+            stage={stage}
+            card={card}
+            tick={props.tick}
+            lane={props.lane}
+            retries={Math.max(0, props.attempts - entering)}
+          />
+        </div>
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,45 @@
+/** What is refused, where and why, in the order of the stages. */
+import { formatCount, formatShare } from '../format'
+import { NO_FILTER } from '../model/decision-log'
+import { guardsTick, hello, rates } from '../model/live'
+import { laneKey } from '../model/rates'
+import { hrefOf } from '../model/route'
+import { Empty, Panel } from './bits'
+import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
+
+export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | undefined }) {
+  // The rates are of this tick.
+  guardsTick.value
+  const own = rates.of(lane === undefined ? guard : laneKey(guard, lane))
+  const order = (hello.value?.stages ?? []).map(({ stage }) => stage as string)
+  const rows = Object.entries(own?.refused ?? {})
+    .map(([key, rate]) => {
+      const [stage = '', code = ''] = key.split(' ')
+      return { stage, code, rate }
+    })
+    .sort((a, b) => order.indexOf(a.stage) - order.indexOf(b.stage) || b.rate - a.rate)
+  return (
+    <Panel title="Refused" note="a second, on this pod">
+      {rows.length === 0 ? (
+        <Empty title="Nothing is refused">Every call of the last seconds went through.</Empty>
+      ) : (
+        <ul class="refusals">
+          {rows.map(({ stage, code, rate }) => (
+            <li key={`${stage} ${code}`}>
+              <a href={hrefOf({ page: 'why', filter: { ...NO_FILTER, guard, stage, code } })}>
+                {code}
+              </a>
+              <span class="quiet">
+                {STAGE_WORDS[stage as StageName]?.title ?? stage}: {wordsOfCode(code)}
+              </span>
+              <span class="figure">
+                {formatCount(rate)}/s{' '}
+                <span class="quiet">{formatShare(rate / (own?.calls || rate))}</span>
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Panel>
+  )
+}

@@ -1,0 +1,129 @@
+/**
+ * A gateway as the page sees one, without what is behind it: for fleets that do not fit on one machine, names
+ * that nobody would choose, and states that are hard to bring about. What it says goes by the same types.
+ */
+import { readFileSync } from 'node:fs'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { Act, Messages } from '../../spillway/src/http/dashboard/wire.js'
+import { FakeFleet, type FakeFleetOptions } from './fake-fleet.js'
+
+const PAGE = new URL('../../spillway/dist/http/dashboard/page.html', import.meta.url)
+
+export interface FakeFeed {
+  readonly url: string
+  readonly fleet: FakeFleet
+  /** What the page has asked for. */
+  readonly asked: { act: Act; token: string | undefined }[]
+  /** Sends one message to all who listen. */
+  send<Name extends keyof Messages>(name: Name, data: Messages[Name]): void
+  /** Hangs up on everybody, and answers nobody until `resume`. */
+  cut(): void
+  resume(): void
+  close(): Promise<void>
+}
+
+export interface FakeFeedOptions extends FakeFleetOptions {
+  /** Acts need this. */
+  token?: string
+  /** Nothing is ever said: the page waits. */
+  silent?: boolean
+}
+
+const TICK_MS = 1_000
+const DECISIONS_MS = 100
+
+export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<FakeFeed> {
+  const fleet = new FakeFleet(options)
+  const readers = new Set<ServerResponse>()
+  const asked: FakeFeed['asked'] = []
+  let number = 0
+  let isCut = false
+  const say = <Name extends keyof Messages>(to: ServerResponse, name: Name, data: Messages[Name]) =>
+    to.write(`id: fake.${++number}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+  const send: FakeFeed['send'] = (name, data) => {
+    for (const reader of readers) say(reader, name, data)
+  }
+
+  const server = createServer((request, response) => {
+    const path = new URL(request.url ?? '/', 'http://localhost').pathname
+    if (isCut) return void response.destroy()
+    if (path === '/') {
+      response.setHeader('content-type', 'text/html')
+      return void response.end(readFileSync(fileURLToPath(PAGE)))
+    }
+    if (path === '/events') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.flushHeaders()
+      response.on('close', () => readers.delete(response))
+      if (options.silent === true) return
+      readers.add(response)
+      say(response, 'hello', fleet.hello(options.token === undefined ? 'open' : 'token'))
+      for (const history of fleet.history()) say(response, 'history', history)
+      say(response, 'fleet', fleet.fleet())
+      say(response, 'guards', fleet.guards())
+      const queues = fleet.queues()
+      if (queues.queues.length > 0) say(response, 'queues', queues)
+      return
+    }
+    if (path === '/dead') {
+      response.setHeader('content-type', 'application/json')
+      return void response.end(JSON.stringify(fleet.deadLetters()))
+    }
+    if (path === '/act') {
+      let text = ''
+      request.on('data', (chunk) => {
+        text += chunk
+      })
+      request.on('end', () => {
+        const token = request.headers.authorization?.replace('Bearer ', '')
+        const act = JSON.parse(text) as Act
+        asked.push({ act, token })
+        const right = options.token === undefined || token === options.token
+        response.writeHead(right ? 200 : 401, { 'content-type': 'application/json' })
+        response.end(
+          JSON.stringify(
+            right
+              ? { ok: true, did: `did ${act.act}` }
+              : { ok: false, problem: 'That is not the token.' },
+          ),
+        )
+        if (act.act === 'demo' && right) send('demo', fleet.switchDemo(act))
+      })
+      return
+    }
+    response.writeHead(404).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+
+  const ticking = setInterval(() => {
+    fleet.tick()
+    send('fleet', fleet.fleet())
+    send('guards', fleet.guards())
+    const queues = fleet.queues()
+    if (queues.queues.length > 0) send('queues', queues)
+  }, TICK_MS)
+  const deciding = setInterval(() => send('decisions', fleet.decisions(DECISIONS_MS)), DECISIONS_MS)
+
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    fleet,
+    asked,
+    send,
+    cut() {
+      isCut = true
+      for (const reader of readers) reader.destroy()
+    },
+    resume() {
+      isCut = false
+    },
+    async close() {
+      clearInterval(ticking)
+      clearInterval(deciding)
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * Requests whose answer may come later, as the data port sees them. What they are, and who does them, is
+ * in `jobs/`.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Caller } from './callers.js'
+import type { Question } from './question.js'
+import type { Aim } from './site.js'
+
+/** An answer of the gateway's own. */
+export interface Said {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | Buffer
+}
+
+export interface Deferral {
+  /** Whether a path is that of something deferred, and for no vendor. */
+  owns(path: string): boolean
+  /** Answers a request on such a path; nothing: it has taken the response over. */
+  attend(
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    known: (caller: Caller) => void,
+  ): Promise<Said | undefined>
+  /** Takes a request that may wait; nothing: it is answered now. */
+  defer(
+    request: IncomingMessage,
+    question: Question,
+    aim: Aim | undefined,
+  ): Promise<Said> | undefined
+}

@@ -1,0 +1,223 @@
+/** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { AddedJob } from 'spillway'
+import type { Caller } from '../data/callers.js'
+import { RequestError } from '../data/complaint.js'
+import type { Said } from '../data/deferral.js'
+import type { Sites } from '../data/sites.js'
+import {
+  addressOf,
+  describeJob,
+  hasEnded,
+  JOBS_PATH,
+  type KeptJob,
+  POLL_SECONDS,
+} from './job-status.js'
+import { JobStream } from './job-stream.js'
+import type { LaneQueue } from './lane-queue.js'
+import { ownerOf, restoreBytes } from './stored-request.js'
+
+const EVENTS = 'text/event-stream'
+const ID = /^\d{1,20}$/
+
+interface Found {
+  readonly queue: LaneQueue
+  readonly job: KeptJob
+}
+
+export class JobDesk {
+  readonly #sites: Pick<Sites, 'current'>
+  readonly #queues: ReadonlyMap<string, LaneQueue>
+  readonly #streams = new Map<string, Set<JobStream>>()
+
+  constructor(sites: Pick<Sites, 'current'>, queues: ReadonlyMap<string, LaneQueue>) {
+    this.#sites = sites
+    this.#queues = queues
+  }
+
+  /** Something has happened to this job, in this gateway. */
+  nudge(queue: string, id: string): void {
+    for (const stream of this.#streams.get(`${queue} ${id}`) ?? []) stream.nudge()
+  }
+
+  /** Or it was there already, and then it has to be the same request. */
+  async accepted(name: string, { id, fresh }: AddedJob, mark: string): Promise<Said> {
+    const job = await this.#queues.get(name)?.jobs.job(id)
+    if (!fresh && job !== undefined && job.data.mark !== mark) throw keyReused()
+    const headers = {
+      location: addressOf(name, id),
+      'preference-applied': 'respond-async',
+      'spillway-decision': `deferred;queue="${name}"${fresh ? '' : ';known=?1'}`,
+    }
+    // Done, and forgotten since: so quick may a queue be that keeps no results.
+    const body = job === undefined ? '{}' : describeJob(name, job)
+    return pending(202, body, headers)
+  }
+
+  async attend(
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    known: (caller: Caller) => void,
+  ): Promise<Said | undefined> {
+    const [name = '', id = '', what, ...more] = path.slice(JOBS_PATH.length).split('/')
+    const isResult = what === 'result'
+    if (more.length > 0 || (what !== undefined && !isResult)) throw noJob()
+    const found = await this.#find(request, decoded(name), id, known)
+    const { method = 'GET' } = request
+    if (method === 'DELETE' && !isResult) return this.#cancel(found)
+    if (method !== 'GET') throw notAllowed(isResult)
+    if (isResult) return resultOf(found)
+    if (accepts(request, EVENTS)) return void this.#stream(found, response)
+    const { queue, job } = found
+    return stateOf(queue.config.name, job)
+  }
+
+  /** A job of somebody else's is not there. */
+  async #find(
+    { headers }: IncomingMessage,
+    name: string,
+    id: string,
+    known: (caller: Caller) => void,
+  ): Promise<Found> {
+    const queue = this.#queues.get(name)
+    const { callers } = this.#sites.current
+    // Whoever has no key learns nothing, not even which queues there are.
+    const keyOf = queue?.vendor.protocol.callerKey ?? anyKey
+    const key = keyOf(headers)
+    const caller = callers.find(key, headers)
+    if (caller === undefined) throw unauthorized()
+    known(caller)
+    const job = queue === undefined || !ID.test(id) ? undefined : await queue.jobs.job(id)
+    if (queue === undefined || job === undefined) throw noJob()
+    if (job.data.owner !== ownerOf(key, caller.user)) throw noJob()
+    return { queue, job }
+  }
+
+  async #cancel({ queue, job }: Found): Promise<Said> {
+    const { name } = queue.config
+    const stopped = await queue.jobs.cancel(job.id)
+    this.nudge(name, job.id)
+    const now = (await queue.jobs.job(job.id)) ?? job
+    if (!stopped && now.state !== 'cancelled') throw hasEndedAlready(now)
+    // One that runs hears of it when its worker next tells that it is alive.
+    return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
+  }
+
+  #stream({ queue, job }: Found, response: ServerResponse): void {
+    const { name } = queue.config
+    const place = `${name} ${job.id}`
+    response.writeHead(200, { 'content-type': EVENTS, 'cache-control': 'no-cache' })
+    const streams = this.#streams.get(place) ?? new Set()
+    this.#streams.set(place, streams)
+    const stream: JobStream = new JobStream(
+      {
+        queue: name,
+        response,
+        read: () => queue.jobs.job(job.id),
+        isDraining: () => this.#sites.current.hooks.draining,
+        onEnd: () => {
+          streams.delete(stream)
+          if (streams.size === 0) this.#streams.delete(place)
+        },
+      },
+      job,
+    )
+    // One that has ended by now said so at once, and is gone.
+    if (!response.writableEnded) streams.add(stream)
+    else if (streams.size === 0) this.#streams.delete(place)
+  }
+}
+
+function stateOf(name: string, job: KeptJob): Said {
+  const body = describeJob(name, job)
+  return hasEnded(job) ? said(200, body) : pending(200, body)
+}
+
+/** As the vendor answered. */
+function resultOf({ queue, job }: Found): Said {
+  const { name } = queue.config
+  if (job.state === 'done' && job.result !== undefined) {
+    const { status, headers, body } = job.result
+    const own = { 'spillway-vendor': queue.vendor.name, 'spillway-attempts': String(job.attempt) }
+    return { status, headers: { ...headers, ...own }, body: restoreBytes(body) }
+  }
+  if (job.state === 'cancelled') {
+    throw new RequestError({ status: 410, code: 'CANCELLED', message: 'the job was cancelled' })
+  }
+  if (job.state === 'dead') throw failed(job)
+  return pending(202, describeJob(name, job))
+}
+
+/** As the store says it of a job whose time was up before anybody could do it. */
+const TOO_LATE = 'its deadline has passed'
+
+function failed({ error = 'unknown error' }: KeptJob): RequestError {
+  if (error === TOO_LATE || error.includes('deadline')) {
+    return new RequestError({
+      status: 504,
+      code: 'DEADLINE_EXCEEDED',
+      message: `the job: ${error}`,
+    })
+  }
+  return new RequestError({
+    status: 502,
+    code: 'VENDOR_ERROR',
+    message: `the job failed: ${error}`,
+  })
+}
+
+function said(status: number, body: string, headers: Readonly<Record<string, string>> = {}): Said {
+  return { status, headers: { 'content-type': 'application/json', ...headers }, body }
+}
+
+function pending(
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>> = {},
+): Said {
+  return said(status, body, { 'retry-after': String(POLL_SECONDS), ...headers })
+}
+
+function accepts({ headers }: IncomingMessage, type: string): boolean {
+  return headers.accept?.toLowerCase().includes(type) === true
+}
+
+function anyKey({
+  authorization,
+  'x-api-key': key,
+}: IncomingMessage['headers']): string | undefined {
+  return authorization?.replace(/^bearer /i, '') ?? (typeof key === 'string' ? key : undefined)
+}
+
+function decoded(name: string): string {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return name
+  }
+}
+
+function noJob(): RequestError {
+  return new RequestError({ status: 404, code: 'NOT_FOUND', message: 'there is no such job' })
+}
+
+function unauthorized(): RequestError {
+  const message = 'the API key is missing or unknown'
+  return new RequestError({ status: 401, code: 'UNKNOWN_KEY', message })
+}
+
+function notAllowed(isResult: boolean): RequestError {
+  const message = isResult ? 'a result can be read with GET' : 'a job has GET and DELETE'
+  return new RequestError({ status: 405, code: 'METHOD_NOT_ALLOWED', message })
+}
+
+function hasEndedAlready({ state }: KeptJob): RequestError {
+  const message = `the job has ended already: ${state === 'dead' ? 'failed' : state}`
+  return new RequestError({ status: 409, code: 'JOB_ENDED', message })
+}
+
+function keyReused(): RequestError {
+  const message = 'another request was sent with this idempotency key'
+  return new RequestError({ status: 422, code: 'IDEMPOTENCY_KEY_REUSED', message })
+}

@@ -1,0 +1,189 @@
+/**
+ * Requests that may wait: taken with 202 and an address, done when the vendor has room for them, by
+ * whichever gateway has time, and read by whoever asked. A queue for each lane that the configuration
+ * names, because that is what vendors count apart.
+ */
+import { createHash } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { onEvent, type Spillway, SpillwayError } from 'spillway'
+import type { QueueConfig } from '../config/config.js'
+import type { Caller } from '../data/callers.js'
+import { RequestError } from '../data/complaint.js'
+import type { Deferral, Said } from '../data/deferral.js'
+import type { Question } from '../data/question.js'
+import type { Aim } from '../data/site.js'
+import type { Sites } from '../data/sites.js'
+import type { Vendor } from '../data/vendor.js'
+import { JobDesk } from './job-desk.js'
+import { JOBS_PATH } from './job-status.js'
+import type { LaneQueue } from './lane-queue.js'
+import { prefersAsync } from './prefer.js'
+import { runRequest } from './run-request.js'
+import type { StoredAnswer } from './stored-answer.js'
+import { ownerOf, type StoredRequest, storeRequest } from './stored-request.js'
+
+/** Longer than any grace: who drains a gateway decides when it is over. */
+const LONGEST_GRACE_MS = 86_400_000
+/** When to come back to a queue that is full: nobody knows, but not at once. */
+const FULL_MS = 10_000
+
+export class Jobs implements Deferral {
+  readonly #sites: Pick<Sites, 'current'>
+  readonly #byName = new Map<string, LaneQueue>()
+  readonly #byLane = new Map<string, LaneQueue>()
+  readonly #desk: JobDesk
+  readonly #stopListening: () => void
+
+  constructor(queues: readonly QueueConfig[], sites: Pick<Sites, 'current'>, spillway: Spillway) {
+    this.#sites = sites
+    for (const config of queues) this.#open(config, spillway)
+    this.#desk = new JobDesk(sites, this.#byName)
+    this.#stopListening = onEvent((event) => {
+      if (event.type.startsWith('job.') && 'id' in event) this.#desk.nudge(event.name, event.id)
+    })
+  }
+
+  owns(path: string): boolean {
+    return path.startsWith(JOBS_PATH)
+  }
+
+  attend(
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    known: (caller: Caller) => void,
+  ): Promise<Said | undefined> {
+    return this.#desk.attend(request, response, path, known)
+  }
+
+  /** To the first target of its route: what waits needs no fallback. */
+  defer(
+    request: IncomingMessage,
+    question: Question,
+    aim: Aim | undefined,
+  ): Promise<Said> | undefined {
+    if (!prefersAsync(request.headers.prefer)) return undefined
+    const { body, asked } = question
+    if (aim === undefined || body.kind !== 'whole') return undefined
+    // The client's own key, which the vendor would need, is not ours to keep.
+    if (aim.forwarded.credentials && bringsKey(request)) return undefined
+    const { vendor, target } = aim
+    const lane = vendor.laneOf(target.model ?? asked.model, target)
+    const queue = this.#byLane.get(laneKey(vendor.name, lane))
+    if (queue === undefined || body.bytes.length > queue.config.maxRequestBytes) return undefined
+    return this.#take(request, question, aim, queue)
+  }
+
+  /** Does what waits, from now on. */
+  begin(): void {
+    for (const queue of this.#byName.values()) {
+      const { concurrency } = queue.config
+      if (concurrency === 0) continue
+      queue.jobs.work((job, context) => runRequest(job, context, queue), { concurrency })
+    }
+  }
+
+  /** No more jobs; resolves when those that run have ended. */
+  async drain(): Promise<void> {
+    const queues = [...this.#byName.values()]
+    await Promise.all(queues.map(({ jobs }) => jobs.close({ graceMs: LONGEST_GRACE_MS })))
+  }
+
+  close(): void {
+    this.#stopListening()
+  }
+
+  #open(config: QueueConfig, spillway: Spillway): void {
+    const { name, key, model, settings } = config
+    const sites = this.#sites
+    const vendorNow = () => sites.current.vendors.get(config.vendor) as Vendor
+    const vendor = vendorNow()
+    const lane = vendor.laneOf(model, { vendor: vendor.name, key, model })
+    const jobs = spillway.queue<StoredRequest, StoredAnswer>(name, {
+      ...settings,
+      guard: vendor.guard,
+      ...(lane !== undefined && { lane }),
+    })
+    const queue = {
+      config,
+      // Another configuration may say something else of it.
+      get vendor() {
+        return vendorNow()
+      },
+      lane,
+      jobs,
+    }
+    this.#byName.set(name, queue)
+    this.#byLane.set(laneKey(vendor.name, lane), queue)
+  }
+
+  async #take(
+    request: IncomingMessage,
+    question: Question,
+    aim: Aim,
+    { config, vendor, lane, jobs }: LaneQueue,
+  ): Promise<Said> {
+    const { caller, harmless, asked, json } = question
+    const { headers } = request
+    const owner = ownerOf(vendor.protocol.callerKey(headers), caller.user)
+    const cost = json === undefined ? undefined : vendor.costOf(asked, lane)
+    const stored = storeRequest(request, question, aim, owner, cost)
+    const { 'idempotency-key': given } = headers
+    const added = await jobs
+      .add(stored, {
+        priority: config.priorities[caller.tier ?? ''] ?? caller.priority,
+        tenant: caller.user,
+        timeoutMs: timeOf(headers['spillway-deadline-ms'], config.timeoutMs),
+        // Of this caller: others may have the same.
+        ...(given !== undefined && { key: keyOf(owner, String(given)) }),
+        ...(cost && { cost }),
+        ...(!harmless && { attempts: 1 }),
+        as: {
+          user: caller.user,
+          tier: caller.tier,
+          ip: request.socket.remoteAddress,
+          endpoint: question.path,
+        },
+      })
+      .catch((error) => {
+        throw laterIfFull(error)
+      })
+    return this.#desk.accepted(config.name, added, stored.mark)
+  }
+}
+
+function bringsKey({ headers }: IncomingMessage): boolean {
+  return (headers.authorization ?? headers['x-api-key']) !== undefined
+}
+
+function laneKey(vendor: string, lane: string | undefined): string {
+  return JSON.stringify([vendor, lane ?? null])
+}
+
+function keyOf(owner: string, given: string): string {
+  return createHash('sha256').update(`${owner} ${given}`).digest('base64url')
+}
+
+/** What the client says it has, but no longer than anybody may. */
+function timeOf(said: string | string[] | undefined, mostMs: number): number {
+  const theirs = said === undefined || said === '' ? Number.NaN : Number(said)
+  if (theirs <= 0) {
+    const message = 'spillway-deadline-ms: must be more than 0'
+    throw new RequestError({ status: 400, code: 'INVALID_DEADLINE', message })
+  }
+  return theirs < mostMs ? theirs : mostMs
+}
+
+function laterIfFull(error: unknown): unknown {
+  if (!(error instanceof SpillwayError) || error.code !== 'QUEUE_FULL') return error
+  const { stage, scope, details, message } = error
+  const explain = () => message
+  return new SpillwayError({
+    code: 'QUEUE_FULL',
+    stage,
+    scope,
+    details,
+    explain,
+    retryAfterMs: FULL_MS,
+  })
+}

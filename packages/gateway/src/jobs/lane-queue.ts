@@ -1,0 +1,13 @@
+/** A queue, and what its jobs are for. */
+import type { WorkableQueue } from 'spillway'
+import type { QueueConfig } from '../config/config.js'
+import type { Vendor } from '../data/vendor.js'
+import type { StoredAnswer } from './stored-answer.js'
+import type { StoredRequest } from './stored-request.js'
+
+export interface LaneQueue {
+  readonly config: QueueConfig
+  readonly vendor: Vendor
+  readonly lane: string | undefined
+  readonly jobs: WorkableQueue<StoredRequest, StoredAnswer>
+}

@@ -1,0 +1,69 @@
+/** Does a request that has waited: it has its permits, and goes to its vendor as any other would. */
+import { type CallContext, type Job, judgeStatus, UsageReader } from 'spillway'
+import { neverConnected } from '../data/complaint.js'
+import type { LaneQueue } from './lane-queue.js'
+import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
+import { restoreRequest, type StoredRequest } from './stored-request.js'
+
+/** As much of a bad answer as stands in a dead letter. */
+const MOST_SAID = 500
+
+/** The vendor's word that it did not, judged by its status. */
+class BadAnswerError extends Error {
+  readonly status: number
+  readonly headers: unknown
+
+  constructor(
+    vendor: string,
+    { status, headers, said }: { status: number; headers: unknown; said: string },
+  ) {
+    super(`${vendor} answered with status ${status}: ${said.slice(0, MOST_SAID)}`)
+    this.name = 'BadAnswerError'
+    this.status = status
+    this.headers = headers
+  }
+}
+
+export async function runRequest(
+  job: Job<StoredRequest>,
+  context: CallContext,
+  { vendor, config, lane }: Omit<LaneQueue, 'jobs'>,
+): Promise<StoredAnswer> {
+  const { data } = job
+  const target = { vendor: config.vendor, key: config.key, model: config.model }
+  const request = restoreRequest(data, vendor.ownHeaders(target))
+  const free = () => data.cost && context.settle(nothingOf(data.cost))
+  job.final = !data.harmless
+  try {
+    const response = await vendor.ask(request, context.signal)
+    context.progress()
+    const usage = new UsageReader()
+    const bytes = await readWhole(response.body, config.maxAnswerBytes, (chunk, receivedBytes) => {
+      context.progress()
+      usage.push(chunk)
+      job.progress({ receivedBytes })
+    })
+    const { statusCode: status, headers } = response
+    // Who refuses or fails has generated nothing.
+    if (status >= 400) free()
+    if (judgeStatus(status).retryable) {
+      // Who only wants us to slow down has not done it.
+      if (status === 429) job.final = false
+      throw new BadAnswerError(vendor.name, { status, headers, said: bytes.toString() })
+    }
+    const cost = status < 400 ? usage.read() : undefined
+    if (cost !== undefined) context.settle(cost)
+    if (cost?.outputTokens !== undefined) vendor.learn(lane, cost.outputTokens)
+    return storeAnswer(response, bytes)
+  } catch (error) {
+    if (neverConnected(error)) {
+      free()
+      job.final = false
+    }
+    throw error
+  }
+}
+
+function nothingOf(cost: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(Object.keys(cost).map((unit) => [unit, 0]))
+}

@@ -1,0 +1,56 @@
+/** A vendor's answer as it is kept: what it said, bounded in size. */
+import type { Dispatcher } from 'undici'
+import { type StoredBytes, storeBytes } from './stored-request.js'
+
+export interface StoredAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: StoredBytes
+}
+
+/** What says how to read a body. Nothing else is anybody's business an hour later. */
+const KEPT = [
+  'content-type',
+  'content-encoding',
+  'content-language',
+  'content-disposition',
+] as const
+
+class AnswerTooLargeError extends Error {
+  readonly retryable = false
+
+  constructor(maxBytes: number) {
+    super(`the answer is larger than ${maxBytes} bytes`)
+    this.name = 'AnswerTooLargeError'
+  }
+}
+
+/** `onPiece`: so many bytes have come. */
+export async function readWhole(
+  body: Dispatcher.ResponseData['body'],
+  maxBytes: number,
+  onPiece: (chunk: Buffer, bytes: number) => void,
+): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  let bytes = 0
+  // Leaving the loop lets the vendor go.
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new AnswerTooLargeError(maxBytes)
+    pieces.push(chunk)
+    onPiece(chunk, bytes)
+  }
+  return Buffer.concat(pieces)
+}
+
+export function storeAnswer(
+  { statusCode, headers }: Dispatcher.ResponseData,
+  bytes: Buffer,
+): StoredAnswer {
+  const kept: Record<string, string> = {}
+  for (const name of KEPT) {
+    const value = headers[name]
+    if (value !== undefined) kept[name] = String(value)
+  }
+  return { status: statusCode, headers: kept, body: storeBytes(bytes) }
+}

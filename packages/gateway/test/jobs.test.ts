@@ -1,0 +1,301 @@
+/** Requests that may wait: taken with 202, done later, and read by nobody but whoever asked. */
+import { describe, expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { startGateway, type Written } from './gateway-kit.js'
+import { ASYNC, as, look, readEvents, submit, untilStatus } from './jobs-kit.js'
+
+const NIGHT = { vendor: 'openai', model: 'gpt', keep: 0 }
+const FAST = { ...NIGHT, baseMs: 10, maxMs: 20 }
+
+const start = (queue: object = {}, written: Written = {}, knobs: object = {}) =>
+  startGateway(
+    { queues: { night: { ...FAST, ...queue } }, ...written },
+    { knobs: { tokens: 3, ...knobs } },
+    { ANN: 'key-of-ann', BOB: 'key-of-bob', VENDOR: 'key-of-vendor' },
+  )
+
+const CALLERS = [
+  { key: 'env:ANN', user: 'ann', tier: 'pro' },
+  { key: 'env:BOB', user: 'bob', tier: 'free' },
+]
+
+describe('a request that may wait', () => {
+  it('is taken with 202 and an address, and its answer is there as the vendor gave it', async () => {
+    const gateway = await start()
+    const { response, document, address } = await submit(gateway)
+    expect(response.status).toBe(202)
+    expect(response.headers.get('preference-applied')).toBe('respond-async')
+    expect(response.headers.get('retry-after')).toBe('2')
+    expect(response.headers.get('spillway-decision')).toBe('deferred;queue="night"')
+    expect(address).toMatch(/^\/spillway\/jobs\/night\/\d+$/)
+    expect(document).toMatchObject({ queue: 'night', links: { self: address } })
+    const done = await untilStatus(gateway.url, address, 'done')
+    expect(done).toMatchObject({ attempt: 1, answer: { status: 200 } })
+    const result = await fetch(`${gateway.url}${done.links.result}`)
+    expect(result.status).toBe(200)
+    expect(result.headers.get('content-type')).toContain('application/json')
+    expect(result.headers.get('spillway-vendor')).toBe('openai')
+    const direct = await gateway.chat()
+    const [later, now] = (await Promise.all([result.json(), direct.json()])) as [object, object]
+    expect(Object.keys(later)).toEqual(Object.keys(now))
+    expect(later).toMatchObject({ model: 'gpt', usage: expect.anything() })
+    expect(gateway.failures).toEqual([])
+  })
+
+  it('is answered at once where there is no queue for it, or it is too large for one', async () => {
+    const gateway = await start({ maxRequestBytes: 200 })
+    const other = await gateway.chat({ model: 'other' }, { headers: ASYNC })
+    const large = await gateway.chat({ user: 'x'.repeat(200) }, { headers: ASYNC })
+    for (const { status, headers } of [other, large]) {
+      expect([status, headers.get('preference-applied')]).toEqual([200, null])
+    }
+  })
+
+  it('whose client brings the vendor’s own key is answered at once: that key is not ours to keep', async () => {
+    const gateway = await start()
+    const answer = await gateway.chat({}, { headers: { ...ASYNC, ...as('of-the-vendor') } })
+    expect([answer.status, answer.headers.get('preference-applied')]).toEqual([200, null])
+    expect(gateway.gateway.spillway.queue('night').snapshot().added).toBe(0)
+  })
+
+  it('keeps the key of nobody', async () => {
+    const guard = { key: 'env:VENDOR', headers: { 'x-api-token': 'env:VENDOR' } }
+    const gateway = await start({ concurrency: 0 }, { callers: CALLERS, guard })
+    const secrets = { cookie: 'session', 'x-goog-api-key': 'another', 'x-harmless': 'yes' }
+    const { address } = await submit(gateway, { ...as('key-of-ann'), ...secrets })
+    const stored = JSON.stringify(await jobOf(gateway, address))
+    for (const secret of ['key-of-ann', 'key-of-vendor', 'session', 'another', 'respond-async']) {
+      expect(stored).not.toContain(secret)
+    }
+    expect(stored).toContain('x-harmless')
+  })
+
+  it('is not there for anybody but whoever asked', async () => {
+    const gateway = await start({}, { callers: CALLERS })
+    const { address } = await submit(gateway, as('key-of-ann'))
+    await untilStatus(gateway.url, address, 'done', as('key-of-ann'))
+    const ask = async (path: string, headers: Record<string, string>, method = 'GET') =>
+      (await fetch(`${gateway.url}${path}`, { method, headers })).status
+    for (const path of [address, `${address}/result`]) {
+      expect(await ask(path, as('key-of-ann'))).toBe(200)
+      expect(await ask(path, as('key-of-bob'))).toBe(404)
+      expect(await ask(path, as('key-of-nobody'))).toBe(401)
+      expect(await ask(path, {})).toBe(401)
+    }
+    expect(await ask(address, as('key-of-bob'), 'DELETE')).toBe(404)
+    expect(await ask('/spillway/jobs/night/1', as('key-of-ann'))).toBe(404)
+    expect(await ask('/spillway/jobs/day/1', as('key-of-ann'))).toBe(404)
+    expect(await ask('/spillway/jobs/day/1', {})).toBe(401)
+    expect(await ask(address, as('key-of-ann'), 'PUT')).toBe(405)
+  })
+
+  it('goes by its caller’s tier, and takes turns with other callers', async () => {
+    const priorities = { free: 'low', pro: 'high' }
+    const callers = { callers: CALLERS }
+    const gateway = await start({ priorities, concurrency: 0 }, callers)
+    const ann = await submit(gateway, as('key-of-ann'))
+    const bob = await submit(gateway, as('key-of-bob'))
+    expect([ann.document.priority, bob.document.priority]).toEqual(['high', 'low'])
+    expect((await jobOf(gateway, ann.address))?.tenant).toBe('ann')
+  })
+
+  it('is charged on its caller’s limits as any other', async () => {
+    const userLimits = [{ per: 'user', limit: 2, windowMs: '1m' }]
+    const gateway = await start({ concurrency: 0 }, { guard: { userLimits } })
+    expect((await submit(gateway)).response.status).toBe(202)
+    expect((await gateway.chat()).status).toBe(200)
+    const { response } = await submit(gateway)
+    expect(response.status).toBe(429)
+    expect(response.headers.get('spillway-decision')).toContain('reason=USER_LIMITED')
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
+  })
+
+  it('with an idempotency key is taken once; another request under it is refused', async () => {
+    const gateway = await start({ concurrency: 0 })
+    const key = { 'idempotency-key': 'k-1' }
+    const first = await submit(gateway, key)
+    const again = await submit(gateway, key)
+    const other = await submit(gateway, key, { messages: [{ role: 'user', content: 'another' }] })
+    const someone = await submit(gateway, { ...key, 'spillway-user': 'somebody-else' })
+    expect(again.address).toBe(first.address)
+    expect(again.response.headers.get('spillway-decision')).toContain('known=?1')
+    expect(other.response.status).toBe(422)
+    expect(someone.address).not.toBe(first.address)
+  })
+
+  it('finds a full queue: it is refused, and told when to come back', async () => {
+    const gateway = await start({ concurrency: 0, maxSize: 1 })
+    await submit(gateway)
+    const { response, document } = await submit(gateway)
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toBe('10')
+    expect(response.headers.get('spillway-decision')).toContain('reason=QUEUE_FULL')
+    expect(JSON.stringify(document)).toContain('queue night is full: 1 of 1 jobs')
+  })
+
+  it('of no use after its deadline is not done after it', async () => {
+    const gateway = await start({ concurrency: 0 })
+    const { address } = await submit(gateway, { 'spillway-deadline-ms': '1' })
+    // Somebody has to look at it to see that it is too late.
+    const worker = gateway.gateway.spillway.queue('night').work(() => 'never')
+    await untilStatus(gateway.url, address, 'failed')
+    await worker.close()
+    const result = await fetch(`${gateway.url}${address}/result`)
+    expect(result.status).toBe(504)
+    expect(await result.text()).toContain('deadline')
+    expect(gateway.vendor.counts.arrived).toBe(0)
+  })
+})
+
+describe('what the vendor says', () => {
+  it('is tried again if it may pass, and a dead letter that says why if it does not', async () => {
+    const gateway = await start({ attempts: 3 })
+    const { address } = await submit(gateway, { 'x-mock': '{"status":503}' })
+    const failed = await untilStatus(gateway.url, address, 'failed')
+    expect(failed).toMatchObject({ attempt: 3, attempts: 3 })
+    expect(failed.error).toContain('openai answered with status 503')
+    expect(gateway.vendor.counts.arrived).toBe(3)
+    const result = await fetch(`${gateway.url}${address}/result`)
+    expect(result.status).toBe(502)
+    expect(await gateway.gateway.spillway.queue('night').counts()).toMatchObject({ dead: 1 })
+  })
+
+  it('is the answer if it would say the same again', async () => {
+    const gateway = await start()
+    const { address } = await submit(gateway, { 'x-mock': '{"status":400}' })
+    expect(await untilStatus(gateway.url, address, 'done')).toMatchObject({
+      answer: { status: 400 },
+    })
+    expect((await fetch(`${gateway.url}${address}/result`)).status).toBe(400)
+  })
+
+  it('is kept up to a size', async () => {
+    const gateway = await start({ maxAnswerBytes: 50 })
+    const { address } = await submit(gateway)
+    const { error } = await untilStatus(gateway.url, address, 'failed')
+    expect(error).toContain('larger than 50 bytes')
+    expect(gateway.vendor.counts.arrived).toBe(1)
+  })
+
+  it('is a stream if one was asked for', async () => {
+    const gateway = await start()
+    const { address } = await submit(gateway, {}, { stream: true })
+    await untilStatus(gateway.url, address, 'done')
+    const result = await fetch(`${gateway.url}${address}/result`)
+    expect(result.headers.get('content-type')).toContain('text/event-stream')
+    expect(await result.text()).toMatch(/data: \[DONE\]\n\n$/)
+  })
+
+  it('settles what was booked for it', async () => {
+    const limits = [{ unit: 'tokens', limit: 100_000, windowMs: '1m' }]
+    const gateway = await start({}, { guard: { limits } }, { tokens: 7 })
+    const { address } = await submit(gateway, {}, { max_tokens: 50_000 })
+    await untilStatus(gateway.url, address, 'done')
+    const used = async () => {
+      const { guards } = await gateway.gateway.spillway.fleet()
+      const all = guards.flatMap((guard) => guard.limits)
+      return all.find(({ lane }) => lane === 'gpt')?.used ?? 0
+    }
+    // Which lanes there are, pods tell once a second.
+    await expect.poll(used, { timeout: 10_000 }).toSatisfy((units) => units > 0 && units < 1_000)
+  })
+
+  it('is not asked for twice where that might do harm', async () => {
+    const { vendorUrl, ...gateway } = await startGateway({}, { knobs: { tokens: 1 } })
+    const front = await startGateway({
+      vendors: {
+        plain: {
+          protocol: 'http',
+          url: vendorUrl,
+          breaker: { consecutiveFailures: 1, openMs: '50ms' },
+        },
+      },
+      routes: [{ path: '/v1/*', vendor: 'plain' }],
+      queues: { once: { vendor: 'plain', baseMs: 1, maxMs: 2 } },
+    })
+    const { address } = await submit(front, { 'x-mock': '{"status":500}' })
+    const { attempt, attempts } = await untilStatus(front.url, address, 'failed')
+    expect([attempt, attempts, gateway.vendor.counts.arrived]).toEqual([1, 1, 1])
+  })
+})
+
+describe('a client that waits for its job', () => {
+  it('hears of every change, and the end of the stream is that of the job', async () => {
+    const gateway = await start({ leaseMs: 300 }, {}, { tokens: 40, tokenMs: 20 })
+    const { address } = await submit(gateway, {}, { stream: true })
+    const headers = { accept: 'text/event-stream' }
+    const events = await readEvents(await fetch(`${gateway.url}${address}`, { headers }))
+    expect(events.at(-1)).toMatchObject({ event: 'done', data: { status: 'done' } })
+    expect(events.map(({ event }) => event)).toContain('running')
+    const progress = events.map(({ data }) => data.progress?.receivedBytes ?? 0)
+    expect(Math.max(...progress)).toBeGreaterThan(0)
+    // One that has ended says so at once.
+    const after = await readEvents(await fetch(`${gateway.url}${address}`, { headers }))
+    expect(after).toHaveLength(1)
+  })
+
+  it('may have it cancelled, whether it waits or runs; not when it has ended', async () => {
+    const gateway = await start({ leaseMs: 300, concurrency: 1 }, {}, { latencyMs: 60_000 })
+    const running = await submit(gateway)
+    await untilStatus(gateway.url, running.address, 'running')
+    const waiting = await submit(gateway)
+    const cancel = (address: string) => fetch(`${gateway.url}${address}`, { method: 'DELETE' })
+    expect((await cancel(waiting.address)).status).toBe(200)
+    expect((await look(gateway.url, waiting.address)).document.status).toBe('cancelled')
+    expect((await fetch(`${gateway.url}${waiting.address}/result`)).status).toBe(410)
+    expect((await cancel(running.address)).status).toBe(202)
+    await untilStatus(gateway.url, running.address, 'cancelled')
+    await until('the vendor is let go', () => gateway.vendor.atOnce === 0)
+    gateway.vendor.set({ latencyMs: 0 })
+    const third = await submit(gateway)
+    await untilStatus(gateway.url, third.address, 'done')
+    expect((await cancel(third.address)).status).toBe(409)
+  })
+})
+
+describe('a gateway with queues', () => {
+  it('lets what runs finish when it drains, and begins nothing more', async () => {
+    const gateway = await start({ concurrency: 1 }, {}, { latencyMs: 300 })
+    const jobs = gateway.gateway.spillway.queue('night')
+    const first = await submit(gateway)
+    await submit(gateway)
+    await until('one runs', () => gateway.vendor.atOnce === 1)
+    const { done } = jobs.snapshot()
+    await gateway.gateway.close({ graceMs: 10_000 })
+    expect(jobs.snapshot().done - done).toBe(1)
+    expect(gateway.vendor.counts.arrived).toBe(1)
+    expect(first.document.status).not.toBe('done')
+  })
+
+  it('tells of them: depth by priority, age, dead letters, what became of jobs', async () => {
+    const gateway = await start({ attempts: 2 })
+    const { address } = await submit(gateway, { 'x-mock': '{"status":503}' })
+    await untilStatus(gateway.url, address, 'failed')
+    const done = await submit(gateway)
+    await untilStatus(gateway.url, done.address, 'done')
+    await gateway.gateway.spillway.queue('night').pause()
+    await submit(gateway, { 'spillway-priority': 'low' })
+    const metrics = await (await fetch(`${gateway.adminUrl}/metrics`)).text()
+    const of = 'vendor="openai",queue="night"'
+    for (const line of [
+      `spillway_jobs_added_total{${of}} 3`,
+      `spillway_jobs_total{${of},fate="done"} 1`,
+      `spillway_jobs_total{${of},fate="retried"} 1`,
+      `spillway_jobs_total{${of},fate="dead"} 1`,
+      `spillway_jobs_waiting{${of},priority="low"} 1`,
+      `spillway_jobs_waiting{${of},priority="high"} 0`,
+      `spillway_jobs_held{${of},state="dead"} 1`,
+      `spillway_jobs_paused{${of}} 1`,
+    ]) {
+      expect(metrics).toContain(line)
+    }
+    expect(metrics).toMatch(/spillway_jobs_oldest_seconds\{.*\} 0\.\d+/)
+    const snapshot = await (await fetch(`${gateway.adminUrl}/snapshot`)).json()
+    expect(snapshot).toMatchObject({ queues: [{ name: 'night', lane: 'gpt', done: 1, dead: 1 }] })
+  })
+})
+
+/** The job as it is kept. */
+async function jobOf({ gateway }: Awaited<ReturnType<typeof start>>, address: string | null) {
+  return gateway.spillway.queue('night').job(address?.split('/').at(-1) ?? '')
+}

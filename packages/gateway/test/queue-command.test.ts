@@ -1,0 +1,171 @@
+/** `spillway queue`: what somebody sees and does who looks after a queue. */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { createSpillway } from 'spillway'
+import { redisStore } from 'spillway/redis'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { queueCommand } from '../src/cli/queue-command.js'
+import { UsageError } from '../src/cli/usage.js'
+
+const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
+const folder = mkdtempSync(join(tmpdir(), 'queue-command-'))
+const FILE = join(folder, 'spillway.yaml')
+
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+  const config = {
+    redis: 'env:OUR_REDIS',
+    vendors: { openai: { protocol: 'openai', key: 'env:NOT_SET_HERE' } },
+    queues: { night: { vendor: 'openai', model: 'gpt' }, day: { vendor: 'openai', model: 'mini' } },
+  }
+  writeFileSync(FILE, JSON.stringify(config))
+})
+afterAll(async () => {
+  rmSync(folder, { recursive: true })
+  await redis?.stop()
+})
+
+/** A queue of the configuration with so many dead letters, and one that waits. */
+async function fill(name: string, dead: number) {
+  const store = redisStore({ url: redis.url, commandTimeoutMs: 5_000 })
+  const spillway = createSpillway({ store })
+  onTestFinished(async () => {
+    await spillway.close()
+    await store.close()
+  })
+  await vi.waitUntil(() => store.ready, { timeout: 5_000 })
+  spillway.guard('openai', {})
+  const queue = spillway.queue<object>(name, { guard: 'openai', attempts: 1, keep: 0 })
+  const data = { method: 'POST', path: '/v1/chat/completions', body: { text: 'a secret prompt' } }
+  const jobs = Array.from({ length: dead }, () => ({ data, tenant: 'ann' }))
+  await queue.addMany(jobs)
+  const worker = queue.work(() =>
+    Promise.reject(Object.assign(new Error('no\u001b[31m'), { status: 500 })),
+  )
+  await vi.waitUntil(() => worker.snapshot().dead === dead, { timeout: 10_000 })
+  await worker.close()
+  const { id } = await queue.add(data, { priority: 'low' })
+  return { queue, id }
+}
+
+async function run(...args: string[]) {
+  let [stdout, stderr] = ['', '']
+  const out = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    stdout += text
+    return true
+  })
+  const err = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    stderr += text
+    return true
+  })
+  try {
+    const code = await queueCommand.run([...args, '--config', FILE, '--redis', redis.url])
+    const done = code === 0
+    return { done, stdout, stderr }
+  } finally {
+    out.mockRestore()
+    err.mockRestore()
+  }
+}
+
+describe('spillway queue', () => {
+  it('lists all queues of the configuration, without needing its secrets', async () => {
+    await fill('day', 1)
+    const { done, stdout } = await run('ls')
+    expect(done).toBe(true)
+    expect(stdout).toMatch(/^QUEUE +WAITING +DELAYED +RUNNING +DONE +DEAD +OLDEST +STATE\n/)
+    expect(stdout).toMatch(/^day +1 +0 +0 +0 +1 .* open$/m)
+    const rows = JSON.parse((await run('ls', '--json')).stdout)
+    expect(rows).toHaveLength(2)
+    expect(rows[1]).toMatchObject({
+      name: 'day',
+      vendor: 'openai',
+      model: 'mini',
+      waiting: 1,
+      dead: 1,
+    })
+  })
+
+  it('shows a queue and its dead letters, but not what callers asked', async () => {
+    const { queue, id } = await fill('night', 3)
+    const { stdout } = await run('show', 'night', '--count', '2')
+    expect(stdout).toContain('night, of openai')
+    expect(stdout).toContain('waiting: critical 0, high 0, normal 0, low 1')
+    expect(stdout).toContain('Dead letters, 2 of 3, the oldest first:')
+    expect(stdout).toMatch(/\d{16} +1 +ann +\w+ +Error: no \[31m/)
+    // A terminal is not for a vendor to write on.
+    expect(stdout).not.toContain('\u001b')
+    const job = await run('show', 'night', id)
+    expect(job.stdout).toMatch(/^path +\/v1\/chat\/completions$/m)
+    expect(job.stdout + stdout).not.toContain('secret prompt')
+    expect(await run('show', 'night', '1')).toMatchObject({
+      done: false,
+      stderr: 'night: there is no job 1\n',
+    })
+
+    const [first] = await queue.dead()
+    const retried = await run('retry', 'night', first!.id)
+    expect(retried).toMatchObject({ done: true, stdout: 'night: sent back 1\n' })
+    expect(await queue.counts()).toMatchObject({ waiting: 2, dead: 2 })
+    expect((await run('retry', 'night', first!.id)).done).toBe(false)
+
+    // Nobody is there to be asked.
+    const refused = await run('drop', 'night')
+    expect(refused).toMatchObject({ done: false, stderr: expect.stringContaining('--yes') })
+    expect(await queue.counts()).toMatchObject({ dead: 2 })
+    const dropped = await run('drop', 'night', '--yes', '--json')
+    expect(JSON.parse(dropped.stdout)).toEqual({ queue: 'night', dropped: 2 })
+    expect(await run('drop', 'night')).toMatchObject({
+      done: false,
+      stderr: 'night: no dead letters\n',
+    })
+  })
+
+  it('knows queues of programs by their guard, and says what it does not know', async () => {
+    await fill('by-hand', 1)
+    expect((await run('show', 'openai/by-hand')).stdout).toContain('openai/by-hand, of openai')
+    await expect(run('show', 'nigt')).rejects.toThrow(
+      'there is no queue "nigt"; did you mean night?',
+    )
+  })
+
+  it.each([
+    [[], 'queue what? ls, show, retry, drop'],
+    [['sohw', 'night'], 'unknown command "queue sohw"; did you mean show?'],
+    [['drop'], 'queue drop: of which queue? Name it'],
+    [['show', 'a', 'b', 'c'], 'what is "c"? One job at a time, or all'],
+    [['ls', 'night'], 'what is "night"? queue ls takes no arguments'],
+  ])('that makes no sense is a mistake: %j', async (args, message) => {
+    await expect(queueCommand.run(args)).rejects.toThrow(new UsageError(message))
+  })
+
+  it('as a process ends with 0, 1, 2 or 3', async () => {
+    const codeOf = (...args: string[]) =>
+      new Promise<[number | null, string]>((resolve) => {
+        const { REDIS_URL: _, ...env } = process.env
+        const child = spawn(process.execPath, [BIN, 'queue', ...args], { env, cwd: folder })
+        let said = ''
+        child.stderr.on('data', (text) => {
+          said += text
+        })
+        child.once('close', (code) => resolve([code, said]))
+      })
+    const [done, nothing, away, unset] = await Promise.all([
+      codeOf('ls', '--redis', redis.url),
+      codeOf('retry', 'night', '1', '--redis', redis.url),
+      codeOf('ls', '--redis', 'redis://127.0.0.1:1'),
+      codeOf('ls'),
+    ])
+    expect(done).toEqual([0, ''])
+    expect(nothing).toEqual([1, 'night: no dead letter 1\n'])
+    expect(away[0]).toBe(3)
+    expect(away[1]).toMatch(/^the store cannot be reached: /)
+    expect(unset[0]).toBe(1)
+    expect(unset[1]).toContain('is not there')
+  })
+})

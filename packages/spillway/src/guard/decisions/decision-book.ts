@@ -1,0 +1,165 @@
+/** What one guard contributes to the log of decisions, and what is counted by lane while somebody looks. */
+import { type ErrorCode, SpillwayError, type Stage } from '../../core/errors.js'
+import type { Machinery } from '../machinery.js'
+import type { RunOptions } from '../run-options.js'
+import { CallTrace, scopeOf, type TraceListener } from './call-trace.js'
+import type { DecisionLog } from './decision-log.js'
+import type { DecisionRecord, PathNote } from './decision-record.js'
+import type { CallFacts, CallFollower, DecisionWatcher } from './follower.js'
+
+/** Of each kind of refusal at least one is noted so often, however many others there are. */
+const AT_LEAST_EVERY_MS = 1_000
+const MOST_LANES = 100
+
+export interface LaneFlow {
+  calls: number
+  refused: { stage: Stage; code: ErrorCode; count: number }[]
+}
+
+export class DecisionBook implements DecisionWatcher, TraceListener {
+  readonly #machinery: Machinery
+  readonly #log: DecisionLog
+  readonly #notedMs = new Map<ErrorCode, number>()
+  #flows = new Map<string, LaneFlow>()
+
+  constructor(machinery: Machinery, log: DecisionLog) {
+    this.#machinery = machinery
+    this.#log = log
+  }
+
+  /** A call has come. Nothing: nobody follows it. */
+  begin(
+    options: RunOptions,
+    lane: string,
+    importance: number,
+    arrivedMs: number,
+  ): CallTrace | undefined {
+    const log = this.#log
+    if (log.watched) {
+      const flow = this.#flow(lane)
+      if (flow !== undefined) flow.calls++
+    }
+    if (!log.arrive(arrivedMs)) return undefined
+    return new CallTrace(this, this.#machinery, options, lane, importance, arrivedMs)
+  }
+
+  /** A call was refused before it began. */
+  refused(trace: CallFollower | undefined, error: unknown, facts: () => CallFacts): void {
+    if (error instanceof SpillwayError && this.#log.watched) this.#count(facts().lane, error)
+    if (trace !== undefined) return trace.failed(error)
+    if (!(error instanceof SpillwayError)) return
+    const nowMs = this.#machinery.clock.now()
+    const { code } = error
+    const isRare = nowMs - (this.#notedMs.get(code) ?? Number.NEGATIVE_INFINITY) > AT_LEAST_EVERY_MS
+    if (!isRare && !this.#log.mayNote(nowMs)) return
+    this.failed(undefined, facts(), error)
+  }
+
+  succeeded(trace: CallTrace, facts: CallFacts): void {
+    const { outcome = 'success' } = trace.path.at(-1)?.numbers ?? {}
+    this.#note(trace, facts, {
+      code: 'OK',
+      stage: 'call',
+      scope: 'local',
+      retryAfterMs: undefined,
+      why: outcome === 'success' ? 'it was answered' : `it was answered; judged as ${outcome}`,
+      details: {},
+      sharedAgeMs: trace.sharedAgeMs,
+    })
+  }
+
+  failed(trace: CallTrace | undefined, facts: CallFacts, error: unknown): void {
+    const { signal } = facts.options
+    if (error instanceof SpillwayError) {
+      const { code, stage, scope, retryAfterMs, details, message } = error
+      this.#notedMs.set(code, this.#machinery.clock.now())
+      const sharedAgeMs = this.#ageOf(facts.lane, stage, error.scope) ?? trace?.sharedAgeMs
+      const end = { code, stage, scope, retryAfterMs, why: message, details, sharedAgeMs }
+      return this.#note(trace, facts, end)
+    }
+    const left = signal?.aborted === true && signal.reason === error
+    const known = left ? 'its caller has left' : `the call failed: ${kindOf(error)}`
+    const sharedAgeMs = trace?.sharedAgeMs
+    this.#note(trace, facts, {
+      code: left ? 'LEFT' : 'FAILED',
+      stage: left && trace?.attempts === 0 ? 'room' : 'call',
+      scope: 'local',
+      retryAfterMs: undefined,
+      why: known,
+      details: {},
+      sharedAgeMs,
+    })
+  }
+
+  /** What was counted by lane since the last time. */
+  takeFlows(): ReadonlyMap<string, LaneFlow> {
+    const flows = this.#flows
+    this.#flows = new Map()
+    return flows
+  }
+
+  #note(
+    trace: CallTrace | undefined,
+    { options, lane, importance, arrivedMs }: CallFacts,
+    end: Pick<
+      DecisionRecord,
+      'code' | 'stage' | 'scope' | 'retryAfterMs' | 'why' | 'details' | 'sharedAgeMs'
+    >,
+  ): void {
+    const tookMs = this.#machinery.clock.now() - arrivedMs
+    this.#log.note({
+      arrivedMs,
+      tookMs,
+      guard: this.#machinery.name,
+      lane,
+      user: options.user,
+      tier: options.tier,
+      importance,
+      attempts: trace?.attempts ?? 0,
+      path: trace?.path ?? [endOf(end.stage, tookMs, end.details)],
+      traced: trace !== undefined,
+      ...end,
+    })
+  }
+
+  /** How old is what it went by. */
+  #ageOf(lane: string, stage: Stage, scope: 'local' | 'shared'): number | undefined {
+    if (scope === 'local' || !this.#machinery.store.remote) return undefined
+    const { breaker, dispatcher, clock } = this.#machinery
+    if (stage === 'breaker') return breaker?.snapshot(lane).ageMs
+    if (stage === 'vendor-limit') return dispatcher.heardAgoMs(lane, clock.now())
+    return 0
+  }
+
+  #count(lane: string, { stage, code }: SpillwayError): void {
+    const refused = this.#flow(lane)?.refused
+    if (refused === undefined) return
+    const known = refused.find((each) => each.stage === stage && each.code === code)
+    if (known === undefined) refused.push({ stage, code, count: 1 })
+    else known.count++
+  }
+
+  #flow(lane: string): LaneFlow | undefined {
+    const known = this.#flows.get(lane)
+    if (known !== undefined || this.#flows.size >= MOST_LANES) return known
+    const fresh: LaneFlow = { calls: 0, refused: [] }
+    this.#flows.set(lane, fresh)
+    return fresh
+  }
+}
+
+function endOf(stage: Stage, atMs: number, numbers: DecisionRecord['details']): PathNote {
+  return { stage, attempt: 0, atMs, verdict: 'refused', scope: scopeOf(stage), numbers }
+}
+
+const PLAIN = /^[\w.-]{1,40}$/
+
+/** What was thrown may say anything, also what nobody should see: its kind, code and status will do. */
+function kindOf(error: unknown): string {
+  if (typeof error !== 'object' || error === null) return typeof error
+  const { name, code, status } = error as Record<string, unknown>
+  const words = [name, code, status].filter(
+    (each) => typeof each === 'number' || (typeof each === 'string' && PLAIN.test(each)),
+  )
+  return words.length === 0 ? 'an error' : words.join(' ')
+}

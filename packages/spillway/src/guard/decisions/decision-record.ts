@@ -1,0 +1,41 @@
+/** One decision about one call, as it is remembered for whoever asks why. */
+import type { Details, ErrorCode, Scope, Stage } from '../../core/errors.js'
+
+export interface PathNote {
+  stage: Stage
+  /** Of which attempt; 0: of the call. */
+  attempt: number
+  /** Since the call came; nothing: not known. */
+  atMs: number | undefined
+  verdict: 'passed' | 'waited' | 'refused' | 'ended'
+  scope: Scope
+  numbers: Details | undefined
+}
+
+export interface DecisionRecord {
+  /** Grows by one with each. */
+  id: number
+  /** By the pod's clock: when the call came, and how long it took. */
+  arrivedMs: number
+  tookMs: number
+  guard: string
+  lane: string
+  user: string | undefined
+  tier: string | undefined
+  /** 0 for the most important. */
+  importance: number
+  /** `FAILED`: what the call threw came out; `LEFT`: its caller did. */
+  code: ErrorCode | 'OK' | 'FAILED' | 'LEFT'
+  stage: Stage
+  scope: Scope
+  attempts: number
+  retryAfterMs: number | undefined
+  /** A sentence of ours; nothing of what a downstream or a user's function said. */
+  why: string
+  details: Details
+  /** How old was what this pod knew of shared state; nothing: none was asked. */
+  sharedAgeMs: number | undefined
+  path: PathNote[]
+  /** False: only its end was noted. */
+  traced: boolean
+}

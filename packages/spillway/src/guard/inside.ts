@@ -1,0 +1,28 @@
+/** What a Spillway is made of, for those who show it or operate it. Users see the interface alone. */
+import type { Clock } from '../core/clock.js'
+import type { Random } from '../core/random.js'
+import type { Membership } from '../shared/membership.js'
+import type { Store } from '../store/port.js'
+import type { SharedGuard } from './guard.js'
+import type { WorkableQueue } from './jobs/api.js'
+
+export interface SpillwayInside {
+  readonly clock: Clock
+  readonly random: Random
+  readonly store: Store
+  readonly membership: Membership
+  /** Those that are open. */
+  guards(): SharedGuard[]
+  queues(): { name: string; guard: string; queue: WorkableQueue<unknown, unknown> }[]
+}
+
+const insides = new WeakMap<object, SpillwayInside>()
+
+export function reveal(spillway: object, inside: SpillwayInside): void {
+  insides.set(spillway, inside)
+}
+
+/** Nothing, if it is none of ours: somebody's wrapper, or of another copy of this library. */
+export function insideOf(spillway: object): SpillwayInside | undefined {
+  return insides.get(spillway)
+}

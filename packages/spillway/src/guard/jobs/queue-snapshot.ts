@@ -1,0 +1,54 @@
+/** What this pod has done for a queue, summed up over its workers, those that are closed included. */
+import type { JobCounts } from '../../shared/job-queue/api.js'
+
+export interface WorkerSnapshot {
+  /** Jobs that run now. */
+  active: number
+  /** Since it began: handed out, and how they ended. `lost`: to somebody else, or nobody knows. */
+  taken: number
+  done: number
+  retried: number
+  dead: number
+  released: number
+  cancelled: number
+  lost: number
+  /** Trips for jobs, and how often it was woken for one. */
+  looks: number
+  wakes: number
+}
+
+export interface QueueSnapshot extends WorkerSnapshot {
+  name: string
+  guard: string
+  lane: string
+  /** Workers of this pod. */
+  workers: number
+  /** Jobs that this pod has added, and that found no room. */
+  added: number
+  refused: number
+}
+
+/** How a queue stands for the whole fleet, by the store's own word. */
+export interface FleetQueueReport extends JobCounts {
+  name: string
+  guard: string
+}
+
+export function noWork(): WorkerSnapshot {
+  return {
+    active: 0,
+    taken: 0,
+    done: 0,
+    retried: 0,
+    dead: 0,
+    released: 0,
+    cancelled: 0,
+    lost: 0,
+    looks: 0,
+    wakes: 0,
+  }
+}
+
+export function addWork(sum: WorkerSnapshot, more: WorkerSnapshot): void {
+  for (const key of Object.keys(sum) as (keyof WorkerSnapshot)[]) sum[key] += more[key]
+}

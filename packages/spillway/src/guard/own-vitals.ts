@@ -1,0 +1,63 @@
+/** How this pod stands, as the others are told. */
+import { VERSION } from '../core/version.js'
+import type { ProcessReading } from '../local/process-gauge.js'
+import type { GuardSnapshot } from './guard-snapshot.js'
+import type { QueueSnapshot } from './jobs/queue-snapshot.js'
+import { BREAKER_CODES, type GuardVitals, type PodVitals, SELF_ISOLATED } from './vitals.js'
+
+/** On a clock that is not the process', nothing is measured of it either. */
+const NOT_MEASURED: ProcessReading = { loopMs: 0, loopBusy: 0, memoryMb: 0, upMs: 0 }
+
+export function ownVitals(
+  guards: readonly GuardSnapshot[],
+  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
+  measured: ProcessReading | undefined,
+  { draining, asked }: Pick<PodVitals, 'draining' | 'asked'>,
+): PodVitals {
+  let most: { pressure: number; highest: string | undefined } | undefined
+  for (const { shed } of guards) {
+    if (shed !== undefined && shed.pressure >= (most?.pressure ?? 0)) most = shed
+  }
+  return {
+    ...(measured ?? NOT_MEASURED),
+    version: VERSION,
+    draining,
+    asked,
+    pressure: most?.pressure,
+    pressureBy: most?.highest,
+    store: worstStore(guards),
+    guards: guards.map((guard) => guardVitals(guard, queues)),
+  }
+}
+
+function guardVitals(
+  guard: GuardSnapshot,
+  queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
+): GuardVitals {
+  const { name, calls, active, room } = guard
+  // Used for calls, or for jobs.
+  const worked = queues.filter((queue) => queue.guard === name).map(({ lane }) => lane)
+  const lanes = worked.length === 0 ? guard.lanes : [...new Set([...guard.lanes, ...worked])]
+  let refused = 0
+  for (const { count } of guard.refused) refused += count
+  return { name, lanes, calls, refused, active, waiting: room.waiting, breaker: worstOf(guard) }
+}
+
+function worstOf({ breakers }: GuardSnapshot): number {
+  let worst: number = BREAKER_CODES.none
+  for (const { state, selfIsolated } of breakers) {
+    worst = Math.max(worst, selfIsolated ? SELF_ISOLATED : BREAKER_CODES[state])
+  }
+  return worst
+}
+
+/** From the best to the worst. */
+const STORE_WORDS = ['memory', 'shared', 'starting', 'apart', 'away', 'off'] as const
+
+export function worstStore(guards: readonly GuardSnapshot[]): PodVitals['store'] {
+  let worst = 0
+  for (const { store } of guards) {
+    worst = Math.max(worst, STORE_WORDS.indexOf(store?.status ?? 'memory'))
+  }
+  return STORE_WORDS[worst] ?? 'memory'
+}

@@ -1,0 +1,100 @@
+/** What is told of job queues. Depths are the fleet's, by the store's word; counters are this pod's. */
+import type { FleetQueueReport, QueueSnapshot } from '../guard/jobs/queue-snapshot.js'
+import type { Instrument, Row } from './instrument.js'
+import type { View } from './source.js'
+
+const FATES = ['done', 'retried', 'dead', 'released', 'cancelled', 'lost'] as const
+
+export const QUEUE_INSTRUMENTS: readonly Instrument[] = [
+  {
+    name: 'spillway_jobs_added_total',
+    dotted: 'spillway.jobs.added',
+    unit: '{job}',
+    help: 'Jobs that this pod added to a queue.',
+    kind: 'counter',
+    read: (view) => ofPod(view, ({ added }) => [[{}, added]]),
+  },
+  {
+    name: 'spillway_jobs_refused_total',
+    dotted: 'spillway.jobs.refused',
+    unit: '{job}',
+    help: 'Jobs of this pod that found their queue full.',
+    kind: 'counter',
+    read: (view) => ofPod(view, ({ refused }) => [[{}, refused]]),
+  },
+  {
+    name: 'spillway_jobs_total',
+    dotted: 'spillway.jobs.turns',
+    unit: '{job}',
+    help: 'Turns of jobs in this pod by what became of them.',
+    kind: 'counter',
+    read: (view) => ofPod(view, (queue) => FATES.map((fate): Row => [{ fate }, queue[fate]])),
+  },
+  {
+    name: 'spillway_jobs_waiting',
+    dotted: 'spillway.jobs.waiting',
+    unit: '{job}',
+    help: 'Jobs of a queue that could be handed out, by priority, for the whole fleet.',
+    kind: 'gauge',
+    read: (view) =>
+      ofFleet(view, ({ byPriority }) =>
+        Object.entries(byPriority).map(([priority, count]): Row => [{ priority }, count]),
+      ),
+  },
+  {
+    name: 'spillway_jobs_held',
+    dotted: 'spillway.jobs.held',
+    unit: '{job}',
+    help: 'Jobs of a queue that are delayed, run, or are dead letters, for the whole fleet.',
+    kind: 'gauge',
+    read: (view) =>
+      ofFleet(view, ({ delayed, active, dead }) => [
+        [{ state: 'delayed' }, delayed],
+        [{ state: 'active' }, active],
+        [{ state: 'dead' }, dead],
+      ]),
+  },
+  {
+    name: 'spillway_jobs_oldest_seconds',
+    dotted: 'spillway.jobs.oldest',
+    unit: 's',
+    help: 'Age of the oldest job of those that are next in their priority.',
+    kind: 'gauge',
+    read: (view) => ofFleet(view, ({ oldestMs }) => [[{}, oldestMs / 1_000]]),
+  },
+  {
+    name: 'spillway_jobs_paused',
+    dotted: 'spillway.jobs.paused',
+    unit: '1',
+    help: 'One while a queue is paused by hand.',
+    kind: 'gauge',
+    read: (view) => ofFleet(view, ({ paused }) => [[{}, paused ? 1 : 0]]),
+  },
+  {
+    name: 'spillway_jobs_lapsed',
+    dotted: 'spillway.jobs.lapsed',
+    unit: '{job}',
+    help: 'Leases of a queue that ended without a word, of all pods: those jobs ran again, or died.',
+    kind: 'gauge',
+    read: (view) => ofFleet(view, ({ lapsed }) => [[{}, lapsed]]),
+  },
+]
+
+function ofPod({ snapshot, guardLabel }: View, rows: (queue: QueueSnapshot) => readonly Row[]) {
+  return rowsOf(snapshot.queues, guardLabel, rows)
+}
+
+function ofFleet({ fleet, guardLabel }: View, rows: (queue: FleetQueueReport) => readonly Row[]) {
+  return rowsOf(fleet.queues, guardLabel, rows)
+}
+
+function* rowsOf<Q extends { name: string; guard: string }>(
+  queues: readonly Q[],
+  guardLabel: string,
+  rows: (queue: Q) => readonly Row[],
+): Iterable<Row> {
+  for (const queue of queues) {
+    const own = { [guardLabel]: queue.guard, queue: queue.name }
+    for (const [labels, value] of rows(queue)) yield [{ ...own, ...labels }, value]
+  }
+}

@@ -1,0 +1,65 @@
+// Builds the dashboard: packages/dashboard becomes one HTML page, with its script and style inside, in the
+// package that serves it. Skipped while nothing it is made of has changed. Speaks on stderr only.
+
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { isMain, root } from './run-command.mjs'
+
+const SOURCE = join(root, 'packages/dashboard')
+export const PAGE = join(root, 'packages/spillway/dist/http/dashboard/page.html')
+
+/** The page says itself what it was built from: there is no second file that could disagree. */
+const stampOf = (hash) => `<!-- built from ${hash} -->`
+
+export async function buildPage(say = () => {}) {
+  const stamp = stampOf(sourceHash())
+  if (existsSync(PAGE) && readFileSync(PAGE, 'utf8').includes(stamp)) return
+  say('building the dashboard …')
+  const { build } = await import('vite')
+  const { output } = await build({
+    root: SOURCE,
+    logLevel: 'error',
+    build: { write: false, modulePreload: { polyfill: false }, assetsInlineLimit: 1e9 },
+  })
+  const page = inlined(output)
+  mkdirSync(dirname(PAGE), { recursive: true })
+  writeFileSync(PAGE, `${page.trimEnd()}\n${stamp}\n`)
+}
+
+/** One page out of Vite's page, script and style. */
+function inlined(output) {
+  const files = new Map(output.map((each) => [each.fileName, each.code ?? String(each.source)]))
+  const page = files.get('index.html')
+  if (page === undefined || files.size > 3) {
+    throw new Error(`The dashboard should be a page, a script and a style: ${[...files.keys()]}`)
+  }
+  // Replaced by functions, because a replacement text has a meaning of its own for `$&`.
+  return page
+    .replace(/<link rel="stylesheet"[^>]*href="\/?([^"]+)"[^>]*>/g, (_, name) => {
+      return `<style>${files.get(name)}</style>`
+    })
+    .replace(/<script type="module"[^>]*src="\/?([^"]+)"[^>]*><\/script>/g, (_, name) => {
+      // What would end the element early may only stand in strings, where this says the same.
+      return `<script type="module">${files.get(name).trim().replaceAll('</script', '<\\/script')}</script>`
+    })
+}
+
+function sourceHash() {
+  const hash = createHash('sha256')
+  const files = ['index.html', 'package.json', 'tsconfig.json', ...filesIn('src')]
+  for (const path of files.sort()) hash.update(`${path}\n`).update(readFileSync(join(SOURCE, path)))
+  // The versions of what goes into it, and how it is put together.
+  for (const path of ['package-lock.json', 'scripts/build-page.mjs']) {
+    hash.update(readFileSync(join(root, path)))
+  }
+  return hash.digest('hex')
+}
+
+function filesIn(folder) {
+  return readdirSync(join(SOURCE, folder), { recursive: true, withFileTypes: true })
+    .filter((each) => each.isFile())
+    .map((each) => join(each.parentPath, each.name).slice(SOURCE.length + 1))
+}
+
+if (isMain(import.meta.url)) await buildPage((line) => process.stderr.write(`${line}\n`))
