@@ -21,9 +21,9 @@ onEvent((event) => {
 const operator = createOperator({ store, guards: { openai } })
 
 await operator.perform({ action: 'isolate', guard: 'openai', forMs: '10m', by: 'ada' })
-console.log((await call('gpt-4o')).replace(/\d+ ms/, '… ms'))
-console.log((await call('a lane nobody has used')).replace(/\d+ ms/, '… ms'))
-await operator.perform({ action: 'close', guard: 'openai', by: 'ben' })
+console.log((await call('gpt-4o')).replace(/[\d.]+ ms/, '… ms'))
+console.log((await call('a lane nobody has used')).replace(/[\d.]+ ms/, '… ms'))
+await operator.perform({ action: 'release', guard: 'openai', by: 'ada' })
 console.log(await call('gpt-4o'))
 
 const about = { guard: 'openai', unit: 'requests', by: 'ada' } as const
