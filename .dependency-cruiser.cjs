@@ -63,7 +63,7 @@ const GATEWAY_MAY_IMPORT = {
   data: ['config/', 'tokens/', 'protocols/'],
   jobs: ['config/', 'data/'],
   admin: [],
-  observe: ['data/'],
+  observe: ['config/', 'data/'],
   cli: ['config/', 'reload/', 'gateway\\.ts', 'shared-store\\.ts'],
   reload: ['config/'],
   bin: ['config/', 'cli/'],

@@ -2,7 +2,7 @@
 // runs the same command.
 
 import { join } from 'node:path'
-import { root, runNode, tools } from './run-command.mjs'
+import { root, runNode, SKIPPED, tools } from './run-command.mjs'
 import { setupOrExit } from './setup.mjs'
 
 const AT_A_TIME = 2
@@ -59,6 +59,11 @@ const STEPS = [
     what: 'the scripts we ship are the ones in lua/',
     args: [join(root, 'scripts/build-lua.mjs'), '--check'],
   },
+  {
+    name: 'audit',
+    what: 'no serious vulnerability is known in what users install',
+    args: [join(root, 'scripts/audit.mjs')],
+  },
 ]
 
 const names = process.argv.slice(2)
@@ -113,10 +118,11 @@ async function runStep({ name, what, args }) {
   const startMs = performance.now()
   const { code, output } = await runNode(args)
   const seconds = ((performance.now() - startMs) / 1_000).toFixed(1)
-  const mark = code === 0 ? '✓' : '✗'
+  const skipped = code === SKIPPED
+  const mark = skipped ? '! SKIPPED' : code === 0 ? '✓' : '✗'
   process.stdout.write(`${mark} ${name.padEnd(8)} ${what}  ${seconds} s\n`)
   if (code !== 0) process.stdout.write(`${indent(output.trim() || `exit code ${code}`)}\n\n`)
-  return code === 0
+  return code === 0 || skipped
 }
 
 function indent(text) {

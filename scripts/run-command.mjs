@@ -7,6 +7,9 @@ import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
+/** The exit code of a check that could not be made. */
+export const SKIPPED = 77
+
 /** Whether the module at `url` is the one Node was started with, and not imported. */
 export function isMain(url) {
   return process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(url)

@@ -31,7 +31,13 @@ const CALL_MS = 3_000
 /** So long a gateway that is to stop is still asked by those who have not noticed. */
 const DELAY_MS = 1_000
 /** What may be said to a client: it has an answer, or it is not its turn. */
-const EXPECTED = new Set(['200', 'VENDOR_LIMITED', 'QUEUE_TIMEOUT', 'QUEUE_FULL'])
+const EXPECTED = new Set([
+  '200',
+  'VENDOR_LIMITED',
+  'QUEUE_TIMEOUT',
+  'QUEUE_FULL',
+  'STORE_UNAVAILABLE',
+])
 
 export const operate: Scenario = {
   name: 'operate',
@@ -189,6 +195,8 @@ function clientFigures({ seen }: Clients): Figure[] {
     told('requests', sent),
     told('answered by the vendor', answers.get('200') ?? 0),
     atMost('without an answer', lost.length + (sent - lost.length - sum(() => true)), 0),
+    // Whose time in the waiting room ended while an answer of the store was lost.
+    told('told that the store is away', answers.get('STORE_UNAVAILABLE') ?? 0),
     atMost(
       'answers that blame the gateway',
       sum((what) => !EXPECTED.has(what)),

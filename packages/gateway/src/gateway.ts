@@ -15,6 +15,8 @@ import { Sites } from './data/sites.js'
 import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
+import { createScrub } from './observe/scrub.js'
+import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
 import { type ReloadReport, Reloads } from './reload/reloads.js'
 import { openStore } from './shared-store.js'
@@ -51,27 +53,32 @@ const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
 export async function createGateway(
   config: GatewayConfig,
-  { log = createLog(config.log.level), read }: GatewayOptions = {},
+  { log: given, read }: GatewayOptions = {},
 ): Promise<Gateway> {
+  let scrub = createScrub(config)
+  const log = given ?? createLog(config.log.level, (text) => scrub(text))
   const { redis, pod, expectedPods } = config
   const store = redis && openStore(redis)
+  const tracing = config.tracing && (await loadTracing(config.tracing))
   const spillway = createSpillway({
     ...(store && { store }),
     ...(pod !== undefined && { pod }),
     expectedPods,
+    ...(tracing && { tracer: tracing.guards }),
   })
   const health = new Health(() => spillway.health())
   const inside = await startMock(config, undefined)
   let mock = inside
   const stopListening = onEvent((event) => log.event(event))
   const reloads = new Reloads()
-  const metrics = createMetrics(spillway, () => data.running, reloads)
+  const metrics = createMetrics(spillway, () => data, reloads)
   const hooks = {
     onRecord(record: RequestRecord) {
       metrics.request(record)
       log.request(record)
     },
     onFailure: (error: unknown) => log.failure(error),
+    tracer: tracing?.requests,
     draining: false,
     deferral: undefined as Deferral | undefined,
   }
@@ -144,6 +151,7 @@ export async function createGateway(
     if (added.length + changed.length + removed.length === 0) return reloads.unchanged(changes)
     mock = await startMock(next, mock)
     sites.replace(applicable(before, next))
+    scrub = createScrub(next)
     log.setLevel?.(next.log.level)
     return reloads.applied(changes)
   }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 
-export const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
+const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
 
 export interface Ended {
   readonly code: number

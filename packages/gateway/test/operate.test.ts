@@ -25,10 +25,10 @@ it(
       .split('\n')
       .map((line) => JSON.parse(line) as Figure)
     expect(figures.filter(({ holds }) => !holds)).toEqual([])
-    const valueOf = (name: string) => figures.find(({ figure }) => figure === name)?.value
-    expect(valueOf('reloads applied')).toBe(16)
-    expect(valueOf('files with a mistake refused')).toBe(4)
-    expect(valueOf('answered by the vendor')).toBeGreaterThan(100)
+    const figureOf = (name: string) => figures.find(({ figure }) => figure === name)?.value
+    expect(figureOf('reloads applied')).toBe(16)
+    expect(figureOf('files with a mistake refused')).toBe(4)
+    expect(figureOf('answered by the vendor')).toBeGreaterThan(100)
   },
   MOST_MS,
 )

@@ -87,7 +87,7 @@ export type {
 } from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
-export { ORDER, type StageRow } from './guard/order.js'
+export { ORDER, type ShadowStage, type StageRow } from './guard/order.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
 export {
   createSpillway,
@@ -105,6 +105,7 @@ export {
 } from './guard/stream/relayed.js'
 export { UsageReader } from './guard/stream/usage.js'
 export type { GuardTimings } from './guard/timings.js'
+export type { AttemptTrace, CallTrace, GuardTracer } from './guard/trace.js'
 export type { CheckAnswer, CheckResult, HealthStatus } from './health/checks.js'
 export {
   createHealth,

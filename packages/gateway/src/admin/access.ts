@@ -1,7 +1,7 @@
 /**
- * Who may operate a gateway. With a token, whoever shows it. Without one, whoever is on this machine, if
- * the port is open to nobody else; and since a web page in a browser on this machine is that too, requests
- * have to be for this machine by name, and not from another site.
+ * Who may ask at the admin port, and who may operate a gateway. With a token, whoever shows it. Without one,
+ * whoever is on this machine, if the port is open to nobody else; and since a web page in a browser on this
+ * machine is that too, requests have to be for this machine by name, and not from another site.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Token } from './token.js'
@@ -18,7 +18,7 @@ export interface Refusal {
   readonly message: string
 }
 
-/** Why a request may not, if so. */
+/** Why a request may not operate anything, if so. */
 export function refusalOf(
   headers: IncomingHttpHeaders,
   { token, loopback }: AccessRules,
@@ -31,6 +31,11 @@ export function refusalOf(
     const message = 'the admin port is open to other machines: set admin.token in the configuration'
     return { status: 403, code: 'NO_TOKEN', message }
   }
+  return undefined
+}
+
+/** A page of somebody else's in a browser that can reach this port. */
+export function strangerIn(headers: IncomingHttpHeaders, loopback: boolean): Refusal | undefined {
   const host = nameIn(headers.host)
   if (loopback && !isLoopback(host)) {
     const message = 'ask for localhost, 127.0.0.1 or [::1]: this port is for this machine'

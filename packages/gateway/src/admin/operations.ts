@@ -9,6 +9,7 @@ import {
   type SpillwayEvent,
 } from 'spillway'
 import { type AccessRules, refusalOf } from './access.js'
+import { attempt } from './audit.js'
 
 export interface ConfigAnswer {
   readonly ok: boolean
@@ -79,27 +80,6 @@ export function operations(options: OperationsOptions) {
 
 function bodyOf({ body }: FastifyRequest): Record<string, unknown> {
   return typeof body === 'object' && body !== null ? (body as Record<string, unknown>) : {}
-}
-
-function attempt(
-  { method, routeOptions, ip }: FastifyRequest,
-  result: 'done' | 'refused',
-  message: string,
-  by = '',
-): SpillwayEvent {
-  return {
-    type: 'operator.acted',
-    name: '',
-    action: `${method} ${routeOptions.url ?? ''}`,
-    by: by.slice(0, 100),
-    from: ip,
-    lane: undefined,
-    unit: undefined,
-    limit: undefined,
-    forMs: undefined,
-    result,
-    message,
-  }
 }
 
 function statusOf(error: Error & { statusCode?: number }): { status: number; code: string } {

@@ -3,6 +3,7 @@ import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
 import { isLoopback } from './access.js'
+import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
 import { type ConfigHooks, operations } from './operations.js'
 import { Token } from './token.js'
@@ -22,12 +23,11 @@ export interface AdminOptions {
   readonly config: ConfigHooks
 }
 
-/** A request to operate something is short. */
-const MOST_BYTES = 65_536
-
 export function createAdminServer(options: AdminOptions): FastifyInstance {
   const { health, registry, spillway, operator, host, token, audit, config } = options
-  const server = fastify({ logger: false, forceCloseConnections: true, bodyLimit: MOST_BYTES })
+  const server = fastify(ADMIN_SERVER_OPTIONS)
+  const loopback = isLoopback(host)
+  harden(server, loopback, audit)
   // A form of another site could send that without asking first.
   server.removeContentTypeParser('text/plain')
   for (const path of ['/health/live', '/health/ready']) {
@@ -48,7 +48,7 @@ export function createAdminServer(options: AdminOptions): FastifyInstance {
   )
   const access = {
     token: token === undefined ? undefined : new Token(token),
-    loopback: isLoopback(host),
+    loopback,
   }
   server.register(operations({ access, spillway, operator, audit, config }))
   return server

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
-import { createOperator, type GuardOptions, type Operator } from 'spillway'
+import { createOperator, type GuardOptions } from 'spillway'
 import type { GatewayConfig } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { isMadeUp, madeUpSecrets, missingIn } from '../config/made-up-secrets.js'
@@ -12,10 +12,8 @@ import { openStore } from '../shared-store.js'
 import { CannotError } from './cannot-error.js'
 import { EXIT } from './command-row.js'
 import { isReady } from './is-ready.js'
-import { remoteOperator } from './remote-operator.js'
+import { type OperatorPart, remoteOperator } from './remote-operator.js'
 import { UsageError } from './usage.js'
-
-export type OperatorPart = Pick<Operator, 'perform' | 'fleet'>
 
 export interface Operating {
   readonly operator: OperatorPart
@@ -26,7 +24,7 @@ export interface Operating {
 
 export const USUAL_FILE = 'spillway.yaml'
 /** Nobody's call waits for an operator, so a slow answer is better than none. */
-export const COMMAND_MS = 5_000
+const COMMAND_MS = 5_000
 
 export async function openOperating({
   config: file = USUAL_FILE,

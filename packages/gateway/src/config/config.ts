@@ -43,7 +43,12 @@ export interface RouteConfig {
   readonly path: string
   /** Exact, or with `*`; none: any model, and requests without one. */
   readonly models: readonly string[] | undefined
-  /** Tried in order; all of one protocol. The first is the one, the others are fallbacks. */
+  /**
+   * How many of the targets are equals, of which each request picks one by what they have left; the others
+   * are fallbacks. 1: the first is the one.
+   */
+  readonly choices: number
+  /** Tried in order, after the pick; all of one protocol. */
   readonly targets: readonly [TargetConfig, ...TargetConfig[]]
   /** Everything, to the last byte; none by default: a good stream may take minutes. */
   readonly timeoutMs: number | undefined
@@ -99,6 +104,13 @@ export interface RedisConfig
     | 'commandTimeoutMs'
   > {}
 
+export interface TracingConfig {
+  /** Whether a request that says it is part of a trace is believed. */
+  readonly fromCallers: boolean
+  /** Whether vendors are told which trace a request is part of. */
+  readonly toVendors: boolean
+}
+
 export interface GatewayConfig {
   readonly host: string
   readonly port: number
@@ -128,6 +140,8 @@ export interface GatewayConfig {
   readonly server: ServerLimits
   /** How long running requests may go on after SIGTERM. */
   readonly drain: { readonly graceMs: number; readonly delayMs: number }
+  /** Spans, through whatever OpenTelemetry SDK the process was started with; none: no spans. */
+  readonly tracing: TracingConfig | undefined
   /** Whether the gateway looks by itself whether its file has changed. */
   readonly reload: { readonly watch: boolean }
   readonly log: { readonly level: 'debug' | 'info' | 'warn' | 'error' | 'silent' }

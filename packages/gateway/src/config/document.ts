@@ -3,6 +3,7 @@
  * names are text, whatever they look like.
  */
 import {
+  type Alias,
   type Document,
   isAlias,
   isMap,
@@ -13,6 +14,7 @@ import {
   type Pair,
   parseDocument,
   type Scalar,
+  visit,
   type YAMLMap,
 } from 'yaml'
 import type { Mistake } from './mistake.js'
@@ -65,6 +67,8 @@ export function readDocument(text: string): WrittenDocument {
 /** More than anybody writes; a few aliases of aliases can stand for billions. */
 const MOST_VALUES = 20_000
 const DEEPEST = 50
+/** What is wrong once and repeated is wrong a thousand times. */
+const MOST_MISTAKES = 100
 
 interface Entry {
   name: string
@@ -79,7 +83,9 @@ class Reader {
   broken = false
   readonly #document: Document.Parsed
   readonly #lines: LineCounter
+  readonly #resolved = new Map<Alias, Node | undefined>()
   #values = 0
+  #isFull = false
 
   constructor(document: Document.Parsed, lines: LineCounter) {
     this.#document = document
@@ -87,6 +93,7 @@ class Reader {
   }
 
   read(node: Node | null, path: string, key: Scalar | undefined, around: readonly Node[]): unknown {
+    if (this.#isFull) return undefined
     this.#place(node, path, key)
     const found = this.#follow(node, path)
     if (found === undefined || !this.#isBearable(found, path, around)) return undefined
@@ -123,6 +130,12 @@ class Reader {
     this.words.push({ path, kind, text: String(scalar.value), start, end })
   }
 
+  /** What nobody will read may be quoted all the same. */
+  #noteUnread(value: Node | null, path: string): void {
+    if (value === null) return
+    visit(value, { Scalar: (_, scalar) => void this.#readScalar(scalar, path) })
+  }
+
   /** A word of which nobody knows where it stands. */
   #noteText(text: string, path: string): void {
     this.words.push({ path, kind: 'value', text, start: 0, end: 0 })
@@ -134,7 +147,7 @@ class Reader {
       return path === '' ? this.#document.createNode({}) : this.#document.createNode(null)
     }
     if (!isAlias(node)) return node
-    const found = node.resolve(this.#document)
+    const found = this.#resolve(node)
     if (found === undefined) {
       this.#noteText(node.source, path)
       this.#break(path, 'is an alias (*) without its anchor (&) before it')
@@ -142,11 +155,18 @@ class Reader {
     return found
   }
 
+  /** Looks through the whole document, which is too much for each of thousands of repetitions. */
+  #resolve(alias: Alias): Node | undefined {
+    if (!this.#resolved.has(alias)) this.#resolved.set(alias, alias.resolve(this.#document))
+    return this.#resolved.get(alias)
+  }
+
   #isBearable(node: Node, path: string, around: readonly Node[]): boolean {
     this.#values++
     if (around.includes(node)) this.#break(path, 'is an alias of something that it is a part of')
     else if (around.length > DEEPEST) this.#break(path, 'is nested too deeply')
-    else if (this.#values === MOST_VALUES) {
+    else if (this.#values >= MOST_VALUES && !this.#isFull) {
+      this.#isFull = true
       this.#break(
         path,
         `is one value too many, of ${MOST_VALUES}: aliases repeat what they stand for`,
@@ -169,9 +189,11 @@ class Reader {
       }
       this.#note(key, `${path}.${name}`, isEmpty(value) ? 'lone-name' : 'name')
       const before = own.get(name)
-      if (before !== undefined) this.#complainOfTwo(`${path}.${name}`, before, key)
-      else if (name === '__proto__') this.#refuseName(`${path}.${name}`, key)
-      else own.set(name, { name, key, value })
+      if (before !== undefined || name === '__proto__') {
+        this.#noteUnread(value, `${path}.${name}`)
+        if (before !== undefined) this.#complainOfTwo(`${path}.${name}`, before, key)
+        else this.#refuseName(`${path}.${name}`, key)
+      } else own.set(name, { name, key, value })
     }
     for (const merged of merges) {
       if (!isMap(merged) || !this.#isBearable(merged, path, inside)) continue
@@ -207,7 +229,8 @@ class Reader {
 
   #break(path: string, message: string): void {
     this.broken = true
-    this.mistakes.push({ path, message })
+    this.#values++
+    if (this.mistakes.length < MOST_MISTAKES) this.mistakes.push({ path, message })
   }
 }
 

@@ -80,6 +80,7 @@ describe('a configuration', () => {
           name: '/v1/*',
           path: '/v1/*',
           models: undefined,
+          choices: 1,
           targets: [{ vendor: 'openai', key: undefined, model: undefined }],
           timeoutMs: undefined,
           keepAliveMs: undefined,
@@ -91,6 +92,7 @@ describe('a configuration', () => {
       drain: { graceMs: 30_000, delayMs: 0 },
       expectedPods: 1,
       reload: { watch: true },
+      tracing: undefined,
       log: { level: 'info' },
     })
   })
@@ -170,6 +172,7 @@ log: { level: warn }
         name: '/v1/chat/completions gpt-4o,gpt-4o-*',
         path: '/v1/chat/completions',
         models: ['gpt-4o', 'gpt-4o-*'],
+        choices: 1,
         targets: [
           { vendor: 'openai', key: 'spare', model: 'gpt-4o-2024-11-20' },
           { vendor: 'openai', key: 'main', model: 'gpt-4o-2024-11-20' },

@@ -4,6 +4,9 @@ import { ConfigError, type ConfigMistake } from './error.js'
 import type { Mistake } from './mistake.js'
 import { createRedaction, MASK, type Redaction, redactText } from './redact.js'
 
+/** Nobody reads more. */
+const MOST_REPORTED = 100
+
 export function configError(
   file: string,
   text: string,
@@ -24,7 +27,10 @@ export function configError(
     if (each.line === undefined || each.column === undefined) return head
     return `${head}\n${quote(text, each.line, each.column, redaction, isYaml)}`
   })
-  return new ConfigError([...new Set(reports)].join('\n'), placed)
+  const different = [...new Set(reports)]
+  const more = different.length - MOST_REPORTED
+  const last = more > 0 ? [`… and ${more} more`] : []
+  return new ConfigError([...different.slice(0, MOST_REPORTED), ...last].join('\n'), placed)
 }
 
 /** The words of the checks that we share with the library. */

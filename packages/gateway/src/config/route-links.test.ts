@@ -18,6 +18,48 @@ function mistakesIn(text: string): string[] {
 
 const HTTP = 'vendors:\n  weather: { protocol: http, url: "https://weather.example" }\n'
 
+describe('a route to several vendors', () => {
+  const VENDORS = `vendors:
+  openai: { protocol: openai, keys: { main: env:OPENAI_API_KEY, spare: env:SPARE_KEY } }
+  azure: { protocol: openai }
+  claude: { protocol: anthropic }
+`
+  const route = (line: string) => `${VENDORS}routes: [${line}]`
+
+  it('has all keys of a vendor that is only named, and fallbacks after them', () => {
+    const [only] = load(
+      route(
+        `{ pick: headroom, vendors: [openai, { vendor: azure, model: big }], model: small, fallbacks: [{ model: tiny }] }`,
+      ),
+    ).routes
+    expect(only?.path).toBe('/v1/*')
+    expect(only?.choices).toBe(3)
+    expect(only?.targets).toEqual([
+      { vendor: 'openai', key: 'main', model: 'small' },
+      { vendor: 'openai', key: 'spare', model: 'small' },
+      { vendor: 'azure', key: undefined, model: 'big' },
+      { vendor: 'openai', key: undefined, model: 'tiny' },
+    ])
+  })
+
+  it.each([
+    ['{ pick: headroom, vendor: openai }', 'routes[0].pick: needs vendors: a list of those'],
+    ['{ vendors: [openai], vendor: azure }', 'routes[0].vendor: must not come together'],
+    ['{ vendors: [] }', 'routes[0].vendors: must have at least one vendor'],
+    ['{ vendors: [opena] }', `routes[0].vendors[0]: there is no vendor of this name; did you mean`],
+    ['{ vendors: [openai, claude] }', 'routes[0].vendors[1].vendor: speaks anthropic'],
+    [
+      '{ vendors: [openai, { vendor: openai, key: spare }] }',
+      'routes[0].vendors[1]: is in the list',
+    ],
+    ['{ vendors: [azure, { vendor: openai, key: spar }] }', 'routes[0].vendors[1].key: vendor'],
+    ['{ vendors: [openai], pick: order }', 'routes[0].pick: of several vendors'],
+    ['{ path: /v1/* }', 'routes[0].vendor: must be the name of a vendor, got nothing'],
+  ])('is a mistake: %s', (line, message) => {
+    expect(mistakesIn(route(line)).join()).toContain(message)
+  })
+})
+
 describe('a route', () => {
   const TWO = `vendors:
   openai: { protocol: openai, keys: { main: env:OPENAI_API_KEY, spare: env:SPARE_KEY } }

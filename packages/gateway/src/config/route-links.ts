@@ -46,7 +46,9 @@ function linkRoute(
   vendors: Vendors,
   problems: Mistake[],
 ): RouteConfig {
-  const vendor = findVendor(written.vendor, `${at}.vendor`, vendors, problems)
+  const choices = linkChoices(written, at, vendors, problems)
+  const [first] = choices
+  const vendor = first === undefined ? undefined : vendors.get(first.vendor)
   const protocol = vendor?.protocol
   if (protocol !== undefined) checkProtocol(written, at, protocol, problems)
   if (written.models?.length === 0) {
@@ -62,7 +64,11 @@ function linkRoute(
     name: written.name ?? [path, models?.join(',')].filter(Boolean).join(' '),
     path,
     models,
-    targets: linkTargets(written, at, vendors, problems),
+    choices: choices.length,
+    targets: [
+      ...choices,
+      ...linkFallbacks(written, choices, at, vendors, problems),
+    ] as unknown as RouteConfig['targets'],
     timeoutMs: written.timeoutMs,
     keepAliveMs: written.keepAliveMs,
     stripPrefix,
@@ -118,17 +124,86 @@ function hint(name: string, known: readonly string[]): string {
   return close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
 }
 
-/** The route's own, then its fallbacks; what these leave out is as in the route. */
-function linkTargets(
+/** What leads there when all is well: one target, or several to pick from. */
+function linkChoices(
   route: WrittenRoute,
   at: string,
   vendors: Vendors,
   problems: Mistake[],
-): RouteConfig['targets'] {
-  const { vendor = '', key, model } = route
-  checkKey(key, vendor, at, vendors, problems)
-  const targets: [TargetConfig, ...TargetConfig[]] = [{ vendor, key, model }]
-  const tried = new Set([wholeOf(targets[0], vendors)])
+): TargetConfig[] {
+  const { vendor, key, model, pick } = route
+  if (route.vendors === undefined) {
+    if (pick === 'headroom') {
+      const message = 'needs vendors: a list of those to pick from'
+      problems.push({ path: `${at}.pick`, message, at: 'key' })
+    }
+    if (vendor === undefined) {
+      problems.push({ path: `${at}.vendor`, message: 'must be the name of a vendor, got nothing' })
+    }
+    findVendor(vendor, `${at}.vendor`, vendors, problems)
+    checkKey(key, vendor ?? '', at, vendors, problems)
+    return [{ vendor: vendor ?? '', key, model }]
+  }
+  checkList(route, at, problems)
+  const targets: TargetConfig[] = []
+  const seen = new Set<string>()
+  for (const [index, choice] of route.vendors.entries()) {
+    // What is none has been complained of.
+    if (choice?.vendor === undefined) continue
+    const path = `${at}.vendors[${index}]`
+    const first = targets[0]?.vendor
+    if (first === undefined) findVendor(choice.vendor, path, vendors, problems)
+    else if (first !== choice.vendor) {
+      checkSameProtocol(choice.vendor, first, path, vendors, problems)
+    }
+    checkKey(choice.key, choice.vendor, path, vendors, problems)
+    for (const each of keysOf(choice, vendors)) {
+      const target = { vendor: choice.vendor, key: each, model: choice.model ?? model }
+      const whole = wholeOf(target, vendors)
+      if (seen.has(whole)) problems.push({ path, message: 'is in the list already' })
+      seen.add(whole)
+      targets.push(target)
+    }
+  }
+  return targets
+}
+
+function checkList({ vendor, key, pick, vendors }: WrittenRoute, at: string, problems: Mistake[]) {
+  const complain = (option: string, message: string) => {
+    problems.push({ path: `${at}.${option}`, message, at: 'key' })
+  }
+  if (vendor !== undefined) complain('vendor', 'must not come together with vendors')
+  if (key !== undefined) complain('key', 'stands with one of the vendors in the list')
+  if (pick === 'order')
+    complain(
+      'pick',
+      `of several vendors one is picked by 'headroom'; an order is what fallbacks have`,
+    )
+  if (vendors?.length === 0) complain('vendors', 'must have at least one vendor')
+}
+
+/** Each key is a target of its own, because a vendor counts them apart. */
+function keysOf(
+  { vendor, key }: Pick<TargetConfig, 'vendor'> & { key?: string | undefined },
+  vendors: Vendors,
+): readonly (string | undefined)[] {
+  if (key !== undefined) return [key]
+  const names = vendors.get(vendor)?.keyNames ?? []
+  return names.length > 1 ? names : [undefined]
+}
+
+/** Those that are tried after; what they leave out is as in the route. */
+function linkFallbacks(
+  route: WrittenRoute,
+  choices: readonly TargetConfig[],
+  at: string,
+  vendors: Vendors,
+  problems: Mistake[],
+): TargetConfig[] {
+  const { key, model } = route
+  const vendor = choices[0]?.vendor ?? ''
+  const targets: TargetConfig[] = []
+  const tried = new Set(choices.map((each) => wholeOf(each, vendors)))
   for (const [index, written] of (route.fallbacks ?? []).entries()) {
     // What is no fallback has been complained of.
     if (written === undefined) continue
@@ -214,6 +289,7 @@ function routeTo(vendor: string, path: string): RouteConfig {
     name: path,
     path,
     models: undefined,
+    choices: 1,
     targets: [{ vendor, key: undefined, model: undefined }],
     timeoutMs: undefined,
     keepAliveMs: undefined,

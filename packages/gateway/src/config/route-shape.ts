@@ -1,5 +1,14 @@
 /** How a route is written down. */
-import { arrayOf, type Check, described, duration, object, optional, text } from 'spillway/options'
+import {
+  arrayOf,
+  type Check,
+  described,
+  duration,
+  object,
+  oneOf,
+  optional,
+  text,
+} from 'spillway/options'
 
 const PATH = /^\/[^\s?#*]*\*?$/
 
@@ -17,12 +26,24 @@ const target = {
   model: optional(text()),
 }
 
+const readOne = object({ vendor: text(), ...target })
+
+/** A name alone is all of its keys. */
+const readChoice: Check<{
+  vendor: string
+  key?: string | undefined
+  model?: string | undefined
+}> = (value, path, problems) =>
+  typeof value === 'string' ? { vendor: value } : readOne(value, path, problems)
+
 const readRoute = object({
   name: optional(text()),
   path: optional(readPath),
   models: optional(arrayOf(text())),
-  vendor: text(),
+  vendor: optional(text()),
   ...target,
+  vendors: optional(arrayOf(readChoice)),
+  pick: optional(oneOf('order', 'headroom')),
   fallbacks: optional(arrayOf(object({ vendor: optional(text()), ...target })), []),
   timeoutMs: optional(duration({ min: 1 })),
   keepAliveMs: optional(duration({ min: 1 })),

@@ -56,6 +56,11 @@ const readDrain = object({
   delayMs: optional(duration({ min: 0 }), 0),
 })
 
+const readTracing = object({
+  fromCallers: optional(bool(), true),
+  toVendors: optional(bool(), true),
+})
+
 const readReload = object({ watch: optional(bool(), true) })
 
 const readLog = object({
@@ -78,6 +83,7 @@ export function gatewayShape(sources: Sources): Check<GatewayConfig | undefined>
     body: optional(readBody, { keepBytes: undefined, maxBytes: MAX_BYTES }),
     server: optional(readServerLimits, SERVER_LIMITS),
     drain: optional(readDrain, { graceMs: 30_000, delayMs: 0 }),
+    tracing: optional(readTracing),
     reload: optional(readReload, { watch: true }),
     log: optional(readLog, { level: 'info' as const }),
   })

@@ -48,6 +48,7 @@ const GUARD_OPTIONS: Record<
   timeout: true,
   hedge: true,
   retry: true,
+  shadow: true,
 }
 const guardNames = Object.keys(GUARD_OPTIONS) as (keyof typeof GUARD_OPTIONS)[]
 

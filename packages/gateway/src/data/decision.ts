@@ -15,18 +15,27 @@ export interface Admitted {
   /** Which target answered; 0 is the one that was meant. */
   readonly step: number
   readonly standing: UserStanding | undefined
+  /** Stages in shadow that would have refused it. */
+  readonly shadow: readonly string[] | undefined
 }
 
-export function tellAdmitted(headers: Headers, decision: Admitted): void {
-  const { vendor, lane, attempts, waitedMs, step, standing } = decision
+/** Names and values in turn, which is what Node takes fastest. */
+export function tellAdmitted(headers: string[], decision: Admitted): void {
+  const { vendor, lane, attempts, waitedMs, step, standing, shadow } = decision
   const degraded = step > 0
-  headers['spillway-decision'] =
+  headers.push(
+    'spillway-decision',
     `${degraded ? 'fallback' : 'admitted'}${text('vendor', vendor)}` +
-    `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
-    (degraded ? `;step=${step}` : '')
-  headers['spillway-vendor'] = vendor
-  headers['spillway-attempts'] = String(attempts)
-  headers['spillway-degraded'] = degraded ? '?1' : '?0'
+      `${lane === undefined ? '' : text('lane', lane)};waited-ms=${Math.round(waitedMs)}` +
+      (degraded ? `;step=${step}` : '') +
+      (shadow === undefined ? '' : text('shadow', shadow.join(' '))),
+    'spillway-vendor',
+    vendor,
+    'spillway-attempts',
+    String(attempts),
+    'spillway-degraded',
+    degraded ? '?1' : '?0',
+  )
   if (standing !== undefined) tellStanding(headers, standing)
 }
 
@@ -53,12 +62,12 @@ function tellRetryAfter(headers: Headers, retryAfterMs: number): void {
 
 /** As the IETF's draft on rate limit headers has them. */
 function tellStanding(
-  headers: Headers,
+  headers: string[],
   { level, limit, windowMs, remaining, resetMs }: UserStanding,
 ): void {
   const policy = { name: level, limit, windowUs: windowMs * 1_000 }
-  headers['ratelimit-policy'] = policyItem(policy)
-  headers.ratelimit = standingItem(policy, { remaining, resetUs: resetMs * 1_000 })
+  const standing = standingItem(policy, { remaining, resetUs: resetMs * 1_000 })
+  headers.push('ratelimit-policy', policyItem(policy), 'ratelimit', standing)
 }
 
 /** The same for somebody who has used it up. */

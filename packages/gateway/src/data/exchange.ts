@@ -22,13 +22,16 @@ import type { Deferral } from './deferral.js'
 import { faultIn } from './intake.js'
 import { outgoing } from './outgoing.js'
 import { Patience } from './patience.js'
-import { presentableName, presentablePath } from './presentable.js'
+import { pickOrder } from './pick.js'
+import { holdsKey, MASK, presentableName, presentablePath } from './presentable.js'
 import { mayBeSentAgain, type Question, questionOf } from './question.js'
 import type { RequestRecord, Tries } from './record.js'
 import { Reply } from './reply.js'
 import { HungUpError, readBody } from './request-body.js'
 import { requestIdFor } from './request-id.js'
 import type { Aim, Site } from './site.js'
+import { type RequestTrace, withTrace } from './trace.js'
+import type { VendorRequest } from './vendor.js'
 import type { AnswerListener, Usage, VendorAnswer } from './vendor-answer.js'
 
 const HUNG_UP_STATUS = 499
@@ -52,6 +55,7 @@ export class Exchange implements AnswerListener {
   readonly #id: string
   readonly #arrivedMs = performance.now()
   readonly #leaving = new LeaveSignal()
+  readonly #trace: RequestTrace | undefined
   #caller: Caller | undefined
   #route: RouteConfig | undefined
   #question: Question | undefined
@@ -63,6 +67,8 @@ export class Exchange implements AnswerListener {
   #asksUsage = false
   #waitedMs = 0
   #standing: UserStanding | undefined
+  /** Stages in shadow that would have refused it. */
+  #shadow: string[] | undefined
   #answer: VendorAnswer | undefined
   #end: BodyEnd | undefined
   #usage: Usage | undefined
@@ -75,6 +81,7 @@ export class Exchange implements AnswerListener {
     this.#response = response
     this.#path = pathOf(request.url ?? '/')
     this.#id = requestIdFor(request.headers)
+    this.#trace = site.hooks.tracer?.begin(request, this.#path)
     this.#reply = new Reply(response, this.#id, this.#arrivedMs, site.hooks)
   }
 
@@ -91,7 +98,9 @@ export class Exchange implements AnswerListener {
       this.#leaving.abort(new HungUpError('the client hung up'))
     }
     this.#reply.close()
-    this.#site.hooks.onRecord(this.#record())
+    const record = this.#record()
+    this.#trace?.end(record)
+    this.#site.hooks.onRecord(record)
   }
 
   /** Now and then: whether the client still does its part. */
@@ -136,7 +145,7 @@ export class Exchange implements AnswerListener {
     if (deferral?.owns(this.#path)) return this.#attend(deferral)
     const rows = routes.onPath(this.#path)
     const [first] = rows
-    if (first === undefined) throw notFound(this.#path)
+    if (first === undefined) throw notFound(this.#shownPath)
     const protocol = this.#site.protocolOf(first.route)
     this.#reply.speak(protocol)
     const key = protocol.callerKey(headers)
@@ -145,7 +154,7 @@ export class Exchange implements AnswerListener {
     this.#caller = caller
     const body = await readBody(request, config.body, (error) => this.#leaving.abort(error))
     const read = readRequest(protocol, body, headers['content-type'], headers['content-length'])
-    if (key !== undefined && isMisplaced(key, this.#path, read.asked.model)) throw misplacedKey()
+    if (holdsKey(this.#path, key) || holdsKey(read.asked.model, key)) throw misplacedKey()
     const route = routes.forModel(rows, read.asked.model)
     if (route === undefined) throw noModel(read.asked.model)
     this.#route = route
@@ -179,7 +188,9 @@ export class Exchange implements AnswerListener {
    * function, because each that is awaited costs every request.
    */
   async #ask(question: Question): Promise<void> {
-    const aims = this.#site.aimsOf(question.route)
+    const { route } = question
+    const all = this.#site.aimsOf(route)
+    const aims = route.choices === 1 ? all : pickOrder(all, route.choices, question.asked.model)
     const last = aims.length - 1
     for (let step = 0; ; step++) {
       const aim = aims[step] as Aim
@@ -254,10 +265,13 @@ export class Exchange implements AnswerListener {
       onUserLimit: (standing) => {
         this.#standing = standing
       },
+      traceParent: this.#trace?.context,
+      onShadow: vendor.shadows ? ({ stage }) => this.#noteShadow(stage) : undefined,
     }
     return vendor.guard.run((context: CallContext) => {
       if (tries.attempts++ === 0) this.#waitedMs = performance.now() - this.#arrivedMs
-      return vendor.send(request, context, this, cost)
+      const traced = this.#trace === undefined ? request : this.#inTrace(request, context)
+      return vendor.send(traced, context, this, cost)
     }, options)
   }
 
@@ -286,11 +300,22 @@ export class Exchange implements AnswerListener {
         waitedMs: this.#waitedMs,
         step: this.#tries.length - 1,
         standing: this.#standing,
+        shadow: this.#shadow,
       },
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
       final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
     })
+  }
+
+  #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
+    const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
+    return { ...request, headers: withTrace(request.headers, told) }
+  }
+
+  #noteShadow(stage: string): void {
+    this.#shadow ??= []
+    if (!this.#shadow.includes(stage)) this.#shadow.push(stage)
   }
 
   get #attempts(): number {
@@ -312,6 +337,13 @@ export class Exchange implements AnswerListener {
     this.#reply.refuse(this.#reason(error), fault, attempts)
   }
 
+  get #shownPath(): string {
+    const { authorization, 'x-api-key': key } = this.#request.headers
+    const presented = authorization?.slice(authorization.lastIndexOf(' ') + 1)
+    if (holdsKey(this.#path, key) || holdsKey(this.#path, presented)) return MASK
+    return presentablePath(this.#path)
+  }
+
   /** The client's side counts more than what it did to the vendor's. */
   #reason(error: unknown): unknown {
     return this.#leaving.aborted ? this.#leaving.reason : error
@@ -326,7 +358,7 @@ export class Exchange implements AnswerListener {
     return {
       id: this.#id,
       method: this.#request.method ?? 'GET',
-      path: presentablePath(this.#path),
+      path: this.#shownPath,
       route: this.#route?.name,
       user: presentable(this.#caller?.user),
       tier: presentable(this.#caller?.tier),
@@ -343,6 +375,7 @@ export class Exchange implements AnswerListener {
       firstByteMs: firstByteMs === undefined ? undefined : tenths(firstByteMs),
       durationMs: tenths(performance.now() - this.#arrivedMs),
       end: this.#end,
+      shadow: this.#shadow,
       usage: this.#usage,
     }
   }
@@ -362,15 +395,6 @@ function presentable(name: string | undefined): string | undefined {
   return name === undefined ? undefined : presentableName(name)
 }
 
-/** Shorter ones are no keys, and may well be a part of something else. */
-const SHORTEST_KEY = 8
-
-/** Paths and models are shown to many; a key is for nobody's eyes. */
-function isMisplaced(key: string, path: string, model: string | undefined): boolean {
-  if (key.length < SHORTEST_KEY) return false
-  return path.includes(key) || model?.includes(key) === true
-}
-
 function misplacedKey(): RequestError {
   const message = 'the API key stands in the path or in the model, where it would be shown'
   return new RequestError({ status: 400, code: 'MISPLACED_KEY', message })
@@ -385,7 +409,7 @@ function notFound(path: string): RequestError {
   return new RequestError({
     status: 404,
     code: 'NOT_FOUND',
-    message: `nothing is at ${presentablePath(path)}`,
+    message: `nothing is at ${path}`,
   })
 }
 

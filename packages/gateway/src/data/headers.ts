@@ -131,6 +131,35 @@ function namesIn(connection: string): Set<string> | undefined {
   return new Set(names.split(',').map((name) => name.trim()))
 }
 
+export type VendorHeaders = Readonly<Record<string, string | string[] | undefined>>
+
+/** By name, in small letters, for those that were ever seen. */
+const namesOfVendors = new Map<string, string>()
+
+/** Names and values in turn, as undici has read them. Their bytes stay what they are. */
+export function readVendorHeaders(raw: readonly Buffer[]): VendorHeaders {
+  const headers: Record<string, string | string[]> = {}
+  for (let i = 0; i < raw.length; i += 2) {
+    const written = (raw[i] as Buffer).toString('latin1')
+    const name = namesOfVendors.get(written) ?? learnName(written)
+    const value = (raw[i + 1] as Buffer).toString('latin1')
+    const before = headers[name]
+    if (before === undefined) headers[name] = value
+    else if (typeof before === 'string') headers[name] = [before, value]
+    else before.push(value)
+  }
+  return headers
+}
+
+function learnName(written: string): string {
+  const lower = written.toLowerCase()
+  // Nobody needs it, and it is no name for a property.
+  const name = lower === '__proto__' ? '-proto-' : lower
+  if (namesOfVendors.size >= MOST_NAMES) namesOfVendors.clear()
+  namesOfVendors.set(written, name)
+  return name
+}
+
 const fromVendors = new Map<string, boolean>()
 
 function isForClients(name: string): boolean {
@@ -142,16 +171,19 @@ function isForClients(name: string): boolean {
   return passes
 }
 
-/** Into `passed`, which has what we say ourselves. */
+/** Into `passed`, names and values in turn, but for those that are `ours` to say. */
 export function addVendorHeaders(
-  passed: Record<string, string | string[]>,
-  headers: Readonly<Record<string, string | string[] | undefined>>,
+  passed: string[],
+  headers: VendorHeaders,
+  ours: readonly string[],
 ): void {
   const { connection } = headers
   const named = connection === undefined ? undefined : namesIn(String(connection))
   for (const name in headers) {
     const value = headers[name]
-    if (value === undefined || !isForClients(name)) continue
-    if (named === undefined || !named.has(name)) passed[name] = value
+    if (value === undefined || !isForClients(name) || ours.includes(name)) continue
+    if (named?.has(name) === true) continue
+    if (typeof value === 'string') passed.push(name, value)
+    else for (const each of value) passed.push(name, each)
   }
 }

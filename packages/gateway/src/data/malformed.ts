@@ -69,5 +69,6 @@ export function answerRaw(socket: Duplex, { status, code, message }: Fault): Req
     durationMs: 0,
     end: undefined,
     usage: undefined,
+    shadow: undefined,
   }
 }

@@ -10,7 +10,15 @@ const ALL_KEY_LIKE = new RegExp(KEY_LIKE, 'g')
 /** Of one word: a text with spaces may be a prompt. */
 const ONE_WORD = /^[\x21-\x7e]*$/
 const LONGEST = 200
-const MASK = '***'
+export const MASK = '***'
+
+/** Shorter ones are no keys, and may well be a part of something else. */
+const SHORTEST_KEY = 8
+
+/** Whether the key that a client presents stands in this, too. */
+export function holdsKey(text: string | undefined, key: string | string[] | undefined): boolean {
+  return typeof key === 'string' && key.length >= SHORTEST_KEY && text?.includes(key) === true
+}
 
 export function looksLikeKey(text: string): boolean {
   return KEY_LIKE.test(text)
@@ -37,6 +45,8 @@ const knownPaths = new Map<string, string>()
 export function presentablePath(path: string): string {
   const before = knownPaths.get(path)
   if (before !== undefined) return before
+  // No path at all: user, password and host may be in it.
+  if (!path.startsWith('/')) return MASK
   const [plain = ''] = path.slice(0, LONGEST).split('%', 1)
   const readable = plain.replace(ALL_KEY_LIKE, MASK).replace(/[^\x21-\x7e]/g, '?')
   const shown = plain.length === path.length ? readable : `${readable}…`

@@ -32,5 +32,7 @@ export interface RequestRecord {
   readonly firstByteMs: number | undefined
   readonly durationMs: number
   readonly end: BodyEnd | undefined
+  /** Stages in shadow that would have refused it. */
+  readonly shadow: readonly string[] | undefined
   readonly usage: Usage | undefined
 }

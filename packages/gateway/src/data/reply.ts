@@ -170,13 +170,19 @@ export class Reply implements AnswerSink {
     const answer = this.#answer
     if (response.headersSent || answer === undefined || this.#passing === undefined) return
     const { decision, final } = this.#passing
-    const headers = this.#head()
-    addVendorHeaders(headers, answer.raw)
+    const headers = ['spillway-request-id', this.#id]
+    // What we say ourselves, the vendor does not.
+    const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
+    if (this.#hooks.draining) headers.push('connection', 'close')
     tellAdmitted(headers, decision)
-    if (final) headers['x-should-retry'] = 'false'
-    if (this.#frames !== undefined) delete headers['content-length']
-    else if (wholeBytes !== undefined && wholeBytes > 0)
-      headers['content-length'] = String(wholeBytes)
+    if (final) {
+      headers.push('x-should-retry', 'false')
+      ours.push('x-should-retry')
+    }
+    const knowsLength = wholeBytes !== undefined && wholeBytes > 0
+    if (this.#frames !== undefined || knowsLength) ours.push('content-length')
+    if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
+    addVendorHeaders(headers, answer.raw, ours)
     response.writeHead(answer.status, headers)
   }
 

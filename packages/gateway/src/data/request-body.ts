@@ -66,12 +66,15 @@ export function readBody(
       const pieces = passing(head, request, limits, progress, onFault)
       resolve({ kind: 'passing', head, pieces, progress })
     }
+    let whole = false
     const onEnd = () => {
-      forget()
-      const whole = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-      resolve({ kind: 'whole', bytes: chunks.length === 0 ? NOTHING : whole })
+      // Nothing else comes, so the listeners may stay: taking four off costs every request.
+      whole = true
+      const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
+      resolve({ kind: 'whole', bytes: chunks.length === 0 ? NOTHING : bytes })
     }
     const onClose = () => {
+      if (whole) return
       forget()
       reject(new HungUpError('the client hung up'))
     }

@@ -6,6 +6,7 @@ import type { Deferral } from './deferral.js'
 import { ForwardedHeaders } from './headers.js'
 import type { RequestRecord } from './record.js'
 import { Routes } from './routes.js'
+import type { RequestTracer } from './trace.js'
 import type { Vendor } from './vendor.js'
 
 /** A target, with all that does not change from request to request. */
@@ -22,6 +23,8 @@ export interface SiteHooks {
   onRecord(record: RequestRecord): void
   /** Told of errors that should not be. */
   onFailure(error: unknown): void
+  /** Follows every request, if somebody wants that. */
+  readonly tracer: RequestTracer | undefined
   /** No longer ready: connections are closed after their answer. */
   readonly draining: boolean
   /** For requests whose answer may come later; none without queues. */

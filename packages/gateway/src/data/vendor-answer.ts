@@ -13,6 +13,7 @@ import {
 } from 'spillway'
 import type { Dispatcher } from 'undici'
 import { neverConnected } from './complaint.js'
+import { readVendorHeaders, type VendorHeaders } from './headers.js'
 
 export type Usage = Readonly<Record<string, number>>
 
@@ -49,19 +50,19 @@ const PASSED: State = { kind: 'over' }
 /** What arrives before anybody reads is kept up to this; then the vendor's socket waits. */
 const MOST_KEPT_BYTES = 65_536
 
-type Headers = Readonly<Record<string, string | string[] | undefined>>
-
 export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHandler {
   status = 0
   ok = false
-  raw: Headers = {}
+  raw: VendorHeaders = {}
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: AnswerListener
   readonly #onNothing: (() => void) | undefined
+  #abortRequest: ((error: Error) => void) | undefined
+  #resumeSocket: (() => void) | undefined
+  #paused = false
   #state: State = ASKING
   #resolve!: (answer: VendorAnswer) => void
   #reject!: (error: unknown) => void
-  #controller: Dispatcher.DispatchController | undefined
   #signs: BodySigns | undefined
   #sink: AnswerSink | undefined
   #kept: Buffer[] = []
@@ -93,16 +94,24 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
     })
   }
 
-  /** As a response has them. */
-  readonly headers = { get: (name: string): string | null => this.header(name) ?? null }
+  /** As a response has them: with a `get`. */
+  get headers(): this {
+    return this
+  }
+
+  get(name: string): string | null {
+    return this.header(name) ?? null
+  }
 
   header(name: string): string | undefined {
     const value = this.raw[name]
     return Array.isArray(value) ? value.join(', ') : value
   }
 
-  /** As a response has it, for whoever does not want the rest. */
-  readonly body = { cancel: (): void => this.cancel() }
+  /** As a response has it, for whoever does not want the rest: with a `cancel`. */
+  get body(): this {
+    return this
+  }
 
   /** Nobody wants the rest. */
   cancel(): void {
@@ -174,47 +183,54 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   resume(): void {
     if (this.#state.kind !== 'open') return
     this.#signs?.reading()
-    this.#controller?.resume()
+    if (!this.#paused) return
+    this.#paused = false
+    this.#resumeSocket?.()
   }
 
-  // What the vendor's socket says.
+  // What the vendor's socket says. undici has newer names for these; what they are called by makes an
+  // object of all headers for each answer, and reads them as UTF-8, which they are not.
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller
-    if (this.#state.kind === 'over') controller.abort(asError(this.#state.error))
+  onConnect(abort: (error: Error) => void): void {
+    this.#abortRequest = abort
+    if (this.#state.kind === 'over') abort(asError(this.#state.error))
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Headers): void {
+  onHeaders(status: number, raw: Buffer[], resume: () => void): boolean {
     // 1xx is a word in between.
-    if (status < 200 || this.#state.kind !== 'asking') return
+    if (status < 200 || this.#state.kind !== 'asking') return true
     this.status = status
     this.ok = status < 300
-    this.raw = headers
+    this.raw = readVendorHeaders(raw)
+    this.#resumeSocket = resume
     this.#state = OPEN
     if (status >= 400) this.#onNothing?.()
     this.#resolve(this)
+    return true
   }
 
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#state.kind !== 'open') return
+  /** False: no more until it is resumed. */
+  onData(chunk: Buffer): boolean {
+    if (this.#state.kind !== 'open') return true
     if (this.#sink !== undefined) {
       if (!this.#pass(chunk)) this.#pause()
-      return
+      return !this.#paused
     }
     this.#kept.push(chunk)
     this.#keptBytes += chunk.length
-    if (this.#keptBytes >= MOST_KEPT_BYTES) this.#controller?.pause()
+    if (this.#keptBytes >= MOST_KEPT_BYTES) this.#paused = true
     this.#onBegun?.()
+    return !this.#paused
   }
 
-  onResponseEnd(): void {
+  onComplete(): void {
     if (this.#state.kind !== 'open') return
     this.#state = ARRIVED
     if (this.#sink !== undefined) this.#passAll([])
     else this.#onBegun?.()
   }
 
-  onResponseError(_: unknown, error: Error): void {
+  onError(error: Error): void {
     if (this.#state.kind === 'asking') {
       this.#state = { kind: 'over', error }
       if (neverConnected(error)) this.#onNothing?.()
@@ -231,7 +247,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
 
   #abort(reason: unknown): void {
     this.#aborted = true
-    this.#controller?.abort(asError(reason))
+    this.#abortRequest?.(asError(reason))
     if (this.#state.kind !== 'asking') return
     this.#state = { kind: 'over', error: reason }
     this.#reject(reason)
@@ -258,7 +274,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
 
   #pause(): void {
     if (this.#state.kind !== 'open') return
-    this.#controller?.pause()
+    this.#paused = true
     this.#signs?.resting()
   }
 
@@ -272,7 +288,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   /** We do. */
   #letGo(error: unknown): void {
     this.#state = { kind: 'over', error }
-    this.#controller?.abort(asError(error))
+    this.#abortRequest?.(asError(error))
     this.#onBegun?.()
   }
 }

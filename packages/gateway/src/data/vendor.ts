@@ -104,6 +104,11 @@ export class Vendor {
     return lane
   }
 
+  /** What it could take on of this model with this key: from 0, nothing now, to 1. */
+  headroom(model: string | undefined, target: TargetConfig): number {
+    return this.guard.headroom(this.laneOf(target.model ?? model, target))
+  }
+
   /** What to book: the prompt, and as much as the answer may have, or usually has. */
   costOf(asked: Asked, lane: string | undefined): Cost | undefined {
     const units = this.#units
@@ -135,6 +140,12 @@ export class Vendor {
   /** We say who we are, by a key or a header. */
   get hasKey(): boolean {
     return this.#config.keys.length > 0 || this.ownNames.some((name) => CREDENTIAL.test(name))
+  }
+
+  /** Some of its stages only report. */
+  get shadows(): boolean {
+    const { shadow, breaker } = this.#config.guard
+    return shadow !== undefined || breaker?.shadow === true
   }
 
   get retries(): boolean {

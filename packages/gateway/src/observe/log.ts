@@ -2,6 +2,7 @@
 import { destination, type Logger, pino } from 'pino'
 import type { SpillwayEvent } from 'spillway'
 import type { RequestRecord } from '../data/record.js'
+import type { Scrub } from './scrub.js'
 
 /** Lines are written together; at the latest so often. */
 const BUFFER_BYTES = 8_192
@@ -19,10 +20,11 @@ export interface GatewayLog {
   close(): void
 }
 
-/** On standard output. */
-export function createLog(level: string): GatewayLog {
+/** On standard output. `scrub`: takes secrets out of what others have put into words. */
+export function createLog(level: string, scrub: Scrub = (text) => text): GatewayLog {
   const lines = destination({ dest: 1, minLength: BUFFER_BYTES, sync: false })
-  const logger = pino({ level, base: null }, lines)
+  const scrubbed = { write: (line: string) => void lines.write(scrub(line)) }
+  const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
   const flushing = setInterval(() => lines.flush(), FLUSH_MS).unref()
   const logs = { info: false, warn: false }
   const setLevel = (next: string) => {
@@ -36,7 +38,7 @@ export function createLog(level: string): GatewayLog {
       if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record))
     },
     event: (event) => logEvent(logger, event),
-    failure: (error) => logger.error(error, 'internal error'),
+    failure: (error) => logger.error({ err: error }, 'internal error'),
     notice: (worth, message, facts) => logger[worth](facts, message),
     setLevel,
     close() {
@@ -62,5 +64,13 @@ const WORTH_A_LINE = /^(breaker\.(?!refused)|store\.|callback\.|operator\.|queue
 function logEvent(logger: Logger, event: SpillwayEvent): void {
   if (!WORTH_A_LINE.test(event.type)) return
   const { type, ...facts } = event
-  logger.info(facts, type)
+  const { error } = facts as { error?: unknown }
+  logger.info(error === undefined ? facts : { ...facts, error: errorFacts(error) }, type)
+}
+
+/** Not what else is attached to an error: that may be a request, with its headers and its body. */
+function errorFacts(error: unknown): object {
+  if (!(error instanceof Error)) return { type: typeof error }
+  const { name, message, stack } = error
+  return { type: name, code: (error as { code?: unknown }).code, message, stack }
 }

@@ -18,9 +18,15 @@ export interface ReloadFigures {
   readonly refusedLast: boolean
 }
 
+/** How the data port stands, read when asked. */
+interface Port {
+  readonly running: number
+  readonly connectionsRefused: number
+}
+
 export function createMetrics(
   spillway: Spillway,
-  running: () => number,
+  port: () => Port,
   reloads: ReloadFigures,
 ): GatewayMetrics {
   const registry = new Registry()
@@ -28,7 +34,7 @@ export function createMetrics(
 
   const series = new AllSeries()
   addCounters(registry, series)
-  addGauges(registry, spillway, running)
+  addGauges(registry, spillway, port)
   addReloads(registry, reloads)
 
   return {
@@ -91,13 +97,19 @@ function addCounters(registry: Registry, series: AllSeries): void {
 }
 
 /** How everything stands, at the moment somebody asks: the gateway, and the guards in it. */
-function addGauges(registry: Registry, spillway: Spillway, running: () => number): void {
+function addGauges(registry: Registry, spillway: Spillway, port: () => Port): void {
   const requests = {
     name: 'spillway_requests_running',
     help: 'Requests inside the gateway.',
     type: 'gauge',
   } as const
-  registerSamples(registry, requests, () => [{ labels: {}, value: running() }])
+  registerSamples(registry, requests, () => [{ labels: {}, value: port().running }])
+  const refused = {
+    name: 'spillway_connections_refused_total',
+    help: 'Connections closed at once because there were too many, or too many of one address.',
+    type: 'counter',
+  } as const
+  registerSamples(registry, refused, () => [{ labels: {}, value: port().connectionsRefused }])
   exposeToPrometheus({ spillway, registry, guardLabel: 'vendor' })
 }
 

@@ -11,22 +11,22 @@ export interface Heard {
 
 const PATIENCE_MS = 10_000
 
-export function bytes(text: string): Buffer {
+function bytes(text: string): Buffer {
   return Buffer.from(text, 'latin1')
 }
 
 /**
- * Sends, and reads until the other end closes or `enough` has been heard. `end`: says that no more
- * will come.
+ * Sends, and reads until the other end closes or `enough` has been heard. `endAfter`: says that no more
+ * will come, once so many answers have begun.
  */
 export function say(
   url: string,
   what: string | Buffer,
   {
-    end = false,
+    endAfter,
     enough,
     from,
-  }: { end?: boolean; enough?: (text: string) => boolean; from?: string } = {},
+  }: { endAfter?: number; enough?: (text: string) => boolean; from?: string } = {},
 ): Promise<Heard> {
   return new Promise((resolve) => {
     const socket = connectTo(url, from)
@@ -41,6 +41,7 @@ export function say(
     socket.on('data', (chunk) => {
       text += chunk.toString('latin1')
       if (enough?.(text)) done()
+      else if (endAfter !== undefined && statusesIn(text).length >= endAfter) socket.end()
     })
     socket.on('error', () => {})
     socket.on('close', () => {
@@ -48,7 +49,7 @@ export function say(
       done()
     })
     const sent = typeof what === 'string' ? bytes(what) : what
-    if (end) socket.end(sent)
+    if (endAfter === 0) socket.end(sent)
     else socket.write(sent)
   })
 }

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startGateway } from '../gateway-kit.js'
 import { say } from './raw.js'
@@ -150,6 +150,52 @@ describe('what a client gets', () => {
     ])
     expect(headers.get('spillway-vendor')).toBe('openai')
   })
+})
+
+describe('an odd answer of a vendor', () => {
+  async function answering(head: string, body = '{}') {
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => {
+        const text = `HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n${head}\r\n${body}`
+        socket.end(Buffer.from(text, 'latin1'))
+      })
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    return startGateway({ guard: { url } })
+  }
+
+  it('has its bytes beyond ASCII passed on as they are', async () => {
+    const { chat, failures } = await answering(
+      'x-note: h\xc3\xa9 \xe2\x9c\x93\r\nx-two: a\r\nx-two: b\r\n',
+    )
+    const { status, headers } = await chat()
+    expect(status).toBe(200)
+    expect(Buffer.from(headers.get('x-note') ?? '', 'latin1').toString()).toBe('h\u00e9 \u2713')
+    expect(headers.get('x-two')).toBe('a, b')
+    expect(failures).toEqual([])
+  })
+
+  it('cannot reach a prototype, nor say what is ours to say', async () => {
+    const { chat, failures } = await answering(
+      '__proto__: a\r\n__proto__: b\r\nspillway-vendor: evil\r\n',
+    )
+    const answer = await chat()
+    expect([answer.status, await answer.text()]).toEqual([200, '{}'])
+    expect(answer.headers.get('spillway-vendor')).toBe('openai')
+    expect(failures).toEqual([])
+  })
+
+  it.each(['x-a: b\0c\r\n', 'x-a: b\r\n c\r\n', 'content-length: 7\r\n', 'x a: b\r\n'])(
+    'that is no HTTP is a 502 (%j)',
+    async (head) => {
+      const { chat, failures } = await answering(head)
+      expect((await chat()).status).toBe(502)
+      expect(failures).toEqual([])
+    },
+  )
 })
 
 describe('a model', () => {

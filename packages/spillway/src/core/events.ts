@@ -3,7 +3,7 @@
  * nothing while nobody listens: callers ask `listening()` before they build an event.
  */
 import { channel } from 'node:diagnostics_channel'
-import type { ErrorCode } from './errors.js'
+import type { Details, ErrorCode, Stage } from './errors.js'
 import { swallow } from './thenable.js'
 
 export type SpillwayEvent =
@@ -49,6 +49,16 @@ export type SpillwayEvent =
     }
   /** An adaptive limit has found another number. */
   | { type: 'limit.changed'; name: string; from: number; to: number }
+  /** A stage in shadow would have: with its code and the numbers behind it. */
+  | {
+      type: 'guard.would-have-refused'
+      name: string
+      lane: string
+      stage: Stage
+      code: ErrorCode
+      retryAfterMs: number | undefined
+      details: Details
+    }
   /** A second attempt was begun beside the first, or not. */
   | { type: 'hedge.begun' | 'hedge.won'; name: string; delayMs: number }
   | { type: 'hedge.skipped'; name: string; because: 'budget' | 'busy' }

@@ -1,5 +1,4 @@
 /** Puts a guard together: from its options, everything its calls have in common. */
-import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../core/clock.js'
 import { definedOf } from '../core/defined.js'
 import { LinkedList } from '../core/linked-list.js'
@@ -29,12 +28,15 @@ import { LaneLimits } from './lane-limits.js'
 import { LaneThrottles } from './lane-throttles.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
+import { SHADOW_ROWS, type ShadowStage } from './order.js'
 import { busyError, limitedError, storeError } from './refusals.js'
 import { Room } from './room.js'
+import { Shadow, shadowSlotsOf } from './shadow.js'
 import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
 import { Starter } from './starter.js'
 import { Tally } from './tally.js'
+import type { GuardTracer } from './trace.js'
 
 export interface GuardSurroundings {
   store: Store
@@ -46,6 +48,7 @@ export interface GuardSurroundings {
   random: Random
   /** How many pods there are, as long as nobody has said. */
   expectedPods: number
+  tracer: GuardTracer | undefined
   /**
    * Of the guard of the same name that this one takes the place of. What is known of the store, of the
    * downstream and of this pod's own part goes on; what only concerns this pod begins anew.
@@ -74,19 +77,23 @@ export function assemble(
     agingMs: queue?.agingMs ?? Math.max(1, queueMs / 2),
   })
   const lanes = createLaneLimits(name, options, clock)
+  const stages = shadowStages(options)
+  const bucket = pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit)
+  const most = stages?.has('concurrency') ? undefined : concurrency?.limit
   const slots = new Slots(
-    () => concurrency?.limit ?? Number.POSITIVE_INFINITY,
-    pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit),
+    () => most ?? Number.POSITIVE_INFINITY,
+    stages?.has('pace') ? undefined : bucket,
     lanes,
   )
   const throttles = options.throttle && new LaneThrottles(name, options.throttle, random)
   const watch = createWatch(name, options, around)
-  const limits = createLimits(name, options, around, watch, () => machinery)
+  const counted = createLimits(name, options, around, watch, () => machinery)
+  const limits = stages?.has('vendor-limit') ? undefined : counted
   const levelsAlone = createLevelsAlone(name, options, around, watch)
   const users = createUsers(name, options, around, levelsAlone)
   const timeout = createTimeout(name, options, clock)
   // Last, because it begins to listen at once: nothing that complains comes after it.
-  const breaker = createBreaker(name, options, around, watch)
+  const breaker = createBreaker(name, options, around, watch, stages?.has('breaker') === true)
   const dispatcher = new Dispatcher({
     clock,
     room,
@@ -124,6 +131,7 @@ export function assemble(
       retriedBelow: (value: unknown) => isResponse(value) && value.headers.has(retriedHeader),
     }),
   }
+  const tally = around.before?.tally ?? new Tally()
   const machinery: Machinery = {
     name,
     store: around.store,
@@ -136,6 +144,18 @@ export function assemble(
     dispatcher,
     breaker,
     limits,
+    counted,
+    shadow:
+      stages &&
+      new Shadow({
+        name,
+        stages,
+        tally,
+        breaker,
+        limits: limits === undefined ? counted : undefined,
+        slots,
+        shadowSlots: shadowSlotsOf(stages, concurrency?.limit, bucket),
+      }),
     users,
     levelsAlone,
     watch,
@@ -151,9 +171,10 @@ export function assemble(
     meter: (lanes ?? throttles) && new AttemptMeter(clock, lanes, throttles),
     once: policy(ONCE),
     judging,
-    tally: around.before?.tally ?? new Tally(),
+    tally,
     running: new LinkedList<TimedCall<unknown>>(),
     overdue: new Set(),
+    tracer: around.tracer,
     timings: around.before?.timings,
     decisions: undefined,
     closed: false,
@@ -162,19 +183,27 @@ export function assemble(
   return machinery
 }
 
+/** Nothing, if all are in force. */
+function shadowStages({ shadow, breaker }: CheckedGuard): ReadonlySet<ShadowStage> | undefined {
+  const all = shadow === true ? SHADOW_ROWS.map(({ stage }) => stage) : (shadow ?? [])
+  const stages = new Set<ShadowStage>(all)
+  if (breaker?.shadow === true) stages.add('breaker')
+  return stages.size === 0 ? undefined : stages
+}
+
 function createBreaker(
   name: string,
   options: CheckedGuard,
   around: GuardSurroundings,
   watch: StoreWatch | undefined,
+  shadow: boolean,
 ): FleetBreaker | undefined {
   if (options.breaker === undefined) return undefined
   const { store, pod, clock, before } = around
+  const policy = { ...options.breaker, shadow }
   const known = before?.breaker
-  if (known !== undefined && isDeepStrictEqual(before?.options.breaker, options.breaker)) {
-    return known.share()
-  }
-  const breaker = new FleetBreaker({ name, store, pod, clock, policy: options.breaker, watch })
+  if (known?.goesBy(policy) === true) return known.share()
+  const breaker = new FleetBreaker({ name, store, pod, clock, policy, watch })
   if (known !== undefined) breaker.learnFrom(known)
   return breaker
 }
@@ -199,13 +228,15 @@ function createLimits(
     basePauseMs,
     maxPauseMs,
     watch,
-    before: around.before?.limits?.book,
+    before: around.before?.counted?.book,
     onGivenBack: (lane) => machinery().dispatcher.unblock(lane),
   })
   return new LimitStage({
     book,
     remote: store.remote,
     onPause: (lane, pauseMs) => {
+      // In shadow nobody pauses.
+      if (machinery().limits === undefined) return
       const untilMs = clock.now() + Math.min(pauseMs, maxPauseMs)
       machinery().dispatcher.pauseUntil(lane, untilMs)
     },
@@ -287,7 +318,7 @@ function createLevelsAlone(
 function createWatch(
   name: string,
   { limits, breaker, userLimits }: CheckedGuard,
-  { store, before, ...around }: GuardSurroundings,
+  { store, before, tracer: _, ...around }: GuardSurroundings,
 ): StoreWatch | undefined {
   const shares = (limits ?? breaker ?? userLimits) !== undefined
   if (!shares) return undefined

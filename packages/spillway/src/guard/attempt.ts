@@ -14,6 +14,7 @@ import { BodyWatch } from './stream/body-watch.js'
 import { isRelayed, RELAYED, type Relayed } from './stream/relayed.js'
 import { isStreamed, watched } from './stream/watched-bodies.js'
 import { type AttemptExit, StreamedAttempt } from './streamed-attempt.js'
+import { type AttemptTrace, tracedFunction } from './trace.js'
 
 /** Told once how an attempt ended; first what that means. */
 export interface AttemptListener<T> extends CallEndListener<T> {
@@ -24,6 +25,7 @@ export interface AttemptListener<T> extends CallEndListener<T> {
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, AttemptExit {
   readonly attempt: number
   hedge = false
+  trace: AttemptTrace | undefined
   readonly #machinery: Machinery
   readonly #options: RunOptions
   readonly #lane: string
@@ -87,9 +89,14 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     return (actual) => this.#admission.permit?.settle(actual)
   }
 
-  start(fn: CallFunction<T>): void {
+  get traceHeaders(): Readonly<Record<string, string>> | undefined {
+    return this.trace?.headers
+  }
+
+  start(given: CallFunction<T>): void {
     const { slots, running, tally } = this.#machinery
     const timed = this.#timed
+    const fn = this.trace === undefined ? given : tracedFunction(this.trace, given)
     slots.beat(this.startMs)
     tally.attempts++
     running.push(timed as TimedCall<unknown>)
@@ -110,6 +117,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   }
 
   onError(error: unknown): void {
+    this.trace?.failed(error)
     this.#finish({ error })
     this.#end.onError(error)
   }
@@ -161,6 +169,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     timings?.ended(this.attempt, clock.now() - this.startMs)
     running.remove(this.#timed as TimedCall<unknown>)
     tally.outcomes[outcome]++
+    this.trace?.end(outcome)
     this.exitBreaker(outcome)
     this.#freeSlot(work)
   }
@@ -175,9 +184,11 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
 
   /** What the vendor said about its limits. */
   #heed(end: CallEnd, verdict: Verdict): void {
-    const { limits } = this.#machinery
+    const { limits, counted } = this.#machinery
     const { permit } = this.#admission
-    if (limits !== undefined && permit !== undefined) limits.heed(end, verdict, permit)
+    if (counted !== undefined && permit !== undefined) counted.heed(end, verdict, permit)
+    // In shadow nobody pauses.
+    else if (counted !== limits) return
     else if (verdict.outcome === 'throttled') this.#pauseHere(verdict)
   }
 

@@ -28,9 +28,11 @@ import type { CallAdmission, CallWish, Machinery } from './machinery.js'
 import { busyError, fullError, leaveError, limitedError } from './refusals.js'
 import type { Entry, Leaving } from './room.js'
 import type { RunOptions } from './run-options.js'
+import type { Shadow } from './shadow.js'
 import type { UserStage } from './shared-stages.js'
 import { shedRefusal } from './shed.js'
 import { currentOrigin, type Startable } from './starter.js'
+import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
@@ -45,6 +47,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   readonly #options: RunOptions
   readonly lane: string
   readonly #report: Attempt[] | undefined
+  /** Set before it starts, if somebody follows it. */
+  trace: CallTrace | undefined
   priority = NORMAL_IMPORTANCE
   arrivedMs = 0
   #deadline: Deadline | undefined
@@ -83,7 +87,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 
   start(): Promise<T> {
-    const { clock, users, limits, dispatcher, name, tally, sameClock, decisions } = this.#machinery
+    const { clock, users, limits, counted, dispatcher, name, tally, sameClock, decisions } =
+      this.#machinery
     const { signal, priority, timeoutMs, needsMs } = this.#options
     tally.calls++
     if (signal?.aborted) return refuse(signal.reason)
@@ -108,7 +113,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     let charge: ReturnType<UserStage['charge']>
     try {
       // Now: in the room a mistake of one call would be everybody's.
-      if (this.cost !== undefined) limits?.checkCost(this.cost)
+      if (this.cost !== undefined) counted?.checkCost(this.cost)
       const known = this.#knownRefusal()
       if (known !== undefined) return this.#refuse(known)
       if (limits !== undefined) dispatcher.costsOf(this)
@@ -132,12 +137,26 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   /** The cheapest reasons first. */
   #shedOrOpen(): SpillwayError | undefined {
-    const { name, closed, breaker, throttles } = this.#machinery
+    const { name, closed, breaker, throttles, shadow } = this.#machinery
     if (closed) return closedError('room', name)
     const shed = shedRefusal(this.#machinery, this, this.#options)
+    if (shadow !== undefined) return this.#unlessSpared(shadow, shed)
     const refused = shed ?? breaker?.refuse(this.lane)
     if (throttles === undefined || refused !== undefined) return refused
     return throttles.refuse(this.lane, this.arrivedMs)
+  }
+
+  /** The same where some stages only report. */
+  #unlessSpared(shadow: Shadow, shed: SpillwayError | undefined): SpillwayError | undefined {
+    const { breaker, throttles } = this.#machinery
+    const { lane } = this
+    if (shed !== undefined && !shadow.spares(shed, lane, this.#options)) return shed
+    const open = breaker?.refuse(lane)
+    if (open !== undefined) return open
+    shadow.noteOpen(lane, this.#options)
+    const throttled = throttles?.refuse(lane, this.arrivedMs)
+    if (throttled === undefined || shadow.spares(throttled, lane, this.#options)) return undefined
+    return throttled
   }
 
   /** What this pod knows without asking anybody, and before anybody is charged. */
@@ -174,8 +193,10 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 
   #charged(charge: UserRequest | SpillwayError | undefined): Promise<T> {
-    if (charge instanceof Error) return this.#refuse(charge)
-    this.#charge = charge
+    if (!(charge instanceof Error)) this.#charge = charge
+    else if (this.#machinery.shadow?.spares(charge, this.lane, this.#options) !== true) {
+      return this.#refuse(charge)
+    }
     return this.#attempts()
   }
 
@@ -327,7 +348,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     this.#charge = undefined
     if (this.#number === 1) this.#machinery.timings?.began(startMs - this.arrivedMs)
     if (this.#follower !== undefined) this.#follower.begins(this.#number, admission, startMs)
-    const { hedger } = this.#machinery
+    const { hedger, shadow } = this.#machinery
+    if (shadow !== undefined) shadow.begin(this.lane, admission, startMs, this.#options)
     if (hedger !== undefined && this.#mayHedge(admission)) {
       return this.#startHedged(hedger, admission, startMs)
     }
@@ -341,6 +363,10 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       this.#number,
       this.#end,
     )
+    if (this.trace !== undefined) {
+      const facts = { lane: this.lane, attempt: this.#number, hedge: false }
+      this.#last.trace = this.trace.attempt(facts)
+    }
     this.#last.start(this.#fn)
   }
 
@@ -362,6 +388,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       lane: this.lane,
       deadline: this.#deadline,
       attempt: this.#number,
+      trace: this.trace,
     }
     const hedged = new HedgedAttempt<T>(hedger, call, admission, startMs, this.#end)
     this.#last = hedged.first

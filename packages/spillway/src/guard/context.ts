@@ -17,6 +17,8 @@ export interface CallContext {
   readonly hedge: boolean
   /** The lane it goes to: a hedge may have another. */
   readonly lane: string
+  /** What to send along so that whoever is called goes on with the trace; nothing without a tracer. */
+  readonly traceHeaders: Readonly<Record<string, string>> | undefined
   /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
   readonly progress: () => void
   /** Says what the call really cost, by unit. Less than was booked goes back, more becomes debt. */

@@ -137,6 +137,13 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return gate?.isBlocked(nowMs) === true ? Math.max(0, nowMs - gate.blockedAtMs) : undefined
   }
 
+  /** The vendor wants a pause, or somebody waits for the limits already. */
+  isShut(lane: string, nowMs: number): boolean {
+    const gate = this.#known(lane)
+    if (gate?.isBlocked(nowMs) !== true || gate.lostTrips > 0) return false
+    return gate.paused || this.#options.room.lengthOf(lane) > 0
+  }
+
   /** Whether it is because the vendor wants a pause. */
   isPaused(lane: string): boolean {
     return this.#known(lane)?.paused === true

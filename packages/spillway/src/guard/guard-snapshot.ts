@@ -83,7 +83,7 @@ export function snapshotOf(machinery: Machinery, fallbacks: FallbackCount[]): Gu
   }
 }
 
-function storeOf({ watch, options, limits }: Machinery): GuardStoreSnapshot | undefined {
+function storeOf({ watch, options, counted: limits }: Machinery): GuardStoreSnapshot | undefined {
   if (watch === undefined) return undefined
   const ofLimits = options.limits?.map(({ unit, outage }) => [unit, outage]) ?? []
   const ofLevels = options.userLimits?.map(({ per, outage }) => [per, outage]) ?? []

@@ -13,7 +13,7 @@ import type { RetryResult } from '../local/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
-import { ALL_LANES } from '../shared/default-lane.js'
+import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { assemble, type GuardSurroundings } from './assemble.js'
 import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
@@ -24,6 +24,7 @@ import { asAsked, type Degradable, FallbackChain } from './fallback.js'
 import { createFetch, type Fetch, type FetchOptions } from './fetch.js'
 import { type FleetGuardReport, readGuard } from './fleet.js'
 import { type GuardSnapshot, snapshotOf } from './guard-snapshot.js'
+import { headroomOf } from './headroom.js'
 import { JobGate } from './jobs/job-gate.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
@@ -49,6 +50,12 @@ export interface Guard {
   /** The same for calls that have something in common: a lane, a user, a cost. */
   fetchFor(options: RunOptions): Fetch
   snapshot(): GuardSnapshot
+  /**
+   * How much it could take on in this lane, from 0 (nothing now) to 1, as far as this pod knows without asking:
+   * the least fraction that is left of any limit and of this pod's slots; 0 while the circuit is open or the
+   * vendor wants a pause.
+   */
+  headroom(lane?: string): number
   /**
    * Drains: refuses with CLOSED what waits or comes later, lets what runs finish for so long (30
    * seconds unless told otherwise), gives back what it holds and tells the last outcomes.
@@ -84,7 +91,7 @@ export class SharedGuard implements Guard {
     this.#closing = new ClosingSign(around.clock)
     const machinery = assemble(name, options, around, this.#closing, () => this.#onFree())
     this.#machinery = machinery
-    const { breaker, watch, limits, clock, judging } = machinery
+    const { breaker, watch, counted, clock, judging } = machinery
     const { fallback } = options
     this.#fallback = fallback && new FallbackChain(name, fallback, clock, judging)
     this.breaker = breaker && createControls(breaker, around.pod)
@@ -93,7 +100,7 @@ export class SharedGuard implements Guard {
     this.fetch = this.fetchFor(NO_OPTIONS)
     if (breaker !== undefined) this.#heedBreaker(breaker, options.breaker?.per === 'vendor')
     // With limits, their book has started it.
-    if (limits === undefined) watch?.start(undefined)
+    if (counted === undefined) watch?.start(undefined)
   }
 
   /** The fleet's, and this pod's own where there is a quorum. */
@@ -122,13 +129,27 @@ export class SharedGuard implements Guard {
   }
 
   #call<T>(fn: CallFunction<T>, options: RunOptions): Promise<T> {
-    return new GuardCall(this.#machinery, fn, options, undefined).start()
+    return this.#start(new GuardCall(this.#machinery, fn, options, undefined), options)
+  }
+
+  #start<T>(call: GuardCall<T>, options: RunOptions): Promise<T> {
+    const { tracer, name } = this.#machinery
+    if (tracer === undefined) return call.start()
+    const trace = tracer.begin({ guard: name, lane: call.lane, parent: options.traceParent })
+    call.trace = trace
+    const answer = call.start()
+    answer.then(
+      () => trace.answered(),
+      (error) => trace.refused(error),
+    )
+    return answer
   }
 
   async tryRun<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<RetryResult<T>> {
     const attempts: Attempt[] = []
     try {
-      const value = await new GuardCall(this.#machinery, fn, options, attempts).start()
+      const call = new GuardCall(this.#machinery, fn, options, attempts)
+      const value = await this.#start(call, options)
       return { ok: true, value, attempts }
     } catch (error) {
       return { ok: false, error, attempts }
@@ -149,9 +170,13 @@ export class SharedGuard implements Guard {
     return snapshotOf(this.#machinery, this.#fallback?.counts() ?? [])
   }
 
+  headroom(lane: string = DEFAULT_LANE): number {
+    return headroomOf(this.#machinery, lane)
+  }
+
   /** How it stands in the whole fleet; other pods use these lanes. */
   readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
-    const { name, breaker, limits, dispatcher } = this.#machinery
+    const { name, breaker, counted: limits, dispatcher } = this.#machinery
     return readGuard({ name, breaker, limits, lanes: [...dispatcher.lanes(), ...lanes] })
   }
 
@@ -195,7 +220,7 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { dispatcher, running, breaker, limits, room, shedder } = this.#machinery
+    const { dispatcher, running, breaker, counted, room, shedder } = this.#machinery
     this.#machinery.closed = true
     shedder?.close()
     this.#closing.close()
@@ -210,8 +235,8 @@ export class SharedGuard implements Guard {
     await tripsOver
     room.close()
     for (const stop of this.#stopHeeding) stop()
-    await Promise.all([breaker?.close(), limits?.close()])
-    if (limits === undefined) await this.#machinery.watch?.close()
+    await Promise.all([breaker?.close(), counted?.close()])
+    if (counted === undefined) await this.#machinery.watch?.close()
   }
 
   /** Their callers hear of it, and what they held comes back. Each takes itself off the list. */

@@ -19,6 +19,7 @@ import { giveBack, takeFree } from './free-now.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
+import type { CallTrace } from './trace.js'
 
 /** What both attempts of a call have in common. */
 export interface HedgedCall<T> {
@@ -29,6 +30,7 @@ export interface HedgedCall<T> {
   readonly deadline: Deadline | undefined
   /** 1 for the first. */
   readonly attempt: number
+  readonly trace: CallTrace | undefined
 }
 
 export class HedgedAttempt<T> implements RaceRunner<T> {
@@ -92,9 +94,20 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     startMs: number,
     side: RaceSide<T>,
   ): GuardAttempt<T> {
-    const { machinery, options, deadline, attempt } = this.#call
+    const { machinery, options, deadline, attempt, trace } = this.#call
     const end = new SideListener(this.#race, side)
-    return new GuardAttempt(machinery, options, lane, admission, deadline, startMs, attempt, end)
+    const own = new GuardAttempt(
+      machinery,
+      options,
+      lane,
+      admission,
+      deadline,
+      startMs,
+      attempt,
+      end,
+    )
+    if (trace !== undefined) own.trace = trace.attempt({ lane, attempt, hedge: side.hedge })
+    return own
   }
 
   breakOff(side: RaceSide<T>): void {

@@ -22,11 +22,13 @@ import type { Hedger } from './hedger.js'
 import type { LaneThrottles } from './lane-throttles.js'
 import type { CheckedGuard } from './options.js'
 import type { Room } from './room.js'
+import type { Shadow } from './shadow.js'
 import type { LimitStage, UserStage } from './shared-stages.js'
 import type { Slots } from './slots.js'
 import type { Starter } from './starter.js'
 import type { Tally } from './tally.js'
 import type { Timings } from './timings.js'
+import type { GuardTracer } from './trace.js'
 import type { Admission, Wish } from './wish.js'
 
 export interface Machinery {
@@ -41,7 +43,12 @@ export interface Machinery {
   readonly starter: Starter
   readonly dispatcher: Dispatcher<BreakerPermit, LimitPermit, Trip>
   readonly breaker: FleetBreaker | undefined
+  /** Those that calls wait for. */
   readonly limits: LimitStage | undefined
+  /** The same, or those in shadow: what is counted, whether or not it is in force. */
+  readonly counted: LimitStage | undefined
+  /** Stages that only report. */
+  readonly shadow: Shadow | undefined
   readonly users: UserStage | undefined
   /** What users may while the store is away; nothing where they have no limits, or the store is here. */
   readonly levelsAlone: LevelsAlone | undefined
@@ -66,6 +73,8 @@ export interface Machinery {
   readonly running: LinkedList<TimedCall<unknown>>
   /** Gives back, before its time, each slot whose work has outlived its call. */
   readonly overdue: Set<() => void>
+  /** Follows every call. */
+  readonly tracer: GuardTracer | undefined
   /** Nothing, until somebody wants to know. */
   timings: Timings | undefined
   /** The same. */

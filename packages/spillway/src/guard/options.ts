@@ -2,6 +2,7 @@
 
 import { type HopHeaders, type HopNames, hopNames } from '../core/hops.js'
 import {
+  arrayOf,
   bool,
   type Check,
   type Duration,
@@ -9,6 +10,7 @@ import {
   func,
   integer,
   number,
+  type OptionProblem,
   object,
   oneOf,
   optional,
@@ -40,6 +42,7 @@ import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import { type FallbackStep, type GuardLike, readFallback } from './fallback.js'
 import type { Fetch, FetchOptions } from './fetch.js'
+import { SHADOW_ROWS, type ShadowStage } from './order.js'
 
 /** What stage 1 is told about a call. */
 export interface ShedQuestion {
@@ -128,6 +131,8 @@ export interface GuardOptions {
     /** Answers refusals with a response in place of an error. Default: false. */
     respond?: boolean
   }
+  /** Stages that only report what they would have refused; `true`: all that can. */
+  shadow?: true | readonly ShadowStage[]
   /** Your own word on how an attempt ended, for breaker and retry alike. */
   classify?: OutcomeOptions['classify']
 }
@@ -168,7 +173,40 @@ interface CheckedConcurrency {
   initial: number | undefined
 }
 
-const readGuard = object({
+const SHADOWABLE = SHADOW_ROWS.map(({ stage }) => stage)
+const readStages = arrayOf(oneOf(...SHADOWABLE))
+
+const readShadow: Check<true | readonly ShadowStage[]> = (value, path, problems) => {
+  if (value === true) return true
+  if (Array.isArray(value)) return readStages(value, path, problems)
+  problems.push({ path, message: `must be true, or a list of stages: ${SHADOWABLE.join(', ')}` })
+  return []
+}
+
+/** A stage that is off has nothing to report, and a number that is found by enforcing it would never be found. */
+const checkShadow = (
+  options: ReturnType<typeof readFields>,
+  path: string,
+  problems: OptionProblem[],
+): void => {
+  const { shadow, concurrency } = options
+  if (shadow === undefined) return
+  for (const [index, stage] of shadow === true ? [] : shadow.entries()) {
+    const { option } = SHADOW_ROWS.find(
+      (row) => row.stage === stage,
+    ) as (typeof SHADOW_ROWS)[number]
+    if (options[option] !== undefined) continue
+    const message = `is off: there is no '${option}' to try out`
+    problems.push({ path: `${path}.shadow[${index}]`, message })
+  }
+  const covers = shadow === true || shadow.includes('concurrency')
+  if (covers && concurrency?.adaptive !== undefined) {
+    const message = 'cannot be in shadow: it is found out by being in force; leave it out meanwhile'
+    problems.push({ path: `${path}.concurrency.adaptive`, message })
+  }
+}
+
+const readFields = object({
   shed: optional(
     object({
       ...shedFields,
@@ -241,8 +279,11 @@ const readGuard = object({
       respond: optional(bool(), false),
     }),
   ),
+  shadow: optional(readShadow),
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
 })
+
+const readGuard = together(readFields, checkShadow)
 
 export type CheckedGuard = ReturnType<typeof readGuard>
 

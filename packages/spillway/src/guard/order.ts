@@ -15,16 +15,19 @@ export interface StageRow {
   readonly per: 'call' | 'attempt'
   /** What it refuses with. */
   readonly codes: readonly ErrorCode[]
+  /** It can be in shadow: decide and report, and refuse nobody. */
+  readonly shadow: boolean
 }
 
 export const ORDER = [
-  { stage: 'shed', option: 'shed', scope: 'local', per: 'call', codes: ['SHED'] },
+  { stage: 'shed', option: 'shed', scope: 'local', per: 'call', codes: ['SHED'], shadow: true },
   {
     stage: 'user-limit',
     option: 'userLimits',
     scope: 'shared',
     per: 'call',
     codes: ['USER_LIMITED', 'STORE_UNAVAILABLE'],
+    shadow: true,
   },
   {
     stage: 'room',
@@ -32,22 +35,39 @@ export const ORDER = [
     scope: 'local',
     per: 'call',
     codes: ['QUEUE_FULL', 'QUEUE_TIMEOUT', 'SHED', 'DEADLINE_EXCEEDED'],
+    shadow: false,
   },
-  { stage: 'breaker', option: 'breaker', scope: 'shared', per: 'attempt', codes: ['CIRCUIT_OPEN'] },
+  {
+    stage: 'breaker',
+    option: 'breaker',
+    scope: 'shared',
+    per: 'attempt',
+    codes: ['CIRCUIT_OPEN'],
+    shadow: true,
+  },
   {
     stage: 'vendor-limit',
     option: 'limits',
     scope: 'shared',
     per: 'attempt',
     codes: ['VENDOR_LIMITED', 'STORE_UNAVAILABLE'],
+    shadow: true,
   },
-  { stage: 'pace', option: 'pace', scope: 'local', per: 'attempt', codes: ['QUEUE_FULL'] },
+  {
+    stage: 'pace',
+    option: 'pace',
+    scope: 'local',
+    per: 'attempt',
+    codes: ['QUEUE_FULL'],
+    shadow: true,
+  },
   {
     stage: 'concurrency',
     option: 'concurrency',
     scope: 'local',
     per: 'attempt',
     codes: ['QUEUE_FULL'],
+    shadow: true,
   },
   {
     stage: 'timeout',
@@ -55,7 +75,15 @@ export const ORDER = [
     scope: 'local',
     per: 'attempt',
     codes: ['CALL_TIMEOUT', 'DEADLINE_EXCEEDED'],
+    shadow: false,
   },
-  { stage: 'call', option: 'run', scope: 'local', per: 'attempt', codes: [] },
-  { stage: 'retry', option: 'retry', scope: 'local', per: 'call', codes: [] },
+  { stage: 'call', option: 'run', scope: 'local', per: 'attempt', codes: [], shadow: false },
+  { stage: 'retry', option: 'retry', scope: 'local', per: 'call', codes: [], shadow: false },
 ] as const satisfies readonly StageRow[]
+
+type Row = (typeof ORDER)[number]
+
+/** A stage that can be in shadow. */
+export type ShadowStage = Extract<Row, { shadow: true }>['stage']
+
+export const SHADOW_ROWS = ORDER.filter((row): row is Extract<Row, { shadow: true }> => row.shadow)

@@ -1,6 +1,7 @@
 /** What a caller says about one call. */
 import type { CallerSignal } from '../core/abort.js'
 import { type Duration, parseDuration } from '../core/duration.js'
+import type { SpillwayError } from '../core/errors.js'
 import type { Priority } from '../core/priority.js'
 import type { UserLevel } from '../shared/user-limits/levels.js'
 
@@ -34,10 +35,14 @@ export interface RunOptions {
   signal?: CallerSignal | undefined
   /** Told how the user's limits stand once this call has been charged. */
   onUserLimit?: ((standing: UserStanding) => void) | undefined
+  /** Told of what a stage in shadow would have refused this call with. */
+  onShadow?: ((would: SpillwayError) => void) | undefined
   /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
   idempotent?: boolean | undefined
   /** The downstream recognises a repetition by this key. */
   idempotencyKey?: string | undefined
+  /** With a tracer: what this call is part of, in its words. Default: what is going on at the moment. */
+  traceParent?: unknown
   /** What is asked for, as a stale cache among the fallbacks should know it. Default: nothing is kept. */
   cacheKey?: string | undefined
   /** What a job would need to know that does this later, for `enqueue` among the fallbacks. Default: there is none. */

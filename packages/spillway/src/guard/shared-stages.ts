@@ -129,6 +129,11 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     return this.alone ? undefined : (await this.book.look(lane)).pausedMs
   }
 
+  /** The least that is left of any limit, as a fraction, as far as this pod knows. */
+  headroom(lane: string): number {
+    return this.book.headroom(lane)
+  }
+
   /** By the store's own word. */
   figures(lane: string): Promise<RateLimiterFigures> {
     return this.book.figures(lane)

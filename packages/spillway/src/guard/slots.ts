@@ -73,6 +73,11 @@ export class Slots {
     this.#pace?.tryTake(nowMs, 1)
   }
 
+  /** A beat of the pace, for somebody who has a slot elsewhere. */
+  take(nowMs: number): void {
+    this.#pace?.tryTake(nowMs, 1)
+  }
+
   /** It does not start after all. */
   skip(lane = ''): void {
     this.#starting--

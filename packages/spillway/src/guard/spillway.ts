@@ -5,6 +5,7 @@ import { emit } from '../core/events.js'
 import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
+  having,
   integer,
   OptionsError,
   object,
@@ -32,6 +33,7 @@ import { checkGuard, type GuardOptions } from './options.js'
 import { ownVitals } from './own-vitals.js'
 import { readAsk } from './pod-asks.js'
 import type { GuardTimings } from './timings.js'
+import type { GuardTracer } from './trace.js'
 import { type PodVitals, packVitals } from './vitals.js'
 
 export interface SpillwayOptions {
@@ -43,6 +45,8 @@ export interface SpillwayOptions {
    * How many pods there are, for sharing limits out as long as the store has never answered. Default: 1.
    */
   expectedPods?: number
+  /** Follows every call: `openTelemetryTracer` of `spillway/metrics`. Default: nobody does. */
+  tracer?: GuardTracer
   /** Default: the system's clock. */
   clock?: Clock
   /** Default: `Math.random`. */
@@ -110,6 +114,7 @@ const readOptions = object({
   store: optional(readStore),
   pod: optional(text(), 'pod'),
   expectedPods: optional(integer({ min: 1 }), 1),
+  tracer: optional(having<GuardTracer>('a tracer', 'begin')),
   clock: clockOption,
   random: randomOption,
 })
@@ -196,6 +201,7 @@ class PodSpillway implements Spillway {
       clock,
       random,
       expectedPods: this.#options.expectedPods,
+      tracer: this.#options.tracer,
     }
     const guard = new SharedGuard(name, checkGuard(name, options), around, before)
     if (this.#timing) guard.timings()

@@ -14,12 +14,40 @@ export interface TallySnapshot {
   bodies: Record<BodyEnd, number>
   /** Calls refused, by stage and code. */
   refused: Refused[]
+  /** The same of those that stages in shadow would have refused. */
+  wouldHaveRefused: Refused[]
 }
 
 interface Refused {
   stage: Stage
   code: ErrorCode
   count: number
+}
+
+/** There are not many of a kind: overload has one reason at a time. */
+class RefusalCounts {
+  readonly #all: Refused[] = []
+  /** Nearly always it is the same as the last one's. */
+  #last: Refused | undefined
+
+  add({ stage, code }: SpillwayError): void {
+    if (this.#last?.stage !== stage || this.#last.code !== code) {
+      this.#last = this.#find(stage, code)
+    }
+    this.#last.count++
+  }
+
+  #find(stage: Stage, code: ErrorCode): Refused {
+    const known = this.#all.find((each) => each.stage === stage && each.code === code)
+    if (known !== undefined) return known
+    const first = { stage, code, count: 0 }
+    this.#all.push(first)
+    return first
+  }
+
+  list(): Refused[] {
+    return this.#all.map((each) => ({ ...each }))
+  }
 }
 
 export class Tally {
@@ -39,32 +67,27 @@ export class Tally {
     abandoned: 0,
     aborted: 0,
   }
-  readonly #refused: Refused[] = []
-  /** Overload has one reason at a time: nearly always it is the same as the last one's. */
-  #last: Refused | undefined
+  readonly #refused = new RefusalCounts()
+  readonly #wouldHaveRefused = new RefusalCounts()
 
   /** Callers that left by themselves were not refused. */
   refused(error: unknown): void {
-    if (!(error instanceof SpillwayError)) return
-    const { stage, code } = error
-    if (this.#last?.stage !== stage || this.#last.code !== code) {
-      this.#last = this.#find(stage, code)
-    }
-    this.#last.count++
+    if (error instanceof SpillwayError) this.#refused.add(error)
   }
 
-  /** There are not many. */
-  #find(stage: Stage, code: ErrorCode): Refused {
-    const known = this.#refused.find((each) => each.stage === stage && each.code === code)
-    if (known !== undefined) return known
-    const first = { stage, code, count: 0 }
-    this.#refused.push(first)
-    return first
+  wouldRefuse(error: SpillwayError): void {
+    this.#wouldHaveRefused.add(error)
   }
 
   snapshot(): TallySnapshot {
     const { calls, attempts, outcomes, bodies } = this
-    const refused = this.#refused.map((each) => ({ ...each }))
-    return { calls, attempts, outcomes: { ...outcomes }, bodies: { ...bodies }, refused }
+    return {
+      calls,
+      attempts,
+      outcomes: { ...outcomes },
+      bodies: { ...bodies },
+      refused: this.#refused.list(),
+      wouldHaveRefused: this.#wouldHaveRefused.list(),
+    }
   }
 }

@@ -13,3 +13,4 @@ export {
   type Sample,
 } from './prometheus.js'
 export type { MeteredServer, MeteredSpillway, MetricsOptions } from './source.js'
+export { type OpenTelemetryApi, openTelemetryTracer } from './spans.js'

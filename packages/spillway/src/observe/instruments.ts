@@ -29,6 +29,17 @@ export const INSTRUMENTS: readonly Instrument[] = [
       ),
   },
   {
+    name: 'spillway_would_have_refused_total',
+    dotted: 'spillway.calls.would_have_refused',
+    unit: '{call}',
+    help: 'Calls that stages in shadow would have refused, by stage and code.',
+    kind: 'counter',
+    read: (view) =>
+      ofGuards(view, ({ wouldHaveRefused }) =>
+        wouldHaveRefused.map(({ stage, code, count }) => [{ stage, code }, count]),
+      ),
+  },
+  {
     name: 'spillway_outcomes_total',
     dotted: 'spillway.attempts',
     unit: '{attempt}',

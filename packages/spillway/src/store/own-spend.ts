@@ -60,6 +60,8 @@ const FRESH = 0.25
  * still have the store will use what is left, so a pod that has lost it does not count on any of it.
  */
 const TIGHT = 0.25
+/** Of lanes in use the store is asked once a second. */
+const HEARD_LATELY_US = 2_500_000
 const NEVER = Number.NEGATIVE_INFINITY
 
 /** One limit of one lane. */
@@ -134,6 +136,13 @@ export class OwnSpend {
       if (now < capacity(spec) * TIGHT) own.tightUs = nowUs
       own.hear(nowUs)
     }
+  }
+
+  /** The part that was left when the store was last heard of, less what was used here since; nothing, if that is too long ago. */
+  headroom(lane: string, spec: LimitSpec, nowUs: number): number | undefined {
+    const own = this.#lanes.get(spec.span === 'vendor' ? '' : lane)?.get(spec.id)
+    if (own?.left === undefined || nowUs - own.leftUs > HEARD_LATELY_US) return undefined
+    return own.left / capacity(spec)
   }
 
   /** Another store, which knows nothing of what it was told. */

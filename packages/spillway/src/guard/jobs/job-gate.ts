@@ -48,7 +48,7 @@ export class JobGate {
   }
 
   checkCost(cost: Readonly<Record<string, number>>): void {
-    this.#machinery.limits?.checkCost(cost)
+    this.#machinery.counted?.checkCost(cost)
   }
 
   /** As a call of theirs would be charged. Answers with what takes it back. */

@@ -3,6 +3,7 @@
  * now and then. Entered before a call and left after it; who calls, and how the end of a call is
  * judged, is somebody else's business: the circuit breaker's, or a guard's.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock, Timer } from '../../core/clock.js'
 import { SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
@@ -112,6 +113,10 @@ export class FleetBreaker {
     this.#keepInStep()
   }
 
+  goesBy(policy: CheckedPolicy): boolean {
+    return isDeepStrictEqual(this.#policy, policy)
+  }
+
   /** For a guard that takes the place of another, with the same policy: whoever closes it last closes it. */
   share(): this {
     this.#users++
@@ -196,11 +201,23 @@ export class FleetBreaker {
     return this.#heldBack() ?? (breaker.isClear ? undefined : breaker.knownRefusal())
   }
 
+  /** In shadow: why a call would have been refused. */
+  shadowRefusal(lane: string | undefined): SpillwayError | undefined {
+    const { fleet, quorum } = this.#lane(lane)
+    const breaker = quorum ?? fleet
+    return breaker.isClear ? undefined : breaker.knownRefusal()
+  }
+
   /** The same for a call that is now refused, if there is a reason: that is told. */
   refuse(lane: string | undefined): SpillwayError | undefined {
     const error = this.knownRefusal(lane)
     if (error !== undefined) this.#tellRefused(this.#lane(lane))
     return error
+  }
+
+  /** It stands in the way of some, or of all: open, half-open, or closed only just now. */
+  refuses(lane: string | undefined): boolean {
+    return !this.#policy.shadow && !this.isClear(lane)
   }
 
   state(lane: string | undefined): BreakerStateName {

@@ -409,6 +409,16 @@ export class LimitBook implements Spender {
     await this.#watch?.close(this)
   }
 
+  /** The least that is left of any limit, as a fraction, as far as this pod knows without asking. */
+  headroom(lane: string): number {
+    if (this.#alone !== undefined) return this.#alone.headroom(lane, this.#specs)
+    const figures = this.#store.figures(this.#ref(lane))
+    // A store in this process answers at once.
+    if (figures instanceof Promise) return 1
+    if (figures.pausedUntilUs > figures.nowUs) return 0
+    return Math.min(1, ...figures.limits.map(({ limit, remaining }) => remaining / limit))
+  }
+
   get windowMs(): number {
     return Math.max(...this.#specs.map(({ windowUs }) => windowUs)) / 1_000
   }

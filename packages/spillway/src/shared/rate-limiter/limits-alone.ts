@@ -95,9 +95,25 @@ export class LimitsAlone {
     }
   }
 
-  saw(lane: string, specs: readonly LimitSpec[], { limits, nowUs }: LaneFigures): void {
+  saw(lane: string, specs: readonly LimitSpec[], figures: LaneFigures): void {
+    const { limits, nowUs, pausedUntilUs } = figures
     const left = limits.map(({ remaining }) => remaining)
     this.#own.saw(lane, specs, left, nowUs)
+    const known = this.#pauses.get(lane)
+    if (pausedUntilUs > (known?.untilUs ?? nowUs)) {
+      this.#pauses.set(lane, { untilUs: pausedUntilUs, grown: known?.grown ?? 0 })
+    }
+  }
+
+  /** The least that is left of any limit, as a fraction; all of it, where nothing was heard lately. */
+  headroom(lane: string, specs: readonly LimitSpec[]): number {
+    const nowUs = this.#watch.nowUs()
+    if ((this.#pauses.get(lane)?.untilUs ?? 0) > nowUs) return 0
+    let least = 1
+    for (const spec of specs) {
+      least = Math.min(least, this.#own.headroom(lane, spec, nowUs) ?? 1)
+    }
+    return least
   }
 
   /** Lanes that were used lately. */

@@ -1,0 +1,17 @@
+import { createSpillway } from 'spillway'
+
+const spillway = createSpillway()
+const limits = [{ limit: 3, windowMs: '1m' }] as const
+const old = spillway.guard('openai', { limits, concurrency: { limit: 1 }, queue: { size: 10 } })
+
+const slow = old.run(() => new Promise((resolve) => setTimeout(resolve, 50, 'slow')))
+const waiting = old.run(() => 'waited')
+
+// Other options, the same guard as far as anybody shares it: two of its three are used already.
+const openai = spillway.replaceGuard('openai', { limits, concurrency: { limit: 5 } })
+console.log('the old one:', await slow, 'and', await waiting)
+console.log('the new one:', await openai.run(() => 'answered'))
+await openai.run(() => 'answered').catch(({ code }) => console.log('the new one:', code))
+
+await old.close() // everybody who had it is done
+await spillway.close()

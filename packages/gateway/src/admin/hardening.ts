@@ -1,0 +1,76 @@
+/**
+ * The admin port is for operators, and a browser on an operator's machine runs pages of strangers. They
+ * must not be able to reach it: neither by a form that posts to localhost, nor by a name of theirs that
+ * suddenly means 127.0.0.1.
+ */
+import type { Server } from 'node:http'
+import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
+import type { SpillwayEvent } from 'spillway'
+import { strangerIn } from './access.js'
+import { attempt } from './audit.js'
+
+/** As strict as the data port, and less patient: who operates sends little. */
+export const ADMIN_SERVER_OPTIONS = {
+  logger: false,
+  forceCloseConnections: true,
+  bodyLimit: 65_536,
+  connectionTimeout: 0,
+  keepAliveTimeout: 5_000,
+  requestTimeout: 10_000,
+  onProtoPoisoning: 'error',
+  onConstructorPoisoning: 'error',
+  return503OnClosing: true,
+  http: {
+    maxHeaderSize: 16_384,
+    headersTimeout: 5_000,
+    connectionsCheckingInterval: 1_000,
+    insecureHTTPParser: false,
+    requireHostHeader: true,
+  },
+} as const satisfies FastifyHttpOptions<Server>
+
+const MOST_CONNECTIONS = 200
+
+const HEADERS = {
+  'cache-control': 'no-store',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const
+
+/** `loopback`: it listens for this machine only. `audit` hears of whoever is turned away. */
+export function harden(
+  server: FastifyInstance,
+  loopback: boolean,
+  audit: (event: SpillwayEvent) => void,
+): void {
+  server.server.maxConnections = MOST_CONNECTIONS
+  server.addHook('onRequest', async (request, reply) => {
+    reply.headers(HEADERS)
+    const refusal = strangerIn(request.headers, loopback)
+    if (refusal === undefined) return undefined
+    const { status, code, message } = refusal
+    audit(attempt(request, 'refused', `${code}: ${message}`))
+    return reply.code(status).send({ error: { code, message } })
+  })
+  server.setNotFoundHandler((_, reply) => refuse(reply, 404, 'NOT_FOUND'))
+  server.setErrorHandler((error: { statusCode?: number; code?: string }, _, reply) => {
+    const { statusCode: status = 500, code = 'INTERNAL' } = error
+    return refuse(reply, status, status >= 500 ? 'INTERNAL' : code)
+  })
+}
+
+/** Says no more than the reason: what was asked for may have a token in it. */
+function refuse(
+  reply: { code(status: number): { send(body: object): unknown } },
+  status: number,
+  code: string,
+): unknown {
+  return reply.code(status).send({ error: { code, message: MESSAGES[code] ?? code } })
+}
+
+const MESSAGES: Readonly<Record<string, string>> = {
+  NOT_FOUND: 'nothing is here',
+  INTERNAL: 'the gateway failed',
+}

@@ -1,0 +1,39 @@
+import { createRandom } from 'spillway/testing'
+import { describe, expect, it } from 'vitest'
+import { pickOrder } from './pick.js'
+import type { Aim } from './site.js'
+
+/** Targets with so much left each. */
+function aimsWith(...rooms: number[]): Aim[] {
+  return rooms.map((room, index) => ({ index, vendor: { headroom: () => room } }) as never)
+}
+
+function orders(aims: Aim[], choices: number, times = 3_000): string[] {
+  const random = createRandom(1)
+  return Array.from({ length: times }, () =>
+    pickOrder(aims, choices, 'gpt', random)
+      .map((aim) => (aim as unknown as { index: number }).index)
+      .join(''),
+  )
+}
+
+function share(all: string[], first: string): number {
+  return all.filter((order) => order.startsWith(first)).length / all.length
+}
+
+describe('picking by headroom', () => {
+  it('goes to each as often as it has room for, and never to one that has none', () => {
+    const all = orders(aimsWith(0.6, 0, 0.3), 3)
+    expect(share(all, '0')).toBeGreaterThan(0.62)
+    expect(share(all, '0')).toBeLessThan(0.71)
+    expect(share(all, '1')).toBe(0)
+  })
+
+  it('tries the others after it, those with more room first, and fallbacks last', () => {
+    expect(new Set(orders(aimsWith(0, 0.2, 0.9, 1), 3))).toEqual(new Set(['1203', '2103']))
+  })
+
+  it('goes by the order they are written in where nobody has anything', () => {
+    expect(new Set(orders(aimsWith(0, 0, 0), 2))).toEqual(new Set(['012']))
+  })
+})

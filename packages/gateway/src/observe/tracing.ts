@@ -1,0 +1,91 @@
+/**
+ * Spans of requests, for OpenTelemetry. The gateway brings no SDK and no exporter: it speaks to whichever the
+ * process was started with, which is configured as everywhere else. Without one, spans go nowhere.
+ */
+import type { Context, Span } from '@opentelemetry/api'
+import type { GuardTracer } from 'spillway'
+import { openTelemetryTracer } from 'spillway/metrics'
+import type { RequestRecord } from '../data/record.js'
+import type { RequestTrace, RequestTracer } from '../data/trace.js'
+
+type Api = typeof import('@opentelemetry/api')
+
+export interface Tracing {
+  readonly guards: GuardTracer
+  readonly requests: RequestTracer
+}
+
+export interface TracingOptions {
+  readonly fromCallers: boolean
+  readonly toVendors: boolean
+}
+
+export async function loadTracing(options: TracingOptions): Promise<Tracing> {
+  const api = await loadApi()
+  return { guards: openTelemetryTracer(api), requests: createRequestTracer(api, options) }
+}
+
+/** An optional peer: nobody has it who does not want it. */
+async function loadApi(): Promise<Api> {
+  try {
+    return await import('@opentelemetry/api')
+  } catch (cause) {
+    const message = 'tracing: needs the package @opentelemetry/api, and an SDK: see docs/tracing.md'
+    throw new TypeError(message, { cause })
+  }
+}
+
+function createRequestTracer(api: Api, { fromCallers, toVendors }: TracingOptions): RequestTracer {
+  const tracer = api.trace.getTracer('spillway-gateway')
+  return {
+    toVendors,
+    begin({ method = 'GET', headers }, path) {
+      const around = fromCallers
+        ? api.propagation.extract(api.ROOT_CONTEXT, headers)
+        : api.ROOT_CONTEXT
+      const span = tracer.startSpan(
+        method,
+        {
+          kind: api.SpanKind.SERVER,
+          attributes: { 'http.request.method': method, 'url.path': path },
+        },
+        around,
+      )
+      return new RequestSpan(api, span, api.trace.setSpan(around, span))
+    },
+  }
+}
+
+class RequestSpan implements RequestTrace {
+  readonly #api: Api
+  readonly #span: Span
+  readonly context: Context
+
+  constructor(api: Api, span: Span, context: Context) {
+    this.#api = api
+    this.#span = span
+    this.context = context
+  }
+
+  /** What is logged, but for who asked. */
+  end({ method, route, vendor, model, status, code, stage, attempts, id }: RequestRecord): void {
+    const span = this.#span
+    if (route !== undefined) span.updateName(`${method} ${route}`)
+    const facts = {
+      'http.response.status_code': status,
+      'http.route': route,
+      'spillway.request_id': id,
+      'spillway.vendor': vendor,
+      'spillway.model': model,
+      'spillway.attempts': attempts,
+    }
+    for (const [name, value] of Object.entries(facts)) {
+      if (value !== undefined) span.setAttribute(name, value)
+    }
+    if (code !== undefined) {
+      span.addEvent('spillway.refused', { code, ...(stage !== undefined && { stage }) })
+    }
+    if (status >= 500) span.setStatus({ code: this.#api.SpanStatusCode.ERROR })
+    span.end()
+  }
+}

@@ -1,0 +1,106 @@
+/** Routes that pick between vendors by what is left, from two gateways on one Redis. */
+import type { MockVendor } from 'spillway/testing'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
+import { type RunningGateway, startGateway, startVendor } from './gateway-kit.js'
+
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterAll(() => redis?.stop())
+
+const WINDOW_MS = 1_500
+
+/** Two vendors, of which the one allows twice as much, and two gateways in front of both. */
+async function startTwo(guard: object = {}) {
+  const big = await startVendor({ knobs: { tokens: 1 } })
+  const small = await startVendor({ knobs: { tokens: 1 } })
+  const vendor = (url: string, limit: number) => ({
+    protocol: 'openai',
+    url,
+    limits: [{ limit, windowMs: WINDOW_MS }],
+    ...guard,
+  })
+  const written = {
+    redis: redis.url,
+    expectedPods: 2,
+    vendors: { big: vendor(big.url, 40), small: vendor(small.url, 20) },
+    routes: [{ pick: 'headroom', vendors: ['big', 'small'] }],
+  }
+  const gateways = await Promise.all([startGateway(written), startGateway(written)])
+  await until('both share', () =>
+    gateways.every(({ gateway }) =>
+      gateway.spillway.snapshot().guards.every(({ store }) => store?.status !== 'starting'),
+    ),
+  )
+  return { big: big.vendor, small: small.vendor, gateways }
+}
+
+/** For so long, more than both vendors together allow. */
+async function saturate(gateways: readonly RunningGateway[], forMs: number): Promise<number[]> {
+  const endMs = performance.now() + forMs
+  const statuses: number[] = []
+  const client = async (index: number) => {
+    while (performance.now() < endMs) {
+      const answer = await (gateways[index % 2] as RunningGateway).chat()
+      await answer.text()
+      statuses.push(answer.status)
+      await pauseMs(20)
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, (_, index) => client(index)))
+  return statuses
+}
+
+async function saturateUntil(gateways: readonly RunningGateway[], isSo: () => boolean) {
+  for (let turn = 0; turn < 100 && !isSo(); turn++) await saturate(gateways, 100)
+  expect(isSo()).toBe(true)
+}
+
+function forget(...vendors: MockVendor[]): void {
+  for (const vendor of vendors) vendor.clear()
+}
+
+describe('two gateways whose route picks by headroom', () => {
+  it('use limits of 2 to 1 as 2 to 1, and none that pauses or fails', {
+    timeout: 60_000,
+  }, async () => {
+    const breaker = { consecutiveFailures: 3, openMs: '1m' }
+    const { big, small, gateways } = await startTwo({ breaker })
+    await saturate(gateways, WINDOW_MS)
+    forget(big, small)
+    await saturate(gateways, 3 * WINDOW_MS)
+    const ratio = big.counts.arrived / small.counts.arrived
+    expect(ratio).toBeGreaterThan(1.6)
+    expect(ratio).toBeLessThan(2.5)
+    // Neither is left idle for the other.
+    expect(small.counts.arrived).toBeGreaterThan(30)
+
+    // One says that it wants a pause: both gateways leave it alone, after those under way.
+    small.set({ status: 429, retryAfterMs: 60_000 })
+    await saturateUntil(gateways, () => small.calls.some(({ status }) => status === 429))
+    await pauseMs(300)
+    forget(big, small)
+    const statuses = await saturate(gateways, WINDOW_MS)
+    expect(small.counts.arrived).toBe(0)
+    expect(statuses).toContain(200)
+
+    // The other one breaks: its circuit opens for both, and nobody is left.
+    big.set({ status: 500 })
+    await saturateUntil(gateways, () =>
+      gateways.every(({ gateway }) =>
+        gateway.spillway
+          .guard('big')
+          .snapshot()
+          .breakers.some(({ state }) => state === 'open'),
+      ),
+    )
+    await pauseMs(300)
+    forget(big, small)
+    const refused = await saturate(gateways, 500)
+    expect(big.counts.arrived + small.counts.arrived).toBe(0)
+    expect(new Set(refused)).not.toContain(200)
+  })
+})

@@ -1,0 +1,58 @@
+/** The admin port, as a page of somebody else in an operator's browser would like to use it. */
+import { request } from 'node:http'
+import { expect, it } from 'vitest'
+import { startGateway } from '../gateway-kit.js'
+import { say } from './raw.js'
+
+/** Fetch would not let us say these headers. */
+function ask(url: string, headers: Record<string, string>, method = 'GET') {
+  return new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; text: string }>(
+    (resolve, reject) => {
+      const asking = request(url, { method, headers }, (response) => {
+        let text = ''
+        response.on('data', (chunk) => {
+          text += chunk
+        })
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+        )
+      })
+      asking.on('error', reject).end()
+    },
+  )
+}
+
+it('answers operators, and neither pages of other sites nor names that lead here by chance', async () => {
+  const { adminUrl } = await startGateway()
+  const { host, port } = new URL(adminUrl)
+  const of = async (headers: Record<string, string>) =>
+    (await ask(`${adminUrl}/snapshot`, headers)).status
+  expect(await of({})).toBe(200)
+  expect(await of({ host: `localhost:${port}` })).toBe(200)
+  expect(await of({ origin: `http://${host}`, 'sec-fetch-site': 'same-origin' })).toBe(200)
+  expect(await of({ host: `rebound.example:${port}` })).toBe(403)
+  expect(await of({ origin: 'https://evil.example' })).toBe(403)
+  expect(await of({ origin: 'null' })).toBe(403)
+  expect(await of({ 'sec-fetch-site': 'cross-site' })).toBe(403)
+})
+
+it('tells no page of another site anything by its headers, and repeats nothing that was asked for', async () => {
+  const { adminUrl } = await startGateway()
+  const { status, headers, text } = await ask(`${adminUrl}/nothing-planted?token=planted`, {})
+  expect(status).toBe(404)
+  expect(text).not.toContain('planted')
+  expect(headers).toMatchObject({
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  })
+})
+
+it('refuses what is no HTTP, and headers without an end', async () => {
+  const { adminUrl } = await startGateway()
+  const large = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`
+  expect((await say(adminUrl, large)).statuses).toEqual([431])
+  const twice =
+    'POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'
+  expect((await say(adminUrl, twice)).statuses).toEqual([400])
+})

@@ -1,0 +1,138 @@
+/** A thousand malformed configurations: each is refused with its reason, and nothing else happens. */
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { ConfigError } from '../../src/config/error.js'
+import { loadConfig } from '../../src/config/load.js'
+import { createGateway } from '../../src/gateway.js'
+import { type Dice, dice } from './mutate.js'
+
+const MALFORMED = 1_000
+const SEED = 7
+const HUSH = 'hush-0123456789abcdef'
+
+const page = readFileSync(new URL('../../../../docs/gateway-config.md', import.meta.url), 'utf8')
+const SAMPLES = [...page.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
+const env = Object.fromEntries(
+  [...page.matchAll(/env:(\w+)/g)].map(([, name = '']) => [name, `${HUSH}-${name}`]),
+)
+env.REDIS_URL = `redis://:${HUSH}@cache`
+
+/** Nine times nine times … of nine. */
+const BOMB = Array.from({ length: 12 }, (_, i) =>
+  i === 0
+    ? 'b0: &b0 [x, x, x, x, x, x, x, x, x]'
+    : `b${i}: &b${i} [${Array(9)
+        .fill(`*b${i - 1}`)
+        .join(', ')}]`,
+).join('\n')
+
+const PIECES = [
+  '__proto__: { polluted: yes }',
+  '"__proto__": { polluted: yes }',
+  'constructor: { prototype: { polluted: yes } }',
+  'prototype: { polluted: yes }',
+  'toString: 1',
+  'hasOwnProperty: null',
+  '<<: { __proto__: { polluted: yes } }',
+  '<<: *nobody',
+  'a: &a [*a]',
+  '&a a: *a',
+  '!!js/function "() => 1"',
+  '!!binary aGVsbG8=',
+  '!env KEY',
+  '--- {}',
+  '%YAML 9.9\n---',
+  `key: ${HUSH}`,
+  `  key: ${HUSH}`,
+  `authorization: Bearer ${HUSH}`,
+  `url: http://user:${HUSH}@host`,
+  '? [a, b] : c',
+  '1: 2',
+  '.inf',
+  '-1',
+  '1e999',
+  '0x7fffffff',
+  'null',
+  '[]',
+  '{}',
+  '""',
+  '\0',
+  '\t',
+  '\uFEFF',
+  '\u2028',
+  '\ud800',
+  '[ '.repeat(300),
+  '{ a: '.repeat(300),
+  'x'.repeat(5_000),
+  'port: 99999',
+  'server: { headersMs: never }',
+]
+
+const CHANGES: readonly ((lines: string[], dice: Dice) => string[])[] = [
+  (lines, { below, pick }) => lines.toSpliced(below(lines.length + 1), 0, pick(PIECES)),
+  (lines, { below, pick }) => {
+    const at = below(lines.length)
+    const indent = /^\s*/.exec(lines[at] ?? '')?.[0] ?? ''
+    return lines.toSpliced(at, 0, indent + pick(PIECES))
+  },
+  (lines, { below, pick }) => {
+    const at = below(lines.length)
+    return lines.with(at, (lines[at] ?? '').replace(/:.*$/, `: ${pick(PIECES)}`))
+  },
+  (lines, { below }) => lines.toSpliced(below(lines.length), 1),
+  (lines, { below }) => lines.toSpliced(below(lines.length), 0, lines[below(lines.length)] ?? ''),
+  (lines, { below }) => {
+    const at = below(lines.length)
+    const line = lines[at] ?? ''
+    const cut = below(line.length + 1)
+    return lines.with(
+      at,
+      line.slice(0, cut) + String.fromCharCode(below(128)) + line.slice(cut + below(3)),
+    )
+  },
+]
+
+it('no malformed configuration does anything but be refused, with a reason and without a secret', async () => {
+  const random = dice(SEED)
+  const accepted: ReturnType<typeof loadConfig>[] = []
+  let malformed = 0
+  while (malformed < MALFORMED) {
+    let lines = random.pick(SAMPLES).split('\n')
+    for (let times = 1 + random.below(3); times > 0; times--)
+      lines = random.pick(CHANGES)(lines, random)
+    try {
+      const config = loadConfig({
+        file: 'a.yaml',
+        text: lines.join('\n'),
+        env,
+        readFile: () => HUSH,
+      })
+      accepted.push(config)
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error
+      malformed++
+      expect(error.mistakes.length).toBeGreaterThan(0)
+      if (error.message.includes(HUSH)) expect.fail(`${error.message}\n${lines.join('\n')}`)
+    }
+  }
+  expect(({} as { polluted?: unknown }).polluted).toBeUndefined()
+  expect(Object.keys(Object.prototype)).toEqual([])
+  expect(accepted.length).toBeGreaterThan(MALFORMED / 20)
+  // What is let through can be run.
+  for (const config of accepted.slice(0, 20)) {
+    const gateway = await createGateway({ ...config, redis: undefined })
+    await gateway.close({ graceMs: 0, delayMs: 0 })
+  }
+}, 240_000)
+
+it.each([
+  ['as it is', BOMB],
+  ['in a vendor', `vendors:\n  openai:\n${BOMB.replace(/^/gm, '    ')}`],
+  ['merged', `${BOMB.replaceAll('[', '{ <<: [').replaceAll(']', '] }').replace('[x', '[{}')}`],
+  ['without its fuse', BOMB.replace('&b0', '')],
+])('a few aliases that stand for billions are refused (%s)', (_, text) => {
+  // One that went off would take hours.
+  const load = () => loadConfig({ file: 'a.yaml', text, env })
+  expect(load).toThrow(ConfigError)
+  expect(load).toThrow(/^.{0,100000}$/s)
+})

@@ -1,0 +1,56 @@
+/** Nine thousand malformed requests: none crashes the gateway, hangs, or reaches a vendor. */
+import { expect, it } from 'vitest'
+import { startGateway } from '../gateway-kit.js'
+import { dice, mutate } from './mutate.js'
+import { countRequests } from './oracle.js'
+import { say } from './raw.js'
+import { TRICKS, VALID, VALID_CHUNKED } from './tricks.js'
+
+const MALFORMED = 9_000
+const AT_ONCE = 24
+const SEED = 11
+
+const GOOD = [
+  VALID,
+  VALID_CHUNKED,
+  'GET /v1/models?limit=3&a[b]=c HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n',
+  'GET /health/ready HTTP/1.1\r\nHost: a\r\n\r\n',
+  'POST /v1/messages HTTP/1.1\r\nHost: a\r\nx-api-key: k\r\nContent-Type: application/json\r\nContent-Length: 47\r\n\r\n{"model":"claude","max_tokens":1,"messages":[]}',
+]
+/** As many of these as of the others. */
+const TRICKY = Object.values(TRICKS).map(([request]) => request)
+
+it('no malformed request crashes the gateway, is left hanging, fails without a line, or reaches a vendor', async () => {
+  const { url, vendor, records, failures, chat } = await startGateway()
+  const random = dice(SEED)
+  let [malformed, wellFormed, answers, admitted, silent] = [0, 0, 0, 0, 0]
+  const work = async () => {
+    while (malformed < MALFORMED) {
+      const request = mutate(random.below(2) === 0 ? GOOD : TRICKY, random)
+      const allowed = countRequests(request)
+      if (allowed === 0) malformed++
+      else wellFormed++
+      const { statuses, text, closed } = await say(url, request, { endAfter: allowed })
+      const good = (text.match(/spillway-attempts: [1-9]/g) ?? []).length
+      const isInternal = statuses.some((status) => [500, 502, 503, 504].includes(status))
+      if (!closed || good > allowed || isInternal) {
+        const what = JSON.stringify({ allowed, closed, text, request: request.slice(0, 1_000) })
+        expect.fail(what)
+      }
+      answers += statuses.length
+      admitted += good
+      if (statuses.length === 0) silent++
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, work))
+  expect(vendor.counts.arrived).toBe(admitted)
+  expect(failures).toEqual([])
+  // Both kinds were there, or this would prove nothing.
+  expect(malformed).toBeGreaterThanOrEqual(MALFORMED)
+  expect(wellFormed).toBeGreaterThan(MALFORMED / 40)
+  expect(admitted).toBeGreaterThan(100)
+  // Whoever said nothing that could be answered got nothing; everything else has an answer and a line.
+  expect(silent).toBeLessThan(malformed / 20)
+  expect(records.length).toBeGreaterThan(answers * 0.9)
+  expect((await chat()).status).toBe(200)
+}, 240_000)

@@ -1,0 +1,160 @@
+/** Clients that take their time, or more than their share. */
+import { once } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { until } from '../../../spillway/test/streams/stream-kit.js'
+import { addressOf } from '../../src/data/connections.js'
+import { expectIdle, startGateway, startVendor } from '../gateway-kit.js'
+import { startGatewayProcess } from '../gateway-process.js'
+import { connectTo, say, statusesIn } from './raw.js'
+import { PATH, VALID } from './tricks.js'
+
+const HEAD = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`
+
+describe('a slow client', () => {
+  it('that does not end its headers gets a 408, and one that never says a word nothing', async () => {
+    const { url, records, vendor } = await startGateway({ server: { headersMs: 300 } })
+    const [slow, silent] = await Promise.all([say(url, HEAD), say(url, '')])
+    expect(slow).toMatchObject({ statuses: [408], closed: true })
+    expect(silent).toMatchObject({ text: '', closed: true })
+    expect(records.map(({ code }) => code)).toEqual(['SLOW_HEADERS'])
+    expect(vendor.counts.arrived).toBe(0)
+  })
+
+  it('that does not end its body gets a 408, and no vendor is asked', async () => {
+    const { url, records, vendor } = await startGateway({ server: { bodyMs: 300 } })
+    const { statuses, closed } = await say(url, `${HEAD}Content-Length: 99\r\n\r\n{"model":`)
+    expect([statuses, closed]).toEqual([[408], true])
+    expect(records.map(({ code }) => code)).toEqual(['SLOW_BODY'])
+    expect(vendor.counts.arrived).toBe(0)
+  })
+
+  it('with a body that passes through gives back the slot it held', async () => {
+    const running = await startGateway({
+      server: { bodyMs: 300 },
+      body: { keepBytes: 10 },
+      guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } },
+    })
+    const { statuses } = await say(
+      running.url,
+      `${HEAD}Content-Length: 99\r\n\r\n{"model":"gpt","a`,
+    )
+    expect(statuses).toEqual([408])
+    await expectIdle(running)
+    // It was nobody else's fault.
+    expect((await running.chat()).status).toBe(200)
+  })
+
+  it('that sends steadily may take as long as that takes', async () => {
+    const { url } = await startGateway({ server: { bodyMs: 1_100, bodyBytesPerSecond: 5 } })
+    const socket = connectTo(url)
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+    })
+    const body = '{"model":"gpt","messages":[]}'
+    socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n`)
+    for (const letter of body) {
+      socket.write(letter)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    await until('it is answered', () => text.includes('"usage"'))
+    expect(statusesIn(text)).toEqual([200])
+    socket.destroy()
+  })
+
+  it('that does not read its answer is cut off, and its call with it', async () => {
+    const running = await startGateway(
+      { server: { unreadMs: 500 } },
+      { knobs: { tokens: 1_000_000, tokenMs: 0 } },
+    )
+    const socket = connectTo(running.url).on('error', () => {})
+    socket.pause()
+    const body = '{"model":"gpt","stream":true,"messages":[]}'
+    socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`)
+    await until('it has been given up', () => running.records.length === 1, 15_000)
+    expect(running.records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
+    await expectIdle(running)
+    socket.destroy()
+  })
+})
+
+describe('connections', () => {
+  it('of one address are limited, and those of another are not', async () => {
+    const { url, adminUrl } = await startGateway({ server: { connectionsPerAddress: 3 } })
+    const held = [1, 2, 3].map(() => connectTo(url))
+    await Promise.all(held.map((socket) => once(socket, 'connect')))
+    expect(await say(url, VALID)).toMatchObject({ text: '', closed: true })
+    const enough = (text: string) => text.includes('"usage"')
+    expect(await say(url, VALID, { from: '127.0.0.2', enough })).toMatchObject({ statuses: [200] })
+    for (const socket of held) socket.destroy()
+    // The other end may hear of it later.
+    while ((await say(url, VALID, { enough })).statuses[0] !== 200);
+    const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+    expect(metrics).toMatch(/spillway_connections_refused_total [1-9]/)
+  })
+
+  it('without a request are closed', async () => {
+    const { url } = await startGateway({ server: { idleMs: 300 } })
+    const { statuses, closed } = await say(url, VALID)
+    expect([statuses, closed]).toEqual([[200], true])
+  })
+
+  it.each([
+    ['10.0.0.1', '10.0.0.1'],
+    ['::ffff:10.0.0.1', '10.0.0.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+    ['2001:db8::1', '2001:db8:0:0'],
+    ['::1', '0:0:0:0'],
+  ])('from %s are counted as from %s', (remote, address) => {
+    expect(addressOf(remote)).toBe(address)
+  })
+})
+
+it('serves others while five hundred connections send their headers a byte at a time, and cuts those', async () => {
+  const { url: vendorUrl, vendor } = await startVendor({ knobs: { tokens: 3 } })
+  const { url, child, stdout } = await startGatewayProcess({
+    config: {
+      vendors: { openai: { protocol: 'openai', url: vendorUrl } },
+      server: { headersMs: '4s', connectionsPerAddress: 500 },
+    },
+  })
+  const endAt = Date.now() + 10_000
+  let [open, cut, answered, lost] = [0, 0, 0, 0]
+  const attack = (): void => {
+    const socket = connectTo(url, '127.0.0.9')
+    open++
+    socket.on('error', () => {}).on('data', () => {})
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ')
+    const trickle = setInterval(() => socket.write('y'), 500)
+    socket.once('close', () => {
+      clearInterval(trickle)
+      open--
+      if (Date.now() >= endAt) return
+      cut++
+      attack()
+    })
+    setTimeout(() => socket.destroy(), endAt - Date.now()).unref()
+  }
+  for (let i = 0; i < 500; i++) attack()
+  while (Date.now() < endAt) {
+    const one = await fetch(`${url}${PATH}`, {
+      method: 'POST',
+      body: '{"model":"gpt","messages":[]}',
+      signal: AbortSignal.timeout(5_000),
+    }).then(
+      (answer) => answer.text().then(() => answer.status),
+      () => 0,
+    )
+    if (one === 200) answered++
+    else lost++
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  await until('the attackers are gone', () => open === 0)
+  expect(lost).toBe(0)
+  expect(answered).toBeGreaterThan(20)
+  expect(vendor.counts.arrived).toBe(answered)
+  // Each of the first five hundred, at the least.
+  expect(cut).toBeGreaterThanOrEqual(500)
+  expect(stdout().split('SLOW_HEADERS').length).toBeGreaterThan(500)
+  expect(child.exitCode).toBeNull()
+}, 40_000)

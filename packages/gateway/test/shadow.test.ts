@@ -1,0 +1,40 @@
+/** Stages in shadow, as a gateway's clients and operators see them. */
+import { expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { startGateway } from './gateway-kit.js'
+
+it('a gateway in shadow serves everybody, and says in headers, logs and metrics whom it would not have', async () => {
+  const { chat, adminUrl, records, rewrite } = await startGateway({
+    guard: {
+      userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }],
+      limits: [{ limit: 2, windowMs: '1m' }],
+      shadow: ['user-limit', 'vendor-limit'],
+    },
+  })
+  const decisions: (string | null)[] = []
+  for (let i = 0; i < 3; i++) {
+    const answer = await chat()
+    expect(answer.status).toBe(200)
+    decisions.push(answer.headers.get('spillway-decision'))
+    await answer.text()
+  }
+  expect(decisions[0]).not.toContain('shadow')
+  expect(decisions[1]).toContain(';shadow="user-limit"')
+  expect(decisions[2]).toContain(';shadow="user-limit vendor-limit"')
+  await until('they are recorded', () => records.length === 3)
+  expect(records[2]?.shadow).toEqual(['user-limit', 'vendor-limit'])
+  const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
+  expect(metrics).toContain(
+    'spillway_would_have_refused_total{vendor="openai",stage="user-limit",code="USER_LIMITED"} 2',
+  )
+
+  // In force from the next request on: what was counted in shadow counts.
+  await rewrite({
+    guard: {
+      userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }],
+      limits: [{ limit: 2, windowMs: '1m' }],
+    },
+  })
+  expect((await chat()).status).toBe(429)
+  expect((await chat({}, { headers: { 'spillway-user': 'ben' } })).status).toBe(429)
+})

@@ -1,0 +1,88 @@
+/** Spans of a gateway: taken in from whoever asks, passed on to whoever answers. */
+import * as api from '@opentelemetry/api'
+import { W3CTraceContextPropagator } from '@opentelemetry/core'
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { startGateway } from './gateway-kit.js'
+
+const exporter = new InMemorySpanExporter()
+const provider = new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] })
+
+beforeAll(() => {
+  api.trace.setGlobalTracerProvider(provider)
+  api.propagation.setGlobalPropagator(new W3CTraceContextPropagator())
+})
+afterAll(async () => {
+  api.trace.disable()
+  api.propagation.disable()
+  await provider.shutdown()
+})
+beforeEach(() => exporter.reset())
+
+const TRACE = '0af7651916cd43dd8448eb211c80319c'
+const traceparent = `00-${TRACE}-b7ad6b7169203331-01`
+const spanNamed = (name: string) => exporter.getFinishedSpans().find((span) => span.name === name)
+const whole = () => exporter.getFinishedSpans().length >= 3
+
+describe('a gateway that traces', () => {
+  it('goes on with the trace of a request, and the vendor with its own', async () => {
+    const { chat, vendor } = await startGateway(
+      { tracing: {}, guard: { key: 'env:KEY' } },
+      {},
+      { KEY: 'vendor-secret' },
+    )
+    const answer = await chat({ stream: true }, { headers: { traceparent } })
+    await answer.text()
+    await until('it is told', whole)
+    const request = spanNamed('POST /v1/*')
+    const call = spanNamed('spillway openai')
+    const attempt = spanNamed('spillway openai attempt')
+    expect(request?.kind).toBe(api.SpanKind.SERVER)
+    expect(request?.parentSpanContext?.spanId).toBe('b7ad6b7169203331')
+    expect(request?.attributes).toMatchObject({
+      'http.response.status_code': 200,
+      'spillway.vendor': 'openai',
+      'spillway.attempts': 1,
+    })
+    expect(call?.parentSpanContext?.spanId).toBe(request?.spanContext().spanId)
+    expect(attempt?.parentSpanContext?.spanId).toBe(call?.spanContext().spanId)
+    const passed = vendor.calls[0]?.headers.traceparent
+    expect(passed).toBe(`00-${TRACE}-${attempt?.spanContext().spanId}-01`)
+    const told = exporter.getFinishedSpans().map(({ attributes, events }) => [attributes, events])
+    expect(JSON.stringify(told)).not.toMatch(/secret|twelve chars/)
+  })
+
+  it('can keep callers out of its traces, and vendors as well', async () => {
+    const { chat, vendor } = await startGateway({
+      tracing: { fromCallers: false, toVendors: false },
+    })
+    await (await chat({}, { headers: { traceparent } })).text()
+    await until('it is told', whole)
+    expect(spanNamed('POST /v1/*')?.parentSpanContext).toBeUndefined()
+    expect(spanNamed('POST /v1/*')?.spanContext().traceId).not.toBe(TRACE)
+    expect(vendor.calls[0]?.headers.traceparent).toBeUndefined()
+  })
+
+  it('says why a request was refused', async () => {
+    const { chat } = await startGateway({
+      tracing: {},
+      guard: { userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }] },
+    })
+    await (await chat()).text()
+    await (await chat()).text()
+    await until('it is told', () => exporter.getFinishedSpans().length === 5)
+    const refused = exporter.getFinishedSpans().filter(({ events }) => events.length > 0)
+    expect(refused.map(({ name }) => name).sort()).toEqual(['POST /v1/*', 'spillway openai'])
+    for (const { events } of refused) {
+      expect(events[0]?.attributes).toMatchObject({ code: 'USER_LIMITED', stage: 'user-limit' })
+    }
+  })
+
+  it('does nothing of the sort unless told to', async () => {
+    const { chat, vendor } = await startGateway()
+    await (await chat({}, { headers: { traceparent } })).text()
+    expect(vendor.calls[0]?.headers.traceparent).toBe(traceparent)
+    expect(exporter.getFinishedSpans()).toEqual([])
+  })
+})

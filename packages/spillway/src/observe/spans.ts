@@ -1,0 +1,155 @@
+/**
+ * Spans for OpenTelemetry: one for each call, and in it one for each attempt, which lasts until the last byte of
+ * its answer. What is refused is an event with the code, the stage and the numbers. No users, no messages of
+ * errors, nothing from requests but the lane.
+ */
+import { SpillwayError } from '../core/errors.js'
+import type { Outcome } from '../core/outcome.js'
+import type { AttemptTrace, CallTrace, GuardTracer } from '../guard/trace.js'
+
+/** As much of `@opentelemetry/api` as it takes: hand over the module itself. */
+export interface OpenTelemetryApi {
+  readonly trace: {
+    getTracer(name: string): unknown
+    setSpan(context: never, span: never): unknown
+  }
+  readonly context: {
+    active(): unknown
+    with(context: never, fn: () => unknown): unknown
+  }
+  readonly propagation: { inject(context: never, carrier: object): void }
+}
+
+type Attributes = Record<string, string | number | boolean>
+
+interface Span {
+  setAttribute(name: string, value: string | number | boolean): unknown
+  addEvent(name: string, attributes: Attributes): unknown
+  setStatus(status: { code: number }): unknown
+  end(): void
+}
+
+interface Tracer {
+  startSpan(name: string, options: { kind: number; attributes: Attributes }, context: never): Span
+}
+
+// Numbers of the specification.
+const INTERNAL = 0
+const CLIENT = 2
+const FAILED = { code: 2 } as const
+
+/** For `createSpillway({ tracer })`. */
+export function openTelemetryTracer(api: OpenTelemetryApi): GuardTracer {
+  const tracer = api.trace.getTracer('spillway') as Tracer
+  return {
+    begin({ guard, lane, parent }) {
+      const around = (parent ?? api.context.active()) as never
+      const attributes = { 'spillway.guard': guard, 'spillway.lane': lane }
+      const span = tracer.startSpan(`spillway ${guard}`, { kind: INTERNAL, attributes }, around)
+      return new CallSpan(api, tracer, guard, span, api.trace.setSpan(around, span as never))
+    },
+  }
+}
+
+/** Lasts until its caller has an answer and all of its attempts are over, whichever is later. */
+class CallSpan implements CallTrace {
+  readonly #api: OpenTelemetryApi
+  readonly #tracer: Tracer
+  readonly #guard: string
+  readonly #span: Span
+  readonly #context: unknown
+  #open = 1
+
+  constructor(api: OpenTelemetryApi, tracer: Tracer, guard: string, span: Span, context: unknown) {
+    this.#api = api
+    this.#tracer = tracer
+    this.#guard = guard
+    this.#span = span
+    this.#context = context
+  }
+
+  attempt({ lane, attempt, hedge }: Parameters<CallTrace['attempt']>[0]): AttemptTrace {
+    this.#open++
+    const attributes = {
+      'spillway.guard': this.#guard,
+      'spillway.lane': lane,
+      'spillway.attempt': attempt,
+      'spillway.hedge': hedge,
+    }
+    const name = `spillway ${this.#guard} attempt`
+    const around = this.#context as never
+    const span = this.#tracer.startSpan(name, { kind: CLIENT, attributes }, around)
+    const context = this.#api.trace.setSpan(around, span as never)
+    return new AttemptSpan(this.#api, span, context, () => this.#close())
+  }
+
+  answered(): void {
+    this.#close()
+  }
+
+  refused(error: unknown): void {
+    this.#span.setStatus(FAILED)
+    this.#span.setAttribute('error.type', typeOf(error))
+    if (error instanceof SpillwayError) this.#span.addEvent('spillway.refused', factsOf(error))
+    this.#close()
+  }
+
+  #close(): void {
+    if (--this.#open === 0) this.#span.end()
+  }
+}
+
+class AttemptSpan implements AttemptTrace {
+  readonly #api: OpenTelemetryApi
+  readonly #span: Span
+  readonly #context: unknown
+  readonly #onEnd: () => void
+  #ended = false
+
+  constructor(api: OpenTelemetryApi, span: Span, context: unknown, onEnd: () => void) {
+    this.#api = api
+    this.#span = span
+    this.#context = context
+    this.#onEnd = onEnd
+  }
+
+  run<T>(fn: () => T): T {
+    return this.#api.context.with(this.#context as never, fn) as T
+  }
+
+  get headers(): Readonly<Record<string, string>> {
+    const carrier: Record<string, string> = {}
+    this.#api.propagation.inject(this.#context as never, carrier)
+    return carrier
+  }
+
+  failed(error: unknown): void {
+    this.#span.setAttribute('error.type', typeOf(error))
+  }
+
+  end(outcome: Outcome): void {
+    if (this.#ended) return
+    this.#ended = true
+    this.#span.setAttribute('spillway.outcome', outcome)
+    if (outcome === 'failure') this.#span.setStatus(FAILED)
+    this.#span.end()
+    this.#onEnd()
+  }
+}
+
+/** A message may have an address or a key in it; a code has not. */
+function typeOf(error: unknown): string {
+  const { code, name } = (error ?? {}) as { code?: unknown; name?: unknown }
+  if (typeof code === 'string') return code
+  return typeof name === 'string' ? name : 'unknown'
+}
+
+function factsOf({ code, stage, scope, retryAfterMs, details }: SpillwayError): Attributes {
+  const facts: Attributes = { code, stage, scope }
+  if (retryAfterMs !== undefined) facts.retryAfterMs = retryAfterMs
+  for (const [name, value] of Object.entries(details)) {
+    // The numbers behind it. Texts may be names of users.
+    if (typeof value === 'number' || typeof value === 'boolean') facts[name] = value
+  }
+  return facts
+}

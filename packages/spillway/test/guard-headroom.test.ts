@@ -1,0 +1,69 @@
+/** What a guard could take on, as far as its pod knows without asking. */
+import { describe, expect, it } from 'vitest'
+import { createGuardPod, createJob, EVERYWHERE, vendorError } from './guard-pod.js'
+
+describe.each(EVERYWHERE)('the headroom of a guard, store: %s', (where) => {
+  it('is all of it without limits, and none once it is closed', async () => {
+    const { guard, clock } = createGuardPod({}, { where })
+    expect(guard.headroom()).toBe(1)
+    const closed = guard.close()
+    expect(guard.headroom()).toBe(0)
+    await clock.advance(10)
+    await closed
+  })
+
+  it('is the least fraction that is left, of any limit and of the slots', async () => {
+    const limits = [
+      { limit: 10, windowMs: 60_000 },
+      { unit: 'tokens', limit: 1_000, windowMs: 60_000 },
+    ]
+    const { guard, quick, run, clock } = createGuardPod(
+      { limits, concurrency: { limit: 4 } },
+      { where },
+    )
+    // A heartbeat has said what there is.
+    await clock.advance(1_500)
+    quick({ cost: { tokens: 100 } })
+    await clock.advance(1_500)
+    expect(guard.headroom()).toBeCloseTo(0.9)
+    quick({ cost: { tokens: 600 } })
+    await clock.advance(1_500)
+    expect(guard.headroom()).toBeCloseTo(0.3)
+    const job = createJob()
+    for (let i = 0; i < 3; i++) run(job.fn)
+    await clock.advance(1_500)
+    expect(guard.headroom()).toBeCloseTo(0.25)
+    job.finish()
+    await clock.advance(10)
+    expect(guard.headroom('another lane')).toBe(1)
+  })
+
+  it('is none while the circuit is open, and next to none while somebody has to find out', async () => {
+    const breaker = { consecutiveFailures: 1, openMs: 10_000, probes: 1, successes: 1, rampMs: 0 }
+    const { guard, run, quick, clock } = createGuardPod({ breaker }, { where })
+    run(() => {
+      throw vendorError(500)
+    })
+    await clock.advance(100)
+    expect(guard.headroom()).toBe(0)
+    await clock.advance(10_000)
+    expect(guard.headroom()).toBe(0.05)
+    quick()
+    await clock.advance(100)
+    expect(guard.headroom()).toBe(1)
+  })
+
+  it('is none while the vendor wants a pause', async () => {
+    const { guard, run, clock } = createGuardPod(
+      { limits: [{ limit: 10, windowMs: 60_000 }] },
+      { where },
+    )
+    run(() => {
+      throw vendorError(429, { 'retry-after': '5' })
+    })
+    await clock.advance(100)
+    expect(guard.headroom()).toBe(0)
+    await clock.advance(7_000)
+    expect(guard.headroom()).toBeGreaterThan(0.5)
+  })
+})

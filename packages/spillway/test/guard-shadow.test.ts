@@ -1,0 +1,154 @@
+/** Stages in shadow: they decide as they always would, report it, and stand in nobody's way. */
+import { describe, expect, it } from 'vitest'
+import { onEvent, type SpillwayEvent } from '../src/core/events.js'
+import { sleep } from '../src/core/sleep.js'
+import type { GuardOptions } from '../src/guard/options.js'
+import type { ShadowStage } from '../src/guard/order.js'
+import { createSpillway } from '../src/index.js'
+import {
+  countFates,
+  createGuardPod,
+  createJob,
+  EVERYWHERE,
+  vendorError,
+  type Where,
+} from './guard-pod.js'
+
+const BREAKER = {
+  consecutiveFailures: 2,
+  openMs: '60s',
+  probes: 1,
+  successes: 1,
+  rampMs: 0,
+} as const
+
+/** What each stage would refuse of five calls that come together, after two that failed. */
+const STAGES: [ShadowStage, GuardOptions, code: string, refused: number][] = [
+  ['shed', { shed: { when: ({ user }) => user === 'u3' } }, 'SHED', 1],
+  ['user-limit', { userLimits: [{ per: 'tier', limit: 4, windowMs: '1h' }] }, 'USER_LIMITED', 3],
+  ['breaker', { breaker: BREAKER }, 'CIRCUIT_OPEN', 5],
+  ['vendor-limit', { limits: [{ limit: 4, windowMs: '1h' }] }, 'VENDOR_LIMITED', 3],
+  ['pace', { pace: { limit: 4, windowMs: '1h' } }, 'QUEUE_FULL', 3],
+  ['concurrency', { concurrency: { limit: 2 } }, 'QUEUE_FULL', 3],
+]
+
+async function callSeven(options: GuardOptions, where: Where) {
+  const { clock, run, guard } = createGuardPod(options, { where })
+  const events: SpillwayEvent[] = []
+  const stop = onEvent((event) => events.push(event))
+  const told: string[] = []
+  // Connected, and a heartbeat heard.
+  await clock.advance(1_500)
+  for (let i = 0; i < 2; i++) {
+    run(
+      () => {
+        throw vendorError(500)
+      },
+      { tier: 'free' },
+    )
+    await clock.advance(10)
+  }
+  const job = createJob()
+  const calls = Array.from({ length: 5 }, (_, index) =>
+    run(job.fn, {
+      user: `u${index}`,
+      tier: 'free',
+      onShadow: ({ stage, code }) => told.push(`${stage} ${code}`),
+    }),
+  )
+  await clock.advance(100)
+  job.finish()
+  await clock.advance(100)
+  stop()
+  return { fates: countFates(calls), snapshot: guard.snapshot(), told, events }
+}
+
+describe.each(EVERYWHERE)('a stage in shadow, store: %s', (where) => {
+  it.each(STAGES)(
+    '%s refuses nobody, and reports all it would have',
+    async (stage, options, code, refused) => {
+      const strict = await callSeven(options, where)
+      expect(strict.fates).toEqual({
+        ...(refused < 5 && { resolved: 5 - refused }),
+        [code]: refused,
+      })
+      expect(strict.snapshot.wouldHaveRefused).toEqual([])
+
+      const { fates, snapshot, told, events } = await callSeven(
+        { ...options, shadow: [stage] },
+        where,
+      )
+      expect(fates).toEqual({ resolved: 5 })
+      expect(snapshot.refused).toEqual([])
+      expect(snapshot.wouldHaveRefused).toEqual([{ stage, code, count: refused }])
+      expect(told).toEqual(Array(refused).fill(`${stage} ${code}`))
+      const would = events.filter(({ type }) => type === 'guard.would-have-refused')
+      expect(would).toHaveLength(refused)
+      expect(would[0]).toMatchObject({ stage, code, lane: 'default', details: { name: 'openai' } })
+    },
+  )
+
+  it('does not wait for a store that is away, nor pause for a vendor that wants it', async () => {
+    const { clock, run, quick, connection } = createGuardPod(
+      { limits: [{ limit: 5, windowMs: '1h' }], queue: { size: 5 }, shadow: true },
+      { where },
+    )
+    await clock.advance(1_500)
+    run(() => {
+      throw vendorError(429, { 'retry-after': '60' })
+    })
+    await clock.advance(100)
+    connection?.goDown()
+    const calls = Array.from({ length: 20 }, () => quick())
+    await clock.settle()
+    expect(countFates(calls)).toEqual({ resolved: 20 })
+    await clock.advance(1_000)
+  })
+
+  it('counts what calls cost in the end, as it would in force', async () => {
+    const { clock, run, used, guard } = createGuardPod(
+      { limits: [{ unit: 'tokens', limit: 100, windowMs: '1h' }], shadow: ['vendor-limit'] },
+      { where },
+    )
+    await clock.advance(1_500)
+    run(
+      async ({ settle }) => {
+        await sleep(clock, 50)
+        settle({ tokens: 30 })
+      },
+      { cost: { tokens: 90 } },
+    )
+    await clock.advance(1_000)
+    expect(await used()).toBe(30)
+    expect(guard.snapshot().wouldHaveRefused).toEqual([])
+  })
+
+  it('leaves the others in force', async () => {
+    const { clock, quick } = createGuardPod(
+      {
+        userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
+        limits: [{ limit: 1, windowMs: '1h' }],
+        shadow: ['vendor-limit'],
+      },
+      { where },
+    )
+    await clock.advance(1_500)
+    const calls = ['ann', 'ben', 'ann'].map((user) => quick({ user }))
+    await clock.advance(100)
+    expect(countFates(calls)).toEqual({ resolved: 2, USER_LIMITED: 1 })
+  })
+})
+
+describe('options of shadow', () => {
+  it.each<[object, string]>([
+    [{ shadow: false }, 'guard(a).shadow: must be true, or a list of stages: shed, user-limit'],
+    [{ shadow: ['room'] }, 'guard(a).shadow[0]: must be one of'],
+    [{ shadow: ['pace'] }, "guard(a).shadow[0]: is off: there is no 'pace' to try out"],
+    [
+      { concurrency: { adaptive: 'aimd' }, shadow: true },
+      'guard(a).concurrency.adaptive: cannot be in shadow',
+    ],
+  ])('%j is a mistake', (options, message) => {
+    expect(() => createSpillway().guard('a', options)).toThrow(message)
+  })
+})

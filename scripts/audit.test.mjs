@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { reportIn, tell } from './audit.mjs'
+
+const vulnerability = (name, severity) => ({
+  name,
+  severity,
+  range: '<1.2.3',
+  via: [{ title: 'Request smuggling' }, 'another'],
+})
+
+function told(stdout) {
+  const lines = []
+  return { code: tell(reportIn(stdout), (line) => lines.push(line)), lines }
+}
+
+describe('the audit', () => {
+  it('fails on what is high or critical, and says what', () => {
+    const vulnerabilities = {
+      a: vulnerability('a', 'high'),
+      b: vulnerability('b', 'moderate'),
+      c: vulnerability('c', 'critical'),
+    }
+    expect(told(JSON.stringify({ vulnerabilities }))).toEqual({
+      code: 1,
+      lines: ['high: a <1.2.3: Request smuggling', 'critical: c <1.2.3: Request smuggling'],
+    })
+  })
+
+  it('passes if nothing serious is known', () => {
+    const vulnerabilities = { b: vulnerability('b', 'low') }
+    expect(told(JSON.stringify({ vulnerabilities }))).toEqual({ code: 0, lines: [] })
+  })
+
+  it.each(['', '{"message":"405 Method Not Allowed"}', 'npm error ENOTFOUND'])(
+    'is skipped, loudly, if nobody could be asked (%s)',
+    (stdout) => {
+      const { code, lines } = told(stdout)
+      expect(code).toBe(77)
+      expect(lines.join()).toContain('NOT CHECKED')
+    },
+  )
+})
