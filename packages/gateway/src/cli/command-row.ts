@@ -1,6 +1,5 @@
 /** What a command of `spillway` is: a row of the table that help, completions and the program itself are made of. */
 import type { ParseArgsConfig } from 'node:util'
-import type { parseWords } from './usage.js'
 
 /** What a shell can go by. */
 export const EXIT = {
@@ -26,7 +25,6 @@ export type OptionRow = ParsedOption & {
 }
 
 export type OptionRows = Readonly<Record<string, OptionRow>>
-export type Typed = ReturnType<typeof parseWords<OptionRows>>
 
 export interface CommandRow {
   readonly name: string

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { GatewayConfig } from '../config/config.js'
 import { embeddedConfig } from '../config/embedded.js'
 import { loadConfig } from '../config/load.js'
-import type { GatewayCommand } from './gateway-command.js'
+import type { GatewayCommand } from './typed.js'
 
 const USUAL_FILE = 'spillway.yaml'
 

@@ -2,13 +2,6 @@
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import { noArguments, parseWords, readPort } from './usage.js'
 
-export interface GatewayCommand {
-  /** Nothing: `spillway.yaml` if there is one here, otherwise what is built in. */
-  readonly config: string | undefined
-  readonly port: number | undefined
-  readonly adminPort: number | undefined
-}
-
 const OPTIONS = {
   config: {
     type: 'string',

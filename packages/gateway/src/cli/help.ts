@@ -19,7 +19,7 @@ sense, 3 the store or the gateway does not answer.
 export function helpOf({ name, summary, usage, options, notes }: CommandRow): string {
   const lines = usage.map((each) => `  spillway ${name} ${each}`.trimEnd())
   const rows = Object.entries(options).map(([option, row]) => optionLine(option, row))
-  const end = notes === undefined ? '' : `\n${notes.trim()}\n`
+  const end = notes === undefined ? '' : `\n${notes.trimEnd()}\n`
   return `spillway ${name}: ${summary}.\n\n${lines.join('\n')}\n\n${rows.join('\n')}\n${end}`
 }
 

@@ -4,18 +4,16 @@
  */
 import { existsSync } from 'node:fs'
 import { hostname, userInfo } from 'node:os'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { createOperator, type GuardOptions, type Operator } from 'spillway'
+import { createOperator, type GuardOptions } from 'spillway'
 import type { GatewayConfig } from '../config/config.js'
 import { loadConfig } from '../config/load.js'
 import { isMadeUp, madeUpSecrets, missingIn } from '../config/made-up-secrets.js'
 import { openStore } from '../shared-store.js'
 import { CannotError } from './cannot-error.js'
 import { EXIT } from './command-row.js'
-import { remoteOperator } from './remote-operator.js'
+import { isReady } from './is-ready.js'
+import { type OperatorPart, remoteOperator } from './remote-operator.js'
 import { UsageError } from './usage.js'
-
-export type OperatorPart = Pick<Operator, 'perform' | 'fleet'>
 
 export interface Operating {
   readonly operator: OperatorPart
@@ -25,8 +23,8 @@ export interface Operating {
 }
 
 export const USUAL_FILE = 'spillway.yaml'
-/** A store that is there answers sooner. */
-const PATIENCE_MS = 3_000
+/** Nobody's call waits for an operator, so a slow answer is better than none. */
+const COMMAND_MS = 5_000
 
 export async function openOperating({
   config: file = USUAL_FILE,
@@ -43,7 +41,7 @@ export async function openOperating({
     throw new UsageError('there is no spillway.yaml here: say --config FILE, or --admin URL')
   }
   const { redis, vendors } = loadConfig({ file, ...madeUpSecrets(file) })
-  const store = openStore(presentOf(redis, file))
+  const store = openStore({ ...presentOf(redis, file), commandTimeoutMs: COMMAND_MS })
   const close = () => store.close()
   try {
     await untilReady(store)
@@ -71,15 +69,11 @@ export function presentOf(
   throw new CannotError(`${file}: redis: ${missingIn(String(missing))} is not there`)
 }
 
+/** Or an error that says why not. */
 export async function untilReady(store: { readonly ready: boolean; readonly problem: unknown }) {
-  const untilMs = performance.now() + PATIENCE_MS
-  while (!store.ready) {
-    if (performance.now() > untilMs) {
-      const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
-      throw new CannotError(`the store cannot be reached: ${why}`, EXIT.unavailable)
-    }
-    await sleep(10)
-  }
+  if (await isReady(store)) return
+  const why = store.problem === undefined ? 'no answer' : messageOf(store.problem)
+  throw new CannotError(`the store cannot be reached: ${why}`, EXIT.unavailable)
 }
 
 export function messageOf(error: unknown): string {

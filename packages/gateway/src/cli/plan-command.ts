@@ -1,17 +1,7 @@
 /** `spillway plan`, as typed. */
-import type { PlanNeeds } from '@spillway/simulator'
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import type { PlanCommand } from './typed.js'
 import { noArguments, parseWords, readWhole, UsageError } from './usage.js'
-
-export interface PlanCommand {
-  readonly needs: PlanNeeds
-  /** Checked in place of our own advice. */
-  readonly config: string | undefined
-  readonly vendor: string | undefined
-  readonly out: string | undefined
-  readonly json: boolean
-  readonly check: boolean
-}
 
 const OPTIONS = {
   limit: {

@@ -1,34 +1,7 @@
 /** `spillway queue`, as typed. */
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import type { QueueCommand } from './typed.js'
 import { didYouMean, parseWords, readWhole, UsageError } from './usage.js'
-
-interface Common {
-  /** Nothing: `spillway.yaml`, if there is one here. */
-  readonly config: string | undefined
-  /** In place of the configuration's. */
-  readonly redis: string | undefined
-  readonly prefix: string | undefined
-  readonly json: boolean
-}
-
-export type QueueCommand = Common &
-  (
-    | { readonly verb: 'ls' }
-    | {
-        readonly verb: 'show'
-        readonly name: string
-        /** A job; nothing: the queue, and its oldest dead letters. */
-        readonly id: string | undefined
-        readonly count: number
-      }
-    | {
-        readonly verb: 'retry' | 'drop'
-        readonly name: string
-        /** Nothing: all dead letters. */
-        readonly id: string | undefined
-        readonly yes: boolean
-      }
-  )
 
 const VERBS = ['ls', 'show', 'retry', 'drop'] as const
 const SHOWN = 20

@@ -7,7 +7,7 @@ import { loadConfig } from '../config/load.js'
 import { madeUpSecrets } from '../config/made-up-secrets.js'
 import { openStore } from '../shared-store.js'
 import { presentOf, USUAL_FILE, untilReady } from './operating.js'
-import type { QueueCommand } from './queue-command.js'
+import type { QueueCommand } from './typed.js'
 import { didYouMean, UsageError } from './usage.js'
 
 export interface OpenQueues {

@@ -1,8 +1,9 @@
 /** An operator that asks a gateway, over its admin port. */
-import type { FleetReport, OperatorRequest, OperatorResult } from 'spillway'
+import type { FleetReport, Operator, OperatorRequest, OperatorResult } from 'spillway'
 import { CannotError } from './cannot-error.js'
 import { EXIT } from './command-row.js'
-import type { OperatorPart } from './operating.js'
+
+export type OperatorPart = Pick<Operator, 'perform' | 'fleet'>
 
 const PATIENCE_MS = 10_000
 

@@ -2,8 +2,8 @@
 import { createGateway, type Gateway } from '../gateway.js'
 import { type FilesWatch, watchFiles } from '../reload/watch-files.js'
 import { ConfigSource } from './config-source.js'
-import type { GatewayCommand } from './gateway-command.js'
 import { greeting } from './greeting.js'
+import type { GatewayCommand } from './typed.js'
 
 /** From a terminal a signal comes twice: to us, and to whoever started us, who passes it on. */
 const ECHO_MS = 500

@@ -10,8 +10,8 @@ import {
   type Simulation,
 } from '@spillway/simulator'
 import { stringify } from 'yaml'
-import type { PlanCommand } from './plan-command.js'
 import { guardOf } from './read-scenario-file.js'
+import type { PlanCommand } from './typed.js'
 
 /** Whether the numbers hold. */
 export async function runPlan({

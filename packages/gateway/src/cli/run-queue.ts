@@ -1,9 +1,9 @@
 /** `spillway queue`: how queues stand, and what becomes of dead letters. */
 import { createInterface } from 'node:readline/promises'
 import type { JobCounts, JobInfo } from 'spillway'
-import type { QueueCommand } from './queue-command.js'
 import { type NamedQueue, type OpenQueues, openQueues } from './queue-store.js'
 import { table } from './table.js'
+import type { QueueCommand } from './typed.js'
 
 /** Whether there was anything to do, and it was done. */
 export async function runQueue(command: QueueCommand): Promise<boolean> {

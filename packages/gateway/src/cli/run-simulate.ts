@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { renderHtml, renderText, SCENARIOS, type Scenario, simulate } from '@spillway/simulator'
 import { findScenario, guardOf } from './read-scenario-file.js'
-import type { SimulateCommand } from './simulate-command.js'
+import type { SimulateCommand } from './typed.js'
 
 const BAR = 30
 

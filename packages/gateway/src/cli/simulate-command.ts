@@ -1,17 +1,7 @@
 /** `spillway simulate`, as typed. */
 import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import type { SimulateCommand } from './typed.js'
 import { parseWords, readWhole, UsageError } from './usage.js'
-
-export interface SimulateCommand {
-  /** A scenario that comes along, `all` of them, or a file. */
-  readonly what: string
-  readonly config: string | undefined
-  readonly vendor: string | undefined
-  readonly seed: number | undefined
-  readonly pods: number | undefined
-  readonly report: string | undefined
-  readonly json: boolean
-}
 
 const OPTIONS = {
   config: {

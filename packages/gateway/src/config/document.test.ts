@@ -16,7 +16,7 @@ function reportOf(text: string): string {
 describe('a file that is no YAML', () => {
   it.each([
     ['a: b: c\n', 'a.yaml:1:4  is not YAML: a value with ": " in it needs quotes'],
-    ['a:\n\tb: 1\n', 'a.yaml:2:1  is not YAML: tabs are not allowed as indentation'],
+    ['a:\n\tb: 1\n', 'a.yaml:2:1  is not YAML: tabs cannot indent: use spaces'],
     ['a: 1\nb: "c\nd: 2\n', 'a.yaml:2:4  is not YAML: a quote that is never closed'],
     ['a: [1, 2\n', 'a.yaml:2:1  is not YAML: a [ or { that is never closed'],
     ['a: @b\n', 'a.yaml:1:4  is not YAML: plain value cannot start with reserved character @'],
@@ -30,7 +30,7 @@ describe('a file that is no YAML', () => {
 
   it('is shown with its line, as any other mistake', () => {
     expect(reportOf('a:\n\tb: 1\n')).toBe(
-      'a.yaml:2:1  is not YAML: tabs are not allowed as indentation\n    2 | \tb: 1\n      | ^',
+      'a.yaml:2:1  is not YAML: tabs cannot indent: use spaces\n    2 | \tb: 1\n      | ^',
     )
   })
 
@@ -50,8 +50,8 @@ log: { level: loud }
 `
     const lines = reportOf(text).split('\n')
     expect(lines.filter((line) => line.startsWith('a.yaml'))).toEqual([
-      'a.yaml:4:3  vendors.openai: is written twice, first in line 3',
-      'a.yaml:5:1  port: is written twice, first in line 1',
+      'a.yaml:4:3  vendors.openai: is written twice, first in line 3: keep one of them',
+      'a.yaml:5:1  port: is written twice, first in line 1: keep one of them',
       expect.stringContaining('a.yaml:6:15  log.level'),
     ])
   })

@@ -57,7 +57,7 @@ export function readDocument(text: string): WrittenDocument {
     value,
     places: reader.places,
     words: reader.words,
-    syntax: syntaxMistakes([...document.errors, ...document.warnings], reader.words),
+    syntax: syntaxMistakes([...document.errors, ...document.warnings], reader.words, text),
     mistakes: reader.mistakes,
     broken: reader.broken,
     lines,
@@ -218,7 +218,7 @@ class Reader {
 
   #complainOfTwo(path: string, before: Entry, key: Scalar): void {
     const { line } = this.#lines.linePos(startOf(before.key))
-    const message = `is written twice, first in line ${line}`
+    const message = `is written twice, first in line ${line}: keep one of them`
     this.mistakes.push({ path, message, at: startOf(key) })
   }
 

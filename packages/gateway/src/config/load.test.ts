@@ -210,8 +210,9 @@ log: { level: warn }
 
   it('without vendors is none', () => {
     const expected = ['vendors: must be an object with at least one vendor, got nothing']
-    expect(mistakesIn('')).toEqual(expected)
-    expect(mistakesIn('# nothing yet\n')).toEqual(expected)
+    const begin = [`${expected[0]}; spillway init writes a file to begin with`]
+    expect(mistakesIn('')).toEqual(begin)
+    expect(mistakesIn('# nothing yet\n')).toEqual(begin)
     expect(mistakesIn('port: 80\n')).toEqual(expected)
     expect(mistakesIn('vendors:\n')).toEqual(expected)
     expect(mistakesIn('vendors: {}\n')).toEqual([expected[0]?.replace('nothing', 'an empty one')])
@@ -337,7 +338,10 @@ log:
 
   it.each([
     ['port: -1', 'port: must be an integer from 0 to 65535, got -1'],
-    ['port: "80"', 'port: must be an integer from 0 to 65535, got "80"'],
+    [
+      'port: "80"',
+      'port: must be an integer from 0 to 65535, got "80"; write it without the quotes',
+    ],
     ['admin: { port: 70000 }', 'admin.port: must be an integer from 0 to 65535, got 70000'],
     ['admin: { prot: 1 }', "admin.prot: unknown option; did you mean 'port'?"],
     ['admin: { port: 8080 }', "admin.port: must not be the gateway's own port, 8080"],

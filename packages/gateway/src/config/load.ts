@@ -4,6 +4,7 @@ import { dirname, resolve } from 'node:path'
 import type { GatewayConfig } from './config.js'
 import { readDocument } from './document.js'
 import { ConfigError } from './error.js'
+import { withHints } from './hints.js'
 import type { Mistake } from './mistake.js'
 import type { Sources } from './references.js'
 import { configError } from './report.js'
@@ -48,5 +49,5 @@ function parseConfig(file: string, raw: string, sources: Sources): GatewayConfig
     const config = gatewayShape(sources)(written.value, '', mistakes)
     if (config !== undefined && mistakes.length === 0) return config
   }
-  throw configError(file, text, written, mistakes)
+  throw configError(file, text, written, withHints(mistakes, written.value))
 }

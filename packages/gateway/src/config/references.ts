@@ -1,5 +1,5 @@
 /** Secrets are not written down but referred to: `env:NAME`, or `file:PATH` whose content it is. */
-import { type Check, described } from 'spillway/options'
+import { type Check, described, suggest } from 'spillway/options'
 
 /** Where references lead. */
 export interface Sources {
@@ -28,7 +28,11 @@ function fromVariable(name: string, { env }: Sources): Resolved {
   // Not shown: whoever writes no name here has perhaps written the secret.
   if (!VARIABLE.test(name)) return { problem: 'must have the name of a variable after env:' }
   const value = Object.hasOwn(env, name) ? env[name]?.trim() : undefined
-  if (value === undefined) return { problem: `the environment variable ${name} is not set` }
+  if (value === undefined) {
+    const close = suggest(name, Object.keys(env))
+    const hint = close === undefined ? '' : `; did you mean ${close}?`
+    return { problem: `the environment variable ${name} is not set${hint}` }
+  }
   if (value === '') return { problem: `the environment variable ${name} is empty` }
   return { value }
 }

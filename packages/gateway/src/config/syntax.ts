@@ -5,11 +5,23 @@ import type { Word } from './word.js'
 
 /** One slip can upset everything after it. */
 const MOST = 20
+/** A line with a name in brackets, and below it one with an equals sign. */
+const TOML = /^\[[\w."-]+\]\s*\r?\n(\s*#.*\r?\n|\s*\r?\n)*[\w."-]+\s*=/m
 
-export function syntaxMistakes(errors: readonly YAMLError[], words: readonly Word[]): Mistake[] {
+/** `text` is looked at, and never quoted. */
+export function syntaxMistakes(
+  errors: readonly YAMLError[],
+  words: readonly Word[],
+  text: string,
+): Mistake[] {
+  const [first] = errors
+  if (first !== undefined && TOML.test(text)) {
+    const message = `is not YAML but TOML: write 'name: value', and names inside of others indented`
+    return [{ path: '', message, at: first.pos[0] }]
+  }
   const seen = new Set<string>()
   const mistakes = errors.flatMap((error): Mistake[] => {
-    const message = `is not YAML: ${explain(error)}`
+    const message = `is not YAML: ${explain(error, text)}`
     const at = isUnclosed(error) ? beginningOf(error.pos[0], words) : error.pos[0]
     const same = `${at} ${message}`
     if (seen.has(same)) return []
@@ -28,15 +40,35 @@ function beginningOf(end: number, words: readonly Word[]): number {
   return words.findLast((word) => word.end === end)?.start ?? end
 }
 
-function explain(error: YAMLError): string {
-  const { code, message } = error
+function explain(error: YAMLError, text: string): string {
+  const { code, message, pos } = error
+  if (text.startsWith('//', pos[0])) return 'comments begin with #, not with //'
+  if (code === 'TAB_AS_INDENT') return 'tabs cannot indent: use spaces'
   if (isUnclosed(error)) return 'a quote that is never closed'
   if (/^Flow (sequence|map)/.test(message)) return 'a [ or { that is never closed'
   if (code === 'NON_STRING_KEY') return 'a name must be text'
   if (code === 'TAG_RESOLVE_FAILED') return 'a tag (!) has no meaning here'
   if (code === 'MULTIPLE_DOCS') return 'a second document (---) has no meaning here'
+  // A value that goes on in the next line, where there is a colon: that line was meant to be a name.
+  if (
+    code === 'MULTILINE_IMPLICIT_KEY' ||
+    (code === 'BLOCK_AS_IMPLICIT_KEY' && goesOn(text, pos[0]))
+  ) {
+    return 'the line below is indented further: it has to begin where the names beside it do'
+  }
   if (code === 'BLOCK_AS_IMPLICIT_KEY') return 'a value with ": " in it needs quotes'
   // What comes after a colon is a piece of the text.
   const [said = ''] = message.split(/(?<=\S): /)
   return said.charAt(0).toLowerCase() + said.slice(1)
+}
+
+/** The next line is indented deeper than the one at this offset. */
+function goesOn(text: string, at: number): boolean {
+  const lineStart = text.lastIndexOf('\n', at - 1) + 1
+  const [line = '', next = ''] = text.slice(lineStart).split('\n')
+  return indentOf(next) > indentOf(line)
+}
+
+function indentOf(line: string): number {
+  return line.search(/\S|$/)
 }

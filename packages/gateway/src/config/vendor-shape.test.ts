@@ -37,7 +37,7 @@ describe('a vendor', () => {
     ],
     [
       'protocol: openai, url: "https://a.b/?x"',
-      'vendors.a.url: must end with its path, without ? and #',
+      'vendors.a.url: must end with its path, without ? and #: a key belongs in key, or in headers',
     ],
     [
       'protocol: openai, url: "https://u:p@a.b"',
@@ -107,7 +107,7 @@ describe('a vendor', () => {
     [
       'protocol: openai, classify: x',
       expect.stringMatching(
-        /^vendors\.a\.classify: unknown option; known: protocol, url, .*retry$/,
+        /^vendors\.a\.classify: unknown option; known: protocol, url, .*retry, shadow$/,
       ),
     ],
     ['protocol: openai, fetch: {}', expect.stringMatching(/^vendors\.a\.fetch: unknown option/)],

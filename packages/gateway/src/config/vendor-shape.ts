@@ -178,7 +178,8 @@ function parseUrl(value: unknown, protocol: ProtocolName | undefined): [string, 
   if (url.username !== '' || url.password !== '') {
     return ['', 'must not contain a user or a password: use key, or headers']
   }
-  if (/[?#]/.test(value)) return ['', 'must end with its path, without ? and #']
+  if (/[?#]/.test(value))
+    return ['', 'must end with its path, without ? and #: a key belongs in key, or in headers']
   const prefix = url.pathname.replace(/\/+$/, '')
   if (protocol !== 'http' && prefix.endsWith('/v1')) {
     return ['', 'must not end in /v1: the paths of requests begin with it']

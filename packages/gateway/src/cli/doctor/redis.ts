@@ -1,13 +1,11 @@
 /** Looks at the store: whether Spillway can use it, and at each of its servers. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisConfig } from '../../config/config.js'
 import { openStore } from '../../shared-store.js'
+import { isReady } from '../is-ready.js'
 import { messageOf } from '../operating.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 import { examineServer } from './redis-server.js'
 import { serversOf } from './redis-servers.js'
-
-const PATIENCE_MS = 3_000
 
 export async function examineRedis(redis: RedisConfig): Promise<Finding[]> {
   const findings = await examineUse(redis)
@@ -29,10 +27,9 @@ async function examineUse(redis: RedisConfig): Promise<Finding[]> {
   process.on('warning', quiet)
   const store = openStore(redis)
   try {
-    const untilMs = performance.now() + PATIENCE_MS
-    while (!store.ready && performance.now() < untilMs) await sleep(10)
+    const ready = await isReady(store)
     const warnings = store.warnings.map((each) => warn('permissions', each, 'see docs/redis.md'))
-    if (store.ready) {
+    if (ready) {
       if (warnings.length > 0) return warnings
       return [ok('permissions', 'all that Spillway does is allowed')]
     }

@@ -1,0 +1,158 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { loadConfig } from '../config/load.js'
+import { COMMANDS } from './commands.js'
+import { completionsFor } from './completions.js'
+import { helpOf } from './help.js'
+import { runCommand } from './run-command.js'
+
+/** What it printed, and its exit code. */
+async function run(...args: string[]) {
+  let [stdout, stderr] = ['', '']
+  const out = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    stdout += text
+    return true
+  })
+  const err = vi.spyOn(process.stderr, 'write').mockImplementation((text) => {
+    stderr += text
+    return true
+  })
+  try {
+    const code = await runCommand(args, COMMANDS)
+    return { code, stdout, stderr }
+  } finally {
+    out.mockRestore()
+    err.mockRestore()
+  }
+}
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'cli-'))
+  onTestFinished(() => rmSync(made, { recursive: true, force: true }))
+  return made
+}
+
+describe('help', () => {
+  it('lists every command, and each explains every option of its own', async () => {
+    const { stdout, code } = await run()
+    expect(code).toBe(0)
+    for (const command of COMMANDS) {
+      expect(stdout).toMatch(new RegExp(`spillway ${command.name} +${escaped(command.summary)}`))
+      const help = (await run(command.name, '--help')).stdout
+      expect(help).toBe(helpOf(command))
+      for (const option of Object.keys(command.options)) expect(help).toContain(`--${option}`)
+      expect((await run('help', command.name)).stdout).toBe(help)
+    }
+  })
+
+  it('fits into a terminal', () => {
+    for (const line of COMMANDS.flatMap((each) => helpOf(each).split('\n'))) {
+      expect(line.length).toBeLessThanOrEqual(120)
+    }
+  })
+})
+
+describe('what makes no sense', () => {
+  it.each([
+    [['stauts'], 'unknown command "stauts"; did you mean status?'],
+    [['--hepl'], 'unknown option --hepl; did you mean --help?'],
+    [['status', '--jsno'], 'did you mean --json?'],
+    [['status', 'now'], 'It takes no arguments'],
+    [['status', '--every', '1s'], '--every: needs --watch'],
+    [['breaker'], 'breaker: do what?'],
+    [['breaker', 'isolte', 'a'], 'did you mean isolate?'],
+    [['breaker', 'open'], 'breaker open: of which vendor?'],
+    [['breaker', 'reset', 'a', '--for', '1m'], '--for: has no meaning with breaker reset'],
+    [['limit', 'set', 'a', 'requests', '5'], 'for how long? Say --for 10m'],
+    [['limit', 'set', 'a', 'requests', '-5', '--for', '1m'], '-5'],
+    [['limit', 'set', 'a', 'requests', 'many', '--for', '1m'], 'must be a whole number'],
+    [['pause', 'a'], 'for how long?'],
+    [['check'], 'check which file?'],
+    [['completions', 'powershell'], 'for which shell?'],
+    [['mock-vendor', '--knobs', '{'], 'must be JSON'],
+    [['gateway', '--port', '99999'], 'must be a port'],
+  ])('%j is told what to type', async (args, message) => {
+    await expect(run(...args)).rejects.toThrow(message)
+  })
+})
+
+describe('completions', () => {
+  it('for bash complete commands, their words and options', () => {
+    const script = completionsFor('bash', COMMANDS)
+    const complete = (...words: string[]) =>
+      execFileSync(
+        'bash',
+        [
+          '-c',
+          `${script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _spillway; echo "\${COMPREPLY[@]}"`,
+          '_',
+          ...words,
+        ],
+        { encoding: 'utf8' },
+      ).trim()
+    expect(complete('spillway', 'sta')).toBe('status')
+    expect(complete('spillway', 'breaker', 'is')).toBe('isolate')
+    expect(complete('spillway', 'limit', '--fo')).toBe('--for')
+    expect(complete('spillway', 'completions', 'f')).toBe('fish')
+  })
+
+  it.each(['zsh', 'fish'] as const)('for %s name every command and option', (shell) => {
+    const script = completionsFor(shell, COMMANDS)
+    for (const { name, options } of COMMANDS) {
+      expect(script).toContain(name)
+      for (const option of Object.keys(options)) expect(script).toContain(option)
+    }
+  })
+})
+
+describe('spillway init', () => {
+  it('writes a file that can be used, with the schema beside it, and over nothing', async () => {
+    const file = join(folder(), 'spillway.yaml')
+    expect((await run('init', file)).code).toBe(0)
+    const config = loadConfig({ file, env: { OPENAI_API_KEY: 'k' } })
+    expect(config.vendors[0]?.guard.limits).toHaveLength(2)
+    const text = readFileSync(file, 'utf8')
+    expect(text).toMatch(/^# yaml-language-server: \$schema=\.\/spillway\.schema\.json\n/)
+    expect(existsSync(join(file, '../spillway.schema.json'))).toBe(true)
+    writeFileSync(file, 'mine')
+    const again = await run('init', file)
+    expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining('--force') })
+    expect(readFileSync(file, 'utf8')).toBe('mine')
+    expect((await run('init', file, '--force')).code).toBe(0)
+    expect(readFileSync(file, 'utf8')).toBe(text)
+  })
+
+  it('writes what everybody may take the comment sign from, line by line', async () => {
+    const file = join(folder(), 'spillway.yaml')
+    await run('init', file)
+    const text = readFileSync(file, 'utf8')
+    const routed = text.replace(/^# (?=routes:|callers:| {2})/gm, '')
+    expect(
+      loadConfig({ file, text: routed, env: { OPENAI_API_KEY: 'k', SEARCH_TEAM_KEY: 'k' } }).routes,
+    ).toHaveLength(1)
+  })
+})
+
+describe('spillway check', () => {
+  it('says every mistake for programs, too, and needs no secrets if told so', async () => {
+    const file = join(folder(), 'a.yaml')
+    writeFileSync(file, 'vendors: { a: { protocol: openai, key: env:NOT_SET_ANYWHERE } }\n')
+    const wrong = await run('check', file, '--json')
+    expect(wrong.code).toBe(1)
+    expect(JSON.parse(wrong.stdout)).toMatchObject({
+      ok: false,
+      mistakes: [{ file, line: 1, column: 40, path: 'vendors.a.key' }],
+    })
+    expect(await run('check', file, '--no-secrets')).toMatchObject({
+      code: 0,
+      stdout: `${file}: good: 1 vendor, 1 route, 0 callers\n`,
+    })
+  })
+})
+
+function escaped(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+}

@@ -1,0 +1,248 @@
+/** Operating a gateway over its admin port: what may be done, by whom, and what is told of it. */
+import type { SpillwayEvent } from 'spillway'
+import { onEvent } from 'spillway'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { loadConfig } from '../src/config/load.js'
+import { createGateway } from '../src/gateway.js'
+import { startGateway, startVendor } from './gateway-kit.js'
+
+const GUARD = {
+  breaker: { failureRate: 0.5, minimumCalls: 5 },
+  limits: [{ unit: 'requests', limit: 100, windowMs: '1m' }],
+}
+const ISOLATE = { action: 'isolate', guard: 'openai', forMs: '10m', by: 'ada' }
+
+type Headers = Record<string, string>
+
+function post(adminUrl: string, path: string, body: unknown, headers: Headers = {}) {
+  return fetch(`${adminUrl}${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+}
+
+function actions(): Extract<SpillwayEvent, { type: 'operator.acted' }>[] {
+  const heard: Extract<SpillwayEvent, { type: 'operator.acted' }>[] = []
+  onTestFinished(
+    onEvent((event) => {
+      if (event.type === 'operator.acted') heard.push(event)
+    }),
+  )
+  return heard
+}
+
+/** A gateway whose log is kept. */
+async function startLogged(written: object, env: Record<string, string> = {}, read = false) {
+  const { url } = await startVendor()
+  const text = JSON.stringify({
+    port: 0,
+    host: '127.0.0.1',
+    vendors: { openai: { protocol: 'openai', url, ...GUARD } },
+    ...written,
+  })
+  let file = text
+  const load = () => loadConfig({ file: 'test.yaml', text: file, env })
+  const lines: SpillwayEvent[] = []
+  const log = {
+    request: () => {},
+    event: (event: SpillwayEvent) => lines.push(event),
+    failure: () => {},
+    close: () => {},
+  }
+  const gateway = await createGateway(load(), { log, ...(read && { read: load }) })
+  onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
+  const { adminPort } = await gateway.start()
+  const audit = () => lines.filter(({ type }) => type === 'operator.acted')
+  const write = (next: string) => {
+    file = next
+  }
+  return { adminUrl: `http://127.0.0.1:${adminPort}`, audit, write, text }
+}
+
+describe('operating a gateway on this machine', () => {
+  it('stops calls to a vendor, lets them through again, and tells who wanted it', async () => {
+    const { adminUrl, chat } = await startGateway({ guard: GUARD })
+    const heard = actions()
+    expect((await chat()).status).toBe(200)
+    const done = await post(adminUrl, '/actions', ISOLATE)
+    expect(done.status).toBe(200)
+    expect(await done.json()).toMatchObject({ guard: 'openai', message: 'isolated all lanes' })
+    const refused = await chat({ model: 'never used before' })
+    expect(refused.status).toBe(503)
+    expect(refused.headers.get('spillway-decision')).toContain('reason=CIRCUIT_OPEN')
+    await post(adminUrl, '/actions', { action: 'close', guard: 'openai', by: 'ben' })
+    expect((await chat()).status).toBe(200)
+    expect(heard).toMatchObject([
+      {
+        action: 'isolate',
+        name: 'openai',
+        by: 'ada',
+        forMs: 600_000,
+        from: '127.0.0.1',
+        result: 'done',
+      },
+      { action: 'close', name: 'openai', by: 'ben', result: 'done' },
+    ])
+  })
+
+  it('pauses, overrides a limit, and shows the fleet as the store has it', async () => {
+    const { adminUrl, chat } = await startGateway({ guard: GUARD })
+    const about = { guard: 'openai', by: 'ada' }
+    await post(adminUrl, '/actions', { action: 'pause', forMs: '10m', ...about })
+    expect((await chat()).status).toBe(429)
+    const limit = { action: 'override', unit: 'requests', limit: 7, forMs: '10m', ...about }
+    await post(adminUrl, '/actions', limit)
+    const status = (await (await fetch(`${adminUrl}/status`)).json()) as {
+      guards: { name: string; limits: object[]; breakers: object[] }[]
+    }
+    const openai = status.guards.find(({ name }) => name === 'openai')
+    expect(status).toMatchObject({ store: 'memory', livePods: 1 })
+    expect(openai?.limits).toContainEqual(expect.objectContaining({ id: 'requests', limit: 7 }))
+    expect(openai?.breakers).toContainEqual(expect.objectContaining({ state: 'closed' }))
+  })
+
+  it.each([
+    [{ ...ISOLATE, guard: 'opnai' }, 400, "did you mean 'openai'?"],
+    [{ ...ISOLATE, action: 'explode' }, 400, 'action: must be one of'],
+    [{ ...ISOLATE, by: undefined }, 400, 'by: must be a line'],
+    [{ ...ISOLATE, forMs: 'soon' }, 400, 'forMs: must be a duration'],
+    ['{"action": ', 400, 'JSON'],
+    ['[]', 400, 'action: must be one of'],
+  ])('says what is wrong with %j', async (body, status, message) => {
+    const { adminUrl } = await startGateway({ guard: GUARD })
+    const answer = await post(adminUrl, '/actions', body)
+    expect(answer.status).toBe(status)
+    expect(await answer.text()).toContain(message.replaceAll('"', '\\"'))
+  })
+})
+
+describe('a web page in a browser on this machine', () => {
+  it.each<[string, Headers, string]>([
+    ['of another site', { origin: 'https://evil.example' }, 'OTHER_SITE'],
+    ['of another port', { origin: 'http://127.0.0.1:3000' }, 'OTHER_SITE'],
+    ['without an origin that it tells', { origin: 'null' }, 'OTHER_SITE'],
+    ['across sites', { 'sec-fetch-site': 'cross-site' }, 'OTHER_SITE'],
+    ['of another port, by its own word', { 'sec-fetch-site': 'same-site' }, 'OTHER_SITE'],
+    ['that calls us by another name', { host: 'rebound.example' }, 'WRONG_HOST'],
+    ['that sends a form', { 'content-type': 'text/plain' }, 'NOT_JSON'],
+    [
+      'that sends another form',
+      { 'content-type': 'application/x-www-form-urlencoded' },
+      'NOT_JSON',
+    ],
+  ])('%s does nothing, and leaves a line', async (_, headers, code) => {
+    const { adminUrl, audit } = await startLogged({ admin: { port: 0 } })
+    const { status, text } = await rawPost(adminUrl, '/actions', ISOLATE, headers)
+    expect(status).toBeGreaterThanOrEqual(400)
+    expect(text).toContain(code)
+    expect(audit()).toMatchObject([
+      { result: 'refused', from: '127.0.0.1', action: 'POST /actions' },
+    ])
+    const fleet = await (await fetch(`${adminUrl}/status`)).text()
+    expect(fleet).not.toContain('isolated')
+  })
+
+  it('of our own may', async () => {
+    const { adminUrl } = await startLogged({ admin: { port: 0 } })
+    const own = { origin: adminUrl, 'sec-fetch-site': 'same-origin' }
+    expect((await rawPost(adminUrl, '/actions', ISOLATE, own)).status).toBe(200)
+  })
+
+  it('sees nothing by another name either', async () => {
+    const { adminUrl } = await startLogged({ admin: { port: 0 } })
+    const by = { host: 'rebound.example' }
+    for (const path of ['/status', '/snapshot', '/config', '/health/ready', '/metrics']) {
+      expect((await rawPost(adminUrl, path, undefined, by)).status).toBe(403)
+    }
+  })
+})
+
+describe('a token', () => {
+  const TOKEN = 'a-token-of-some-length'
+  const withToken = { admin: { port: 0, token: 'env:ADMIN_TOKEN' } }
+
+  it('is asked for, also on this machine, once there is one', async () => {
+    const { adminUrl, audit } = await startLogged(withToken, { ADMIN_TOKEN: TOKEN })
+    for (const authorization of ['', 'Bearer', `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, TOKEN]) {
+      const answer = await post(adminUrl, '/actions', ISOLATE, { authorization })
+      expect(answer.status).toBe(401)
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer')
+    }
+    expect((await fetch(`${adminUrl}/status`)).status).toBe(401)
+    expect(audit()).toHaveLength(6)
+    const shown = { authorization: `Bearer ${TOKEN}` }
+    expect((await post(adminUrl, '/actions', ISOLATE, shown)).status).toBe(200)
+    expect(audit().at(-1)).toMatchObject({ result: 'done', by: 'ada' })
+    expect(JSON.stringify(audit())).not.toContain(TOKEN)
+  })
+
+  it('is not asked for health and metrics: those who look after us have none', async () => {
+    const { adminUrl } = await startLogged(withToken, { ADMIN_TOKEN: TOKEN })
+    for (const path of ['/health/live', '/health/ready', '/health/deep', '/metrics']) {
+      expect((await fetch(`${adminUrl}${path}`)).status).toBe(200)
+    }
+  })
+
+  it('has to be there where other machines can reach the port', async () => {
+    const open = { admin: { port: 0, host: '0.0.0.0' } }
+    const { adminUrl } = await startLogged(open)
+    const refused = await post(adminUrl, '/actions', ISOLATE)
+    expect(refused.status).toBe(403)
+    expect(await refused.text()).toContain('set admin.token')
+    expect((await fetch(`${adminUrl}/health/ready`)).status).toBe(200)
+  })
+})
+
+describe('the configuration over the admin port', () => {
+  it('is checked, refused with its mistakes, and taken over', async () => {
+    const { adminUrl, audit, write, text } = await startLogged({ admin: { port: 0 } }, {}, true)
+    const by = { by: 'ada' }
+    expect((await post(adminUrl, '/config/check', by)).status).toBe(200)
+    write(text.replace('"limit":100', '"limit":"many"'))
+    const wrong = await post(adminUrl, '/config/reload', by)
+    expect(wrong.status).toBe(422)
+    expect(await wrong.text()).toContain('must be a positive integer')
+    write(text.replace('"limit":100', '"limit":50'))
+    const right = await post(adminUrl, '/config/reload', by)
+    expect(await right.json()).toMatchObject({ ok: true, message: 'applied' })
+    expect(await (await fetch(`${adminUrl}/config`)).json()).toMatchObject({ generation: 2 })
+    expect(audit()).toMatchObject([
+      { action: 'POST /config/check', by: 'ada', result: 'done' },
+      { action: 'POST /config/reload', by: 'ada', result: 'refused' },
+      { action: 'POST /config/reload', by: 'ada', result: 'done' },
+    ])
+  })
+
+  it('is not there where there is no file', async () => {
+    const { adminUrl } = await startLogged({ admin: { port: 0 } })
+    expect((await post(adminUrl, '/config/reload', { by: 'ada' })).status).toBe(501)
+  })
+})
+
+/** `fetch` does not let anybody say where a request comes from. */
+async function rawPost(adminUrl: string, path: string, body: unknown, headers: Headers) {
+  const { request } = await import('node:http')
+  return new Promise<{ status: number; text: string }>((resolve, reject) => {
+    const content = body === undefined ? undefined : JSON.stringify(body)
+    const asking = request(
+      `${adminUrl}${path}`,
+      {
+        method: content === undefined ? 'GET' : 'POST',
+        headers: {
+          ...(content !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+      },
+      (answer) => {
+        let text = ''
+        answer.setEncoding('utf8').on('data', (chunk) => {
+          text += chunk
+        })
+        answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }))
+      },
+    )
+    asking.on('error', reject)
+    asking.end(content)
+  })
+}

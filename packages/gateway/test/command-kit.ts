@@ -1,0 +1,58 @@
+/** The command `spillway`, as a process of its own. */
+import { execFile, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+
+const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
+
+export interface Ended {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface Shell {
+  readonly folder: string
+  /** Runs it there, and says how it ended. */
+  run(...args: string[]): Promise<Ended>
+}
+
+/** A folder with a `spillway.yaml`, gone when the test is over. */
+export function openShell(config?: object, env: Record<string, string> = {}): Shell {
+  const folder = mkdtempSync(join(tmpdir(), 'command-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  // YAML has JSON in it.
+  if (config !== undefined) writeFileSync(join(folder, 'spillway.yaml'), JSON.stringify(config))
+  const { REDIS_URL: _, ...ours } = process.env
+  return {
+    folder,
+    run: (...args) =>
+      new Promise((resolve) => {
+        const options = { cwd: folder, env: { ...ours, ...env } }
+        execFile(process.execPath, [BIN, ...args], options, (error, stdout, stderr) => {
+          resolve({ code: Number(error?.code ?? 0), stdout, stderr })
+        })
+      }),
+  }
+}
+
+/** Runs until it is told to stop. */
+export function spawnCommand(...args: string[]) {
+  const child = spawn(process.execPath, [BIN, ...args])
+  let [stdout, stderr] = ['', '']
+  child.stdout.setEncoding('utf8').on('data', (chunk) => {
+    stdout += chunk
+  })
+  child.stderr.setEncoding('utf8').on('data', (chunk) => {
+    stderr += chunk
+  })
+  const exit = new Promise<number | null>((resolve) => child.once('close', resolve))
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await exit
+  })
+  return { child, exit, stdout: () => stdout, stderr: () => stderr }
+}

@@ -1,0 +1,261 @@
+/** The command, as operators use it: real processes, a real Redis, alone, behind Sentinels and as a cluster. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startCluster } from '../../spillway/test/redis-cluster.js'
+import { MASTER, startSentinels } from '../../spillway/test/redis-sentinels.js'
+import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { openShell, spawnCommand } from './command-kit.js'
+import { startVendor } from './gateway-kit.js'
+import { startGatewayProcess } from './gateway-process.js'
+
+const SLOW = 60_000
+
+let redis: RedisServer
+beforeAll(async () => {
+  redis = await startRedis()
+})
+afterAll(() => redis?.stop())
+
+const GUARD = {
+  breaker: { failureRate: 0.5, minimumCalls: 5, openMs: '30s' },
+  limits: [{ unit: 'requests', limit: 100, windowMs: '1m' }],
+}
+
+function ask(url: string): Promise<Response> {
+  const body = JSON.stringify({ model: 'gpt', messages: [] })
+  return fetch(`${url}/v1/chat/completions`, { method: 'POST', body })
+}
+
+const statusOf = (url: string) => async () => (await ask(url)).status
+
+describe('operators with nothing but the configuration and Redis', () => {
+  it(
+    'see a gateway, stop its calls, change its limit, and undo both',
+    async () => {
+      const { url: vendorUrl } = await startVendor()
+      // The operator's machine need not have the vendor's key.
+      const vendors = {
+        openai: { protocol: 'openai', url: vendorUrl, key: 'env:VENDOR_KEY', ...GUARD },
+      }
+      const config = { redis: { url: 'env:REDIS', prefix: 'op1' }, vendors }
+      const env = { REDIS: redis.url }
+      const gateway = await startGatewayProcess({ config, env: { ...env, VENDOR_KEY: 'k' } })
+      const { run } = openShell(config, env)
+      expect((await ask(gateway.url)).status).toBe(200)
+
+      const isolated = await run('breaker', 'isolate', 'openai', '--for', '5m', '--by', 'ada')
+      expect(isolated).toMatchObject({
+        code: 0,
+        stdout: 'openai: isolated all lanes for 5m, by ada\n',
+      })
+      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(503)
+      const seen = await run('status')
+      expect(seen.code).toBe(0)
+      expect(seen.stdout).toMatch(/pods: 1\n/)
+      expect(seen.stdout).toMatch(/openai +gpt +isolated/)
+
+      expect((await run('breaker', 'close', 'openai', '--lane', 'gpt')).code).toBe(0)
+      expect((await run('breaker', 'close', 'openai')).code).toBe(0)
+      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(200)
+
+      const set = await run('limit', 'set', 'openai', 'requests', '1', '--for', '10m', '--json')
+      expect(JSON.parse(set.stdout)).toMatchObject({ action: 'override', limit: 1, forMs: 600_000 })
+      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(429)
+      expect((await run('status')).stdout).toMatch(/requests +\d+ +1 \(not 100\)/)
+      expect((await run('limit', 'clear', 'openai', 'requests')).code).toBe(0)
+      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(200)
+
+      expect((await run('pause', 'openai', '--for', '10m')).code).toBe(0)
+      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(429)
+      expect((await run('resume', 'openai')).code).toBe(0)
+      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(200)
+    },
+    SLOW,
+  )
+
+  it(
+    'are told with an exit code what went wrong',
+    async () => {
+      const vendors = { openai: { protocol: 'openai', ...GUARD } }
+      const shared = openShell({ redis: redis.url, vendors })
+      const alone = openShell({ vendors })
+      const nowhere = openShell({ redis: 'redis://127.0.0.1:1', vendors })
+      const secret = openShell({ redis: 'env:NOT_SET_ANYWHERE', vendors })
+      const [unknown, typo, usage, none, away, missing] = await Promise.all([
+        shared.run('breaker', 'reset', 'opnai'),
+        shared.run('limit', 'set', 'openai', 'request', '5', '--for', '1m'),
+        shared.run('breaker', 'isolate', 'openai', '--for', '10'),
+        alone.run('status'),
+        nowhere.run('status'),
+        secret.run('status'),
+      ])
+      expect(unknown).toMatchObject({ code: 1 })
+      expect(unknown?.stderr).toContain("did you mean 'openai'?")
+      expect(typo).toMatchObject({ code: 1 })
+      expect(typo?.stderr).toContain("did you mean 'requests'?")
+      expect(usage).toMatchObject({ code: 2 })
+      expect(usage?.stderr).toContain('must be a duration with its unit, such as 30s or 10m')
+      expect(none).toMatchObject({ code: 1 })
+      expect(none?.stderr).toContain('--admin')
+      expect(away).toMatchObject({ code: 3 })
+      expect(away?.stderr).toContain('the store cannot be reached: connect ECONNREFUSED')
+      expect(missing).toMatchObject({ code: 1 })
+      expect(missing?.stderr).toContain('NOT_SET_ANYWHERE is not there')
+      for (const { stderr } of [unknown, typo, usage, none, away, missing] as {
+        stderr: string
+      }[]) {
+        expect(stderr).not.toContain('    at ')
+      }
+    },
+    SLOW,
+  )
+})
+
+describe('operators of a gateway without a store', () => {
+  it(
+    'go through its admin port, with its token',
+    async () => {
+      const { url: vendorUrl } = await startVendor()
+      const token = 'a-token-of-some-length'
+      const config = {
+        admin: { token: 'env:ADMIN_TOKEN' },
+        vendors: { openai: { protocol: 'openai', url: vendorUrl, ...GUARD } },
+      }
+      const gateway = await startGatewayProcess({ config, env: { ADMIN_TOKEN: token } })
+      const known = openShell(undefined, { SPILLWAY_ADMIN_TOKEN: token })
+      const stranger = openShell()
+      const admin = ['--admin', gateway.adminUrl]
+      const refused = await stranger.run('breaker', 'isolate', 'openai', ...admin)
+      expect(refused).toMatchObject({ code: 1 })
+      expect(refused.stderr).toContain('admin.token')
+      expect((await ask(gateway.url)).status).toBe(200)
+      expect((await known.run('breaker', 'isolate', 'openai', ...admin)).code).toBe(0)
+      expect((await ask(gateway.url)).status).toBe(503)
+      expect((await known.run('status', ...admin)).stdout).toContain('isolated')
+      expect((await known.run('status', '--admin', 'http://127.0.0.1:1')).code).toBe(3)
+      gateway.child.kill('SIGTERM')
+      await gateway.exit
+      const audit = gateway
+        .stdout()
+        .split('\n')
+        .filter((line) => line.includes('operator.acted'))
+      expect(audit).toHaveLength(2)
+      expect(audit[0]).toContain('"result":"refused"')
+      expect(audit[1]).toContain('"action":"isolate"')
+      expect(gateway.stdout()).not.toContain(token)
+    },
+    SLOW,
+  )
+})
+
+describe('spillway doctor', () => {
+  const vendors = { openai: { protocol: 'openai', ...GUARD } }
+
+  it(
+    'finds what is wrong with a server, and says what to do',
+    async () => {
+      const settings = { maxmemory: '100mb', 'maxmemory-policy': 'allkeys-lru' }
+      const server = await startRedis({ settings })
+      try {
+        await server.send('ACL', 'SETUSER', 'weak', 'on', '>pass', '~*', '&*', '+@all', '-eval')
+        const url = server.url.replace('redis://', 'redis://weak:pass@')
+        const good = openShell({ redis: server.url, vendors })
+        const weak = openShell({ redis: 'env:WEAK', vendors }, { WEAK: url })
+        const [seen, denied] = await Promise.all([good.run('doctor'), weak.run('doctor', '--json')])
+        expect(seen.code).toBe(0)
+        expect(seen.stdout).toMatch(/warn +eviction +allkeys-lru\n +limits and breakers would be/)
+        expect(seen.stdout).toMatch(/warn +persistence/)
+        expect(seen.stdout).toMatch(/ok +server +127\.0\.0\.1:\d+: (Redis|Valkey) \d/)
+        expect(seen.stdout).toMatch(/ok +clock/)
+        expect(seen.stdout).toMatch(/ok +latency/)
+        expect(denied.code).toBe(1)
+        const findings = JSON.parse(denied.stdout) as { verdict: string; message: string }[]
+        expect(findings).toContainEqual(
+          expect.objectContaining({
+            verdict: 'fail',
+            message: expect.stringContaining('may not run EVAL'),
+          }),
+        )
+        expect(denied.stdout + denied.stderr).not.toContain('pass@')
+      } finally {
+        await server.stop()
+      }
+    },
+    SLOW,
+  )
+
+  it(
+    'looks behind Sentinels, and operators reach their server',
+    async () => {
+      const watched = await startSentinels()
+      try {
+        const redis = { sentinels: watched.urls, master: MASTER }
+        const { run } = openShell({ redis, vendors })
+        const wrong = openShell({ redis: { ...redis, master: 'nobody' }, vendors })
+        const [seen, done, lost] = await Promise.all([
+          run('doctor'),
+          run('breaker', 'open', 'openai', '--for', '1m'),
+          wrong.run('doctor'),
+        ])
+        expect(seen.stdout).toMatch(/ok +sentinels +3 of 3 answer/)
+        expect(seen.stdout).toMatch(/ok +permissions/)
+        expect(seen.code).toBe(0)
+        expect(done.code).toBe(0)
+        expect(lost.code).toBe(1)
+        expect(lost.stdout).toContain("does not know 'nobody'")
+      } finally {
+        await watched.stop()
+      }
+    },
+    SLOW,
+  )
+
+  it(
+    'looks at a cluster, and operators reach it',
+    async () => {
+      const cluster = await startCluster()
+      try {
+        const { run } = openShell({ redis: { urls: cluster.urls.slice(0, 2) }, vendors })
+        const [seen, done, status] = await Promise.all([
+          run('doctor'),
+          run('breaker', 'open', 'openai', '--for', '1m'),
+          run('status', '--json'),
+        ])
+        expect(seen.stdout).toMatch(/ok +cluster +all slots are served; 2 of 2/)
+        expect(seen.code).toBe(0)
+        expect(done.code).toBe(0)
+        expect(JSON.parse(status.stdout)).toMatchObject({ store: 'shared' })
+      } finally {
+        await cluster.stop()
+      }
+    },
+    SLOW,
+  )
+})
+
+describe('spillway mock-vendor', () => {
+  it('answers as its knobs say, and Ctrl-C ends it with 0', async () => {
+    const options = ['--port', '0', '--status', '529', '--error-rate', '1', '--limit', '60/1m']
+    const { child, exit, stderr } = spawnCommand('mock-vendor', ...options)
+    await until('it listens', () => stderr().includes('Ctrl-C stops it'), 20_000)
+    const [, url = ''] = /Mock vendor on (\S+)/.exec(stderr()) ?? []
+    expect((await ask(url)).status).toBe(529)
+    child.kill('SIGINT')
+    expect(await exit).toBe(0)
+    expect(stderr()).toContain('requests:')
+  })
+})
+
+describe('spillway status --watch', () => {
+  it('goes on until Ctrl-C, and ends with 0', async () => {
+    const { folder } = openShell({
+      redis: redis.url,
+      vendors: { openai: { protocol: 'openai', ...GUARD } },
+    })
+    const args = ['--config', `${folder}/spillway.yaml`, '--watch', '--every', '50ms', '--json']
+    const { child, exit, stdout } = spawnCommand('status', ...args)
+    await until('it has looked three times', () => stdout().split('\n').length > 3, 20_000)
+    child.kill('SIGINT')
+    expect(await exit).toBe(0)
+  })
+})
