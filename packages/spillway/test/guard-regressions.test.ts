@@ -255,6 +255,26 @@ describe('a pod that isolates itself', () => {
   })
 })
 
+describe('a retry', () => {
+  it('is not begun when an attempt as long as good ones have been would miss the deadline', async () => {
+    const { clock, run } = createGuardPod({ retry: { attempts: 2, baseMs: 1, jitter: 'none' } })
+    for (let call = 0; call < 5; call++) {
+      await clock.until(run(() => sleep(clock, 300), { timeoutMs: 10_000 }).promise)
+    }
+    const attemptsWithin = async (timeoutMs: number) => {
+      let attempts = 0
+      const fail = () => {
+        attempts++
+        return Promise.reject(new Error('blip'))
+      }
+      await clock.until(run(fail, { timeoutMs }).promise).catch(() => {})
+      return attempts
+    }
+    expect(await attemptsWithin(290)).toBe(1)
+    expect(await attemptsWithin(310)).toBe(2)
+  })
+})
+
 describe('a guard with options that do not go together', () => {
   it('is not made, says where the mistake is, and leaves nothing running', async () => {
     const clock = createVirtualClock()

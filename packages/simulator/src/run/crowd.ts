@@ -23,6 +23,9 @@ export class Crowd {
   readonly #options: CrowdOptions
   readonly #record: ClientRecord
   readonly #untilMs: number
+  /** Made once for each: a string that was known before is found faster. */
+  readonly #users: string[] = []
+  readonly #arriveNext = () => this.#arrive()
   #came = 0
 
   constructor(options: CrowdOptions) {
@@ -36,7 +39,7 @@ export class Crowd {
     const { client, clock, random } = this.#options
     clock.schedule(client.fromMs, () => {
       if (client.burst !== undefined) {
-        for (let each = 0; each < client.burst; each++) this.#request(() => {})
+        for (let each = 0; each < client.burst; each++) this.#request(nothing)
       } else if (client.callers !== undefined) {
         for (let each = 0; each < client.callers; each++) {
           // Not all in one moment, unless they have nothing else to do.
@@ -51,8 +54,8 @@ export class Crowd {
   #arrive(): void {
     const { client, clock, random } = this.#options
     if (clock.now() >= this.#untilMs) return
-    this.#request(() => {})
-    clock.schedule((-Math.log(1 - random()) / client.rps!) * 1_000, () => this.#arrive())
+    this.#request(nothing)
+    clock.schedule((-Math.log(1 - random()) / client.rps!) * 1_000, this.#arriveNext)
   }
 
   #keepAsking(): void {
@@ -70,7 +73,7 @@ export class Crowd {
     const number = this.#came++
     this.#record.offered[record.at(cameMs)]!++
     this.open++
-    const user = client.users === undefined ? undefined : `user-${number % client.users}`
+    const user = client.users === undefined ? undefined : this.#user(number % client.users)
     const hangsUp = client.hangUps !== undefined && random() < client.hangUps.share
     const signal = hangsUp ? new LeaveSignal() : undefined
     let ended = false
@@ -90,6 +93,11 @@ export class Crowd {
     this.#ask({ client, user, signal }, 1, end)
   }
 
+  #user(number: number): string {
+    this.#users[number] ??= `user-${number}`
+    return this.#users[number]
+  }
+
   #ask(ask: Ask, attempt: number, end: (how: 'served' | 'lost') => void): void {
     const { client, clock, random, record } = this.#options
     this.#options.ask(
@@ -105,6 +113,8 @@ export class Crowd {
     )
   }
 }
+
+const nothing = () => {}
 
 function draw(spread: CheckedClient['thinkMs'], random: Random): number {
   const from = drawFrom(spread)

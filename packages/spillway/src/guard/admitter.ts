@@ -51,8 +51,6 @@ export interface AdmitterOptions<P, L, R extends TakeReply> {
   slots: Slots
   breaker: BreakerGate<P> | undefined
   limits: LimitGate<L, R> | undefined
-  /** The store goes by this clock, and need not read it again. Default: false. */
-  sameClock?: boolean
   storeError(cause: unknown): SpillwayError
 }
 
@@ -144,8 +142,7 @@ export class Admitter<P, L, R extends TakeReply> {
   }
 
   /** The same for one who waits. Answers whether it went. */
-  serve(gate: Gate, entry: Entry<Wish<P, L>>, nowMs: number): boolean {
-    const atMs = this.#options.sameClock === true ? nowMs : undefined
+  serve(gate: Gate, entry: Entry<Wish<P, L>>, atMs: number | undefined): boolean {
     const admission = this.takeNow(gate, entry.guest, atMs, entry)
     if (admission === undefined) return false
     this.#options.room.remove(entry)

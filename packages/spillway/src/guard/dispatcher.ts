@@ -17,6 +17,8 @@ import type { Admission, Price, Wish } from './wish.js'
 export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOptions<P, L, R> {
   /** Whether calls may wait at all, or only for the store's answer. */
   patient: boolean
+  /** The store goes by this clock, and need not read it again. Default: false. */
+  sameClock?: boolean
   /** What to refuse with whom the vendor's limits keep waiting too long. */
   limitedError(lane: string, retryAfterMs: number, paused: boolean): SpillwayError
   /** What to refuse with who may not wait. */
@@ -189,7 +191,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
     try {
       while (this.#again) {
         this.#again = false
-        while (this.#serveNext(nowMs));
+        // Mostly one goes; when there are many, time passes.
+        if (this.#serveNext(nowMs, nowMs)) while (this.#serveNext(nowMs, undefined));
         if (slots.full) break
         for (const [gate, entries] of this.#choose(nowMs)) this.#admitter.admit(gate, entries)
       }
@@ -277,10 +280,10 @@ export class Dispatcher<P, L, R extends TakeReply> {
 
   /**
    * The usual way out, one by one: there is one lane, nothing stands in its way, and the store
-   * answers at once. Answers whether somebody went.
+   * answers at once. Answers whether somebody went. `atMs`: the time, if it was read just now.
    */
-  #serveNext(nowMs: number): boolean {
-    const { room, slots, breaker, limits } = this.#options
+  #serveNext(nowMs: number, atMs: number | undefined): boolean {
+    const { room, slots, breaker, limits, sameClock } = this.#options
     const lane = room.onlyLane
     if (lane === undefined || limits?.remote === true) return false
     const gate = this.#gate(lane)
@@ -288,7 +291,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     const entry = room.take(lane, nowMs) as Entry<Wish<P, L>> | undefined
     if (entry === undefined) return false
-    return this.#admitter.serve(gate, entry, nowMs)
+    return this.#admitter.serve(gate, entry, sameClock === true ? atMs : undefined)
   }
 
   /** Takes out of the room as many as there is something free for, the best first. */

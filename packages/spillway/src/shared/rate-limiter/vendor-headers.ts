@@ -49,13 +49,14 @@ export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWo
     wallMs ??= vendorTimeMs(headers, ownWallMs)
     return wallMs
   }
-  const add = (unit: string, remaining: unknown, reset: () => unknown) => {
+  const add = (unit: string, remaining: unknown, reset: unknown) => {
     const units = Number(remaining)
     if (typeof remaining !== 'string' || remaining === '' || !(units >= 0)) return
-    left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset(), vendorMs()) })
+    left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset, vendorMs()) })
   }
   for (const { unit, remaining, reset } of DIALECTS) {
-    add(unit, headerOf(headers, remaining), () => headerOf(headers, reset))
+    const units = headerOf(headers, remaining)
+    if (units !== undefined) add(unit, units, headerOf(headers, reset))
   }
   addIetf(headers, add)
   const asks = ASKING.some((name) => headerOf(headers, name) !== undefined)
@@ -64,22 +65,19 @@ export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWo
 
 function addIetf(
   headers: unknown,
-  add: (unit: string, remaining: unknown, reset: () => unknown) => void,
+  add: (unit: string, remaining: unknown, reset: unknown) => void,
 ): void {
   const combined = headerOf(headers, 'ratelimit')
   if (typeof combined === 'string') {
     const [, remaining] = /(?:^|[;,\s])(?:r|remaining)=(\d+)/.exec(combined) ?? []
     const [, reset] = /(?:^|[;,\s])(?:t|reset)=(\d+)/.exec(combined) ?? []
-    add('requests', remaining, () => reset)
-    return
+    return add('requests', remaining, reset)
   }
   const remaining =
     headerOf(headers, 'ratelimit-remaining') ?? headerOf(headers, 'x-ratelimit-remaining')
-  add(
-    'requests',
-    remaining,
-    () => headerOf(headers, 'ratelimit-reset') ?? headerOf(headers, 'x-ratelimit-reset'),
-  )
+  if (remaining === undefined) return
+  const reset = headerOf(headers, 'ratelimit-reset') ?? headerOf(headers, 'x-ratelimit-reset')
+  add('requests', remaining, reset)
 }
 
 const PART_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const

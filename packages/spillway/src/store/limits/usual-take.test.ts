@@ -38,13 +38,16 @@ describe('the short way to a permit', () => {
           const limits = specs.map(
             (each, index): LimitSpec => ({ ...each, id: `u${index}`, burst: 0, span: 'lane' }),
           )
+          // Each pod has its own copy.
+          const pods = [limits, limits.map((each) => ({ ...each }))] as const
           const oldLimits = limits.map((each) => ({ ...each, windowUs: each.windowUs * 2 }))
           const [mine, other] = [emptyLane(), emptyLane()]
           let usual: UsualTake | undefined
           let now = START_US
-          for (const { passUs, costs, pauseUs, settled, old } of steps) {
+          for (const [index, { passUs, costs, pauseUs, settled, old }] of steps.entries()) {
             now += passUs
-            const ref = { guard: 'g', lane: 'l', version: 0, limits: old ? oldLimits : limits }
+            const current = pods[index % 2 === 0 ? 0 : 1]
+            const ref = { guard: 'g', lane: 'l', version: 0, limits: old ? oldLimits : current }
             const request = { ...ref, costs }
             const long = takePermits(other, emptyGuard(), request, now).reply
             const reply = usual?.take(request, now)
