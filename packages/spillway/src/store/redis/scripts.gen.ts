@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: '24899826e8cf2422becd0946722db5582d052ab2',
+    sha: '98176707ac6a3ffda630db72bb20b172f3cf079d',
     text: `local BEFORE_QUEUE = 0
 local BEFORE_DATA = 2
 local FORGOTTEN = 16
@@ -73,7 +73,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -190,7 +190,7 @@ others = others + 1
 else
 line(id, job)
 end
-save_job(id, job)
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 add_to('HSET', DATA, id, data)
 if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
 if delay == 0 and meta.blocked <= queue_now then wake_one() end
@@ -1580,7 +1580,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '83f63a0e038a4066b00a8eb1240ff1348acf4b71',
+    sha: '1c5dc1ca19980f478b4daa75d4a1c8102d004dfa',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -1648,7 +1648,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -1798,7 +1798,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '43aace9d153512287d2944c1b57e3e9bf1833505',
+    sha: '2c79c3f388f5fcd015d5d921209f0a5589a72fb9',
     text: `local BEFORE_QUEUE = 0
 local BEFORE_PROGRESS = 2
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
@@ -1867,7 +1867,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -1990,7 +1990,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '925720ec54f6bf6dcfd679b28cbb39689ee95e79',
+    sha: '450146f66915b550b2aeba1c52c7edd949b397f8',
     text: `local BEFORE_QUEUE = 1
 local BREAKER_AT = 1
 local BEFORE_TEXTS = 2
@@ -2060,7 +2060,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -2611,7 +2611,7 @@ return { now, max(guard.v, version), lane.p > now and lane.p or 0, figures, requ
   },
   readQueue: {
     name: 'readQueue',
-    sha: 'de0ad04d8a344463d414807ae2479f7253b40a55',
+    sha: '589d37ad01c9a64615d47f3b5bbb17ade8093ba6',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -2679,7 +2679,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -3153,7 +3153,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '6ae421897be5711c332c0057b1a94c722f4e0404',
+    sha: 'bcec779ac2659d1fe9fe726fe5ccb24c1489f504',
     text: `local BEFORE_QUEUE = 3
 local BREAKER_AT = 3
 local BEFORE_TEXTS = 3
@@ -3229,7 +3229,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
