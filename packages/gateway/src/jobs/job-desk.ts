@@ -8,6 +8,7 @@ import type { Sites } from '../data/sites.js'
 import {
   addressOf,
   describeJob,
+  describeNew,
   hasEnded,
   JOBS_PATH,
   type KeptJob,
@@ -16,6 +17,7 @@ import {
 import { JobStream } from './job-stream.js'
 import type { LaneQueue } from './lane-queue.js'
 import { ownerOf, restoreBytes } from './stored-request.js'
+import { surely } from './surely.js'
 
 const EVENTS = 'text/event-stream'
 const ID = /^\d{1,20}$/
@@ -42,15 +44,16 @@ export class JobDesk {
 
   /** Or it was there already, and then it has to be the same request. */
   async accepted(name: string, { id, fresh }: AddedJob, mark: string): Promise<Said> {
-    const job = await this.#queues.get(name)?.jobs.job(id)
+    const reading = this.#queues.get(name)?.jobs.job(id)
+    // It was taken: that it cannot be looked at now does not change it.
+    const job = await (fresh ? reading?.catch(() => undefined) : reading)
     if (!fresh && job !== undefined && job.data.mark !== mark) throw keyReused()
     const headers = {
       location: addressOf(name, id),
       'preference-applied': 'respond-async',
       'spillway-decision': `deferred;queue="${name}"${fresh ? '' : ';known=?1'}`,
     }
-    // Done, and forgotten since: so quick may a queue be that keeps no results.
-    const body = job === undefined ? '{}' : describeJob(name, job)
+    const body = job === undefined ? describeNew(name, id) : describeJob(name, job)
     return pending(202, body, headers)
   }
 
@@ -88,7 +91,8 @@ export class JobDesk {
     const caller = callers.find(key, headers)
     if (caller === undefined) throw unauthorized()
     known(caller)
-    const job = queue === undefined || !ID.test(id) ? undefined : await queue.jobs.job(id)
+    const job =
+      queue === undefined || !ID.test(id) ? undefined : await surely(() => queue.jobs.job(id))
     if (queue === undefined || job === undefined) throw noJob()
     if (job.data.owner !== ownerOf(key, caller.user)) throw noJob()
     return { queue, job }
@@ -96,9 +100,9 @@ export class JobDesk {
 
   async #cancel({ queue, job }: Found): Promise<Said> {
     const { name } = queue.config
-    const stopped = await queue.jobs.cancel(job.id)
+    const stopped = await surely(() => queue.jobs.cancel(job.id))
     this.nudge(name, job.id)
-    const now = (await queue.jobs.job(job.id)) ?? job
+    const now = (await surely(() => queue.jobs.job(job.id))) ?? job
     if (!stopped && now.state !== 'cancelled') throw hasEndedAlready(now)
     // One that runs hears of it when its worker next tells that it is alive.
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))

@@ -48,6 +48,13 @@ export function describeJob(queue: string, job: KeptJob): string {
   })
 }
 
+/** One of which no more is known than that it was taken. */
+export function describeNew(queue: string, id: string): string {
+  const address = addressOf(queue, id)
+  const links = { self: address, result: `${address}/result` }
+  return JSON.stringify({ id, queue, status: 'queued', links })
+}
+
 export const JOBS_PATH = '/spillway/jobs/'
 
 export function addressOf(queue: string, id: string): string {

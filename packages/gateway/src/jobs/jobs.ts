@@ -5,12 +5,13 @@
  */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { onEvent, type Spillway, SpillwayError } from 'spillway'
+import { type AddOptions, onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
 import type { QueueConfig } from '../config/config.js'
 import type { Caller } from '../data/callers.js'
 import { RequestError } from '../data/complaint.js'
 import type { Deferral, Said } from '../data/deferral.js'
 import type { Question } from '../data/question.js'
+import { uniqueId } from '../data/request-id.js'
 import type { Aim } from '../data/site.js'
 import type { Sites } from '../data/sites.js'
 import type { Vendor } from '../data/vendor.js'
@@ -21,6 +22,7 @@ import { prefersAsync } from './prefer.js'
 import { runRequest } from './run-request.js'
 import type { StoredAnswer } from './stored-answer.js'
 import { ownerOf, type StoredRequest, storeRequest } from './stored-request.js'
+import { surely } from './surely.js'
 
 /** Longer than any grace: who drains a gateway decides when it is over. */
 const LONGEST_GRACE_MS = 86_400_000
@@ -129,27 +131,36 @@ export class Jobs implements Deferral {
     const cost = json === undefined ? undefined : vendor.costOf(asked, lane)
     const stored = storeRequest(request, question, aim, owner, cost)
     const { 'idempotency-key': given } = headers
-    const added = await jobs
-      .add(stored, {
-        priority: config.priorities[caller.tier ?? ''] ?? caller.priority,
-        tenant: caller.user,
-        timeoutMs: timeOf(headers['spillway-deadline-ms'], config.timeoutMs),
-        // Of this caller: others may have the same.
-        ...(given !== undefined && { key: keyOf(owner, String(given)) }),
-        ...(cost && { cost }),
-        ...(!harmless && { attempts: 1 }),
-        as: {
-          user: caller.user,
-          tier: caller.tier,
-          ip: request.socket.remoteAddress,
-          endpoint: question.path,
-        },
-      })
-      .catch((error) => {
-        throw laterIfFull(error)
-      })
-    return this.#desk.accepted(config.name, added, stored.mark)
+    const options: AddOptions = {
+      priority: priorityOf(caller, config),
+      tenant: caller.user,
+      timeoutMs: timeOf(headers['spillway-deadline-ms'], config.timeoutMs),
+      // Of this caller: others may have the same.
+      key: given === undefined ? uniqueId() : keyOf(owner, String(given)),
+      ...(cost && { cost }),
+      ...(!harmless && { attempts: 1 }),
+      as: {
+        user: caller.user,
+        tier: caller.tier,
+        ip: request.socket.remoteAddress,
+        endpoint: question.path,
+      },
+    }
+    // Under its key it is added once, however often.
+    const { id, fresh } = await surely(() => jobs.add(stored, options)).catch((error) => {
+      throw laterIfFull(error)
+    })
+    // Under a key of our own it can only be known because we had added it ourselves.
+    return this.#desk.accepted(
+      config.name,
+      { id, fresh: fresh || given === undefined },
+      stored.mark,
+    )
   }
+}
+
+function priorityOf({ tier = '', priority }: Caller, { priorities }: QueueConfig): Priority {
+  return Object.hasOwn(priorities, tier) ? (priorities[tier] as Priority) : priority
 }
 
 function bringsKey({ headers }: IncomingMessage): boolean {

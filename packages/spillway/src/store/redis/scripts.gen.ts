@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: '24899826e8cf2422becd0946722db5582d052ab2',
+    sha: '98176707ac6a3ffda630db72bb20b172f3cf079d',
     text: `local BEFORE_QUEUE = 0
 local BEFORE_DATA = 2
 local FORGOTTEN = 16
@@ -73,7 +73,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -190,7 +190,7 @@ others = others + 1
 else
 line(id, job)
 end
-save_job(id, job)
+add_to('HSET', JOBS, id, cmsgpack.pack(job))
 add_to('HSET', DATA, id, data)
 if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
 if delay == 0 and meta.blocked <= queue_now then wake_one() end
@@ -1631,7 +1631,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '83f63a0e038a4066b00a8eb1240ff1348acf4b71',
+    sha: '1c5dc1ca19980f478b4daa75d4a1c8102d004dfa',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -1699,7 +1699,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -1849,7 +1849,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '43aace9d153512287d2944c1b57e3e9bf1833505',
+    sha: '2c79c3f388f5fcd015d5d921209f0a5589a72fb9',
     text: `local BEFORE_QUEUE = 0
 local BEFORE_PROGRESS = 2
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
@@ -1918,7 +1918,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -2041,7 +2041,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '925720ec54f6bf6dcfd679b28cbb39689ee95e79',
+    sha: '450146f66915b550b2aeba1c52c7edd949b397f8',
     text: `local BEFORE_QUEUE = 1
 local BREAKER_AT = 1
 local BEFORE_TEXTS = 2
@@ -2111,7 +2111,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -2979,7 +2979,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: 'de0ad04d8a344463d414807ae2479f7253b40a55',
+    sha: '589d37ad01c9a64615d47f3b5bbb17ade8093ba6',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -3047,7 +3047,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]
@@ -3521,7 +3521,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'beabfbd2329afe212e48b1123385c39125f718fc',
+    sha: '7a904bafe969a8e91a3cecdb01cdb8db4d75bdc1',
     text: `local BEFORE_QUEUE = 3
 local BREAKER_AT = 3
 local BEFORE_TEXTS = 3
@@ -3597,7 +3597,7 @@ local packed = call('HGET', JOBS, id)
 return packed and cmsgpack.unpack(packed)
 end
 local function save_job(id, job)
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
+call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 local function line(id, job)
 local priority = job[PRIORITY]

@@ -27,7 +27,7 @@ local function add(id, wish, data)
   else
     line(id, job)
   end
-  save_job(id, job)
+  add_to('HSET', JOBS, id, cmsgpack.pack(job))
   add_to('HSET', DATA, id, data)
   if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
   if delay == 0 and meta.blocked <= queue_now then wake_one() end

@@ -84,8 +84,9 @@ local function read_job(id)
   return packed and cmsgpack.unpack(packed)
 end
 
+-- Of a job that is there: so its key is, with an end.
 local function save_job(id, job)
-  add_to('HSET', JOBS, id, cmsgpack.pack(job))
+  call('HSET', JOBS, id, cmsgpack.pack(job))
 end
 
 -- Does not save the job.
