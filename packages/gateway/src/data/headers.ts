@@ -140,15 +140,20 @@ const namesOfVendors = new Map<string, string>()
 export function readVendorHeaders(raw: readonly Buffer[]): VendorHeaders {
   const headers: Record<string, string | string[]> = {}
   for (let i = 0; i < raw.length; i += 2) {
-    const written = (raw[i] as Buffer).toString('latin1')
+    const written = latin1(raw[i] as Buffer)
     const name = namesOfVendors.get(written) ?? learnName(written)
-    const value = (raw[i + 1] as Buffer).toString('latin1')
+    const value = latin1(raw[i + 1] as Buffer)
     const before = headers[name]
     if (before === undefined) headers[name] = value
     else if (typeof before === 'string') headers[name] = [before, value]
     else before.push(value)
   }
   return headers
+}
+
+/** What `toString('latin1')` calls in the end: the way there costs more than the copying. */
+function latin1(bytes: Buffer & { latin1Slice?: () => string }): string {
+  return bytes.latin1Slice?.() ?? bytes.toString('latin1')
 }
 
 function learnName(written: string): string {

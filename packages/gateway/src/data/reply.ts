@@ -84,7 +84,6 @@ export class Reply implements AnswerSink {
     const isStream = isEventStream(answer)
     if (isStream) this.#frames = new EventFrames(passing.drop)
     else if (this.#promised) return this.#tooLate(answer)
-    this.#response.on('drain', this.#onDrain)
     answer.pipe(this)
   }
 
@@ -138,7 +137,9 @@ export class Reply implements AnswerSink {
     const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
     if (piece.length === 0) return true
     this.#begin(undefined)
-    return this.#response.write(piece)
+    if (this.#response.write(piece)) return true
+    this.#response.once('drain', () => this.#answer?.resume())
+    return false
   }
 
   end(last: Buffer | undefined): void {
@@ -157,10 +158,6 @@ export class Reply implements AnswerSink {
     const fault = faultOf(error, this.#passing?.decision.vendor, true)
     if (this.#response.headersSent) this.#breakOff(fault)
     else this.refuse(error, fault, this.#passing?.decision.attempts ?? 0)
-  }
-
-  readonly #onDrain = (): void => {
-    this.#answer?.resume()
   }
 
   /** `wholeBytes`: this is all there will be. */

@@ -5,7 +5,7 @@ import type { RequestRecord } from '../data/record.js'
 import type { Scrub } from './scrub.js'
 
 /** Lines are written together; at the latest so often. */
-const BUFFER_BYTES = 8_192
+const BUFFER_BYTES = 32_768
 const FLUSH_MS = 200
 
 export interface GatewayLog {
@@ -22,7 +22,12 @@ export interface GatewayLog {
 
 /** On standard output. `scrub`: takes secrets out of what others have put into words. */
 export function createLog(level: string, scrub: Scrub = (text) => text): GatewayLog {
-  const lines = destination({ dest: 1, minLength: BUFFER_BYTES, sync: false })
+  const lines = destination({
+    dest: 1,
+    minLength: BUFFER_BYTES,
+    maxWrite: 2 * BUFFER_BYTES,
+    sync: false,
+  })
   const scrubbed = { write: (line: string) => void lines.write(scrub(line)) }
   const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
   const flushing = setInterval(() => lines.flush(), FLUSH_MS).unref()
