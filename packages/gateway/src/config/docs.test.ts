@@ -30,6 +30,6 @@ describe('the examples in the documentation', () => {
     const config = load(blocks[1] ?? '')
     const defaults = ['pod', 'callers', 'redis'] as const
     for (const option of defaults) expect(config[option]).toBeDefined()
-    expect(Object.keys(config.vendors[0]?.guard ?? {})).toHaveLength(9)
+    expect(Object.keys(config.vendors[0]?.guard ?? {})).toHaveLength(10)
   })
 })

@@ -107,7 +107,7 @@ describe('a vendor', () => {
     [
       'protocol: openai, classify: x',
       expect.stringMatching(
-        /^vendors\.a\.classify: unknown option; known: protocol, url, .*retry$/,
+        /^vendors\.a\.classify: unknown option; known: protocol, url, .*retry, shadow$/,
       ),
     ],
     ['protocol: openai, fetch: {}', expect.stringMatching(/^vendors\.a\.fetch: unknown option/)],
