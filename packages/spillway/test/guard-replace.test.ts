@@ -1,12 +1,17 @@
 /** A guard that takes the place of another: nobody is refused for it, and nothing shared is forgotten. */
-import { describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Guard } from '../src/guard/guard.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/index.js'
+import { redisStore } from '../src/store/redis/index.js'
 import { createGuardPod, createJob, EVERYWHERE, vendorError } from './guard-pod.js'
 import { createOutageFleet, type OutageFleet } from './outage-fleet.js'
+import { type RedisServer, startRedis } from './redis-server.js'
 
 const LIMIT = 200
 const WINDOW_MS = 10_000
+/** In virtual time, a second or two; other tests may run beside it. */
+const LONG_MS = 120_000
 
 /** Another one in every pod, of which only the pod's own stages differ; the old ones are closed when idle. */
 function replaceAll({ each }: OutageFleet, options: GuardOptions): void {
@@ -19,43 +24,51 @@ function replaceAll({ each }: OutageFleet, options: GuardOptions): void {
 }
 
 describe('a fleet whose guards are replaced again and again', () => {
-  it('stays within its limit while the store goes away and comes back', async () => {
-    const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS, expectedPods: 4 })
-    const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]
-    let turn = 0
-    const reload = () => replaceAll(load, { limits, concurrency: { limit: 100 + (turn++ % 2) } })
-    for (let i = 0; i < 8; i++) {
-      await load.run(1_500)
-      reload()
-    }
-    load.each(({ store }) => store.goDown())
-    for (let i = 0; i < 8; i++) {
-      await load.run(1_500)
-      reload()
-    }
-    load.each(({ store }) => store.comeBack())
-    for (let i = 0; i < 8; i++) {
-      await load.run(1_500)
-      reload()
-    }
-    await load.run(2 * WINDOW_MS)
-    expect(load.worst()).toBeLessThanOrEqual(105)
-    expect(load.longestMs).toBeLessThanOrEqual(101)
-    expect(load.status()).toBe('shared')
-    // And it is used, not only kept.
-    expect(load.used(WINDOW_MS)).toBeGreaterThan(80)
-    await load.stop()
-  })
+  it(
+    'stays within its limit while the store goes away and comes back',
+    async () => {
+      const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS, expectedPods: 4 })
+      const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]
+      let turn = 0
+      const reload = () => replaceAll(load, { limits, concurrency: { limit: 100 + (turn++ % 2) } })
+      for (let i = 0; i < 8; i++) {
+        await load.run(1_500)
+        reload()
+      }
+      load.each(({ store }) => store.goDown())
+      for (let i = 0; i < 8; i++) {
+        await load.run(1_500)
+        reload()
+      }
+      load.each(({ store }) => store.comeBack())
+      for (let i = 0; i < 8; i++) {
+        await load.run(1_500)
+        reload()
+      }
+      await load.run(2 * WINDOW_MS)
+      expect(load.worst()).toBeLessThanOrEqual(105)
+      expect(load.longestMs).toBeLessThanOrEqual(101)
+      expect(load.status()).toBe('shared')
+      // And it is used, not only kept.
+      expect(load.used(WINDOW_MS)).toBeGreaterThan(80)
+      await load.stop()
+    },
+    LONG_MS,
+  )
 
-  it('counts by a narrower window at once, although the old one never empties', async () => {
-    const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS })
-    await load.run(WINDOW_MS)
-    replaceAll(load, { limits: [{ limit: LIMIT, windowMs: 1_000 }] })
-    await load.run(2 * WINDOW_MS)
-    const perWindow = load.used(WINDOW_MS)
-    expect(perWindow).toBeGreaterThan(700)
-    await load.stop()
-  })
+  it(
+    'counts by a narrower window at once, although the old one never empties',
+    async () => {
+      const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS })
+      await load.run(WINDOW_MS)
+      replaceAll(load, { limits: [{ limit: LIMIT, windowMs: 1_000 }] })
+      await load.run(2 * WINDOW_MS)
+      const perWindow = load.used(WINDOW_MS)
+      expect(perWindow).toBeGreaterThan(700)
+      await load.stop()
+    },
+    LONG_MS,
+  )
 })
 
 const BREAKER = {
@@ -130,6 +143,41 @@ describe.each(EVERYWHERE)('a guard that is replaced, store: %s', (where) => {
       codes.push(await end)
     }
     expect(codes).toEqual(['USER_LIMITED', 'fine', 'VENDOR_LIMITED'])
+  })
+})
+
+describe('a window of another length, with Redis', () => {
+  let redis: RedisServer
+  beforeAll(async () => {
+    redis = await startRedis()
+  })
+  afterAll(() => redis?.stop())
+
+  it('counts from the next call on, and whoever starts later goes by its own limits', async () => {
+    const store = redisStore({ url: redis.url })
+    const spillway = createSpillway({ store })
+    const hour = { limits: [{ limit: 5, windowMs: 3_600_000 }] }
+    const guard = spillway.guard('window', hour)
+    const passed = async (each: Guard, calls: number) => {
+      let count = 0
+      for (let i = 0; i < calls; i++) {
+        await each.run(() => count++).catch(() => {})
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      return count
+    }
+    expect(await passed(guard, 10)).toBe(5)
+    const quick = spillway.replaceGuard('window', { limits: [{ limit: 5, windowMs: 100 }] })
+    await guard.close()
+    expect(await passed(quick, 40)).toBeGreaterThan(5)
+    await spillway.close()
+    const later = createSpillway({ store })
+    later.guard('window', { limits: [{ limit: 8, windowMs: 100 }] })
+    await passed(later.guard('window'), 3)
+    const [figures] = (await later.fleet()).guards[0]?.limits ?? []
+    expect(figures?.limit).toBe(8)
+    await later.close()
+    await store.close()
   })
 })
 

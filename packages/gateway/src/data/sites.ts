@@ -30,7 +30,10 @@ export class Sites {
   replace(config: GatewayConfig): void {
     const before = this.current
     this.current = this.#create(config)
-    void this.#track(before.retire().then(() => this.#close(before)))
+    const closed = before.retire().then(() => this.#close(before))
+    const over = closed.catch((error) => this.#options.hooks.onFailure(error))
+    this.#closing.add(over)
+    void over.then(() => this.#closing.delete(over))
   }
 
   /** All that was ever opened is closed. Requests that still run are broken off. */
@@ -58,10 +61,5 @@ export class Sites {
       return vendor.close()
     })
     await Promise.all(closing)
-  }
-
-  async #track(work: Promise<void>): Promise<void> {
-    this.#closing.add(work)
-    await work.finally(() => this.#closing.delete(work))
   }
 }

@@ -3,6 +3,7 @@
  * costs under them, and everything that is asked of the store or told to it. Who waits for what, and
  * in which order, is not its business: the rate limiter has a line for that, a guard its room.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock, Timer } from '../../core/clock.js'
 import { SpillwayError } from '../../core/errors.js'
 import { integer, validate } from '../../core/options.js'
@@ -89,6 +90,8 @@ export class LimitBook implements Spender {
   #limits: readonly UnitLimit[]
   #specs: readonly LimitSpec[]
   #version = 0
+  /** Somebody has changed limits in the store, here or on another pod. */
+  #isChanged = false
   /** Lanes on which this pod was last told to slow down. */
   /** Good answers in the last moment. */
   readonly #heard = new Map<string, { sinceMs: number; answers: number }>()
@@ -134,19 +137,21 @@ export class LimitBook implements Spender {
   }
 
   /**
-   * These limits are newer than the other's. Each trip brings them along, so mostly nobody has to be told;
-   * but where somebody has changed limits in the store, or a window is another one, the store would go on
-   * as before.
+   * These limits are newer than the other's. Each trip brings them along, so mostly nobody has to be told. But
+   * where somebody has changed limits in the store, these are the newest now; and where a window is another one,
+   * counts have to be made anew, which takes a new version. That one says nothing of the limits themselves: whoever
+   * starts later goes by its own.
    */
   #succeed(before: LimitBook): void {
     this.#version = before.#version
-    const sameWindow = ({ id, windowUs, slices }: LimitSpec) =>
-      before.#specs.some(
-        (each) => each.id === id && each.windowUs === windowUs && each.slices === slices,
-      )
-    const known = (each: LimitSpec) => before.#specs.some(({ id }) => id === each.id)
-    if (this.#version === 0 && this.#specs.filter(known).every(sameWindow)) return
-    const told = this.#store.change({ ...this.#ref(DEFAULT_LANE), limits: this.#specs })
+    this.#isChanged = before.#isChanged
+    const otherWindow = this.#specs.some(({ id, windowUs, slices }) => {
+      const was = before.#specs.find((each) => each.id === id)
+      return was !== undefined && (was.windowUs !== windowUs || was.slices !== slices)
+    })
+    if (!this.#isChanged && !otherWindow) return
+    const limits = this.#isChanged ? this.#specs : []
+    const told = this.#store.change({ ...this.#ref(DEFAULT_LANE), limits })
     const heard = (version: number) => {
       this.#version = Math.max(this.#version, version)
     }
@@ -369,6 +374,7 @@ export class LimitBook implements Spender {
   async change(limits: ReturnType<typeof readLimits>, lane: string): Promise<void> {
     const next = toUnitLimits(limits, this.#jitterMs)
     this.#version = await this.#store.change({ ...this.#ref(lane), limits: specsOf(next) })
+    this.#isChanged = true
     this.#limits = next
     this.#specs = specsOf(next)
     for (const { unit } of next) this.#units.add(unit)
@@ -509,6 +515,8 @@ export class LimitBook implements Spender {
     trip.under = limits
     if (newer === undefined || newer.version <= this.#version) return trip
     this.#version = newer.version
+    if (isDeepStrictEqual(newer.limits, this.#specs)) return trip
+    this.#isChanged = true
     this.#limits = this.#limits.map(({ unit }, index) => ({
       unit,
       spec: newer.limits[index] as LimitSpec,
