@@ -8,7 +8,7 @@ import { openShell, spawnCommand } from './command-kit.js'
 import { startVendor } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 
-const SLOW = 60_000
+const SLOW = 120_000
 
 let redis: RedisServer
 beforeAll(async () => {
@@ -48,7 +48,7 @@ describe('operators with nothing but the configuration and Redis', () => {
         code: 0,
         stdout: 'openai: isolated all lanes for 5m, by ada\n',
       })
-      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(503)
+      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(503)
       const seen = await run('status')
       expect(seen.code).toBe(0)
       expect(seen.stdout).toMatch(/pods: 1\n/)
@@ -56,19 +56,19 @@ describe('operators with nothing but the configuration and Redis', () => {
 
       expect((await run('breaker', 'close', 'openai', '--lane', 'gpt')).code).toBe(0)
       expect((await run('breaker', 'close', 'openai')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
 
       const set = await run('limit', 'set', 'openai', 'requests', '1', '--for', '10m', '--json')
       expect(JSON.parse(set.stdout)).toMatchObject({ action: 'override', limit: 1, forMs: 600_000 })
-      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(429)
+      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(429)
       expect((await run('status')).stdout).toMatch(/requests +\d+ +1 \(not 100\)/)
       expect((await run('limit', 'clear', 'openai', 'requests')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
 
       expect((await run('pause', 'openai', '--for', '10m')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(429)
+      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(429)
       expect((await run('resume', 'openai')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 10_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
     },
     SLOW,
   )
