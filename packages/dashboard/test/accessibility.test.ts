@@ -1,12 +1,9 @@
 /** What axe finds in every page, light and dark, narrow and wide; and whether a keyboard is enough. */
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { browserPath, openPage, startBrowser } from './browser.js'
 import { type FakeFeed, startFakeFeed } from './fake-feed.js'
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 /** Worked out in the page: all that axe has to say of it would be megabytes. */
 const SERIOUS = `axe.run({ resultTypes: ['violations'], selectors: false }).then(({ violations }) =>
@@ -47,7 +44,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
       })
       onTestFinished(close)
       await page.getByTestId('degraded').waitFor()
-      await page.evaluate(AXE)
+      await page.evaluate(axe.source)
       expect(await seriousIn(page)).toEqual([])
       await page.getByRole('link', { name: 'Guards' }).click()
       await page.locator('.gate').first().waitFor()

@@ -1,26 +1,9 @@
 /** A real Chromium for tests, one for a file of tests, with a page that watches its own console. */
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { findBrowser } from '../../../scripts/ensure-browser.mjs'
 
-/** As in scripts/ensure-browser.mjs, which gets one where there is none. */
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
-
+/** Nothing: tests that need one are skipped. */
 export const browserPath = findBrowser()
-
-function findBrowser(): string | undefined {
-  const given = process.env.SPILLWAY_CHROMIUM
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  const files = folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))
-  return (given === undefined ? files : [given]).find((file) => {
-    try {
-      accessSync(file, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
-}
 
 export async function startBrowser(): Promise<Browser> {
   if (browserPath === undefined) throw new Error('there is no Chromium')
