@@ -10,7 +10,7 @@ const NOT_MEASURED: ProcessReading = { loopMs: 0, loopBusy: 0, memoryMb: 0, upMs
 export function ownVitals(
   guards: readonly GuardSnapshot[],
   measured: ProcessReading | undefined,
-  { draining, asked }: Pick<PodVitals, 'draining' | 'asked'>,
+  { draining, asked, notes }: Pick<PodVitals, 'draining' | 'asked' | 'notes'>,
 ): PodVitals {
   let most: { pressure: number; highest: string | undefined } | undefined
   for (const { shed } of guards) {
@@ -25,6 +25,7 @@ export function ownVitals(
     pressureBy: most?.highest,
     store: worstStore(guards),
     guards: guards.map(guardVitals),
+    notes,
   }
 }
 

@@ -30,6 +30,7 @@ import { checkQueue, createWorkedQueue } from './jobs/worked-queue.js'
 import { checkGuard, type GuardOptions } from './options.js'
 import { ownVitals } from './own-vitals.js'
 import { readAsk } from './pod-asks.js'
+import { RecentNotes } from './recent-notes.js'
 import type { GuardTimings } from './timings.js'
 import { type PodVitals, packVitals } from './vitals.js'
 
@@ -118,6 +119,7 @@ class PodSpillway implements Spillway {
   readonly #guards = new Map<string, SharedGuard>()
   readonly #queues = new Map<string, { guard: string; queue: WorkableQueue<unknown, unknown> }>()
   readonly #membership: Membership
+  readonly #notes: RecentNotes
   readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
@@ -130,6 +132,7 @@ class PodSpillway implements Spillway {
     this.#options = options
     this.#ownsStore = store === undefined
     this.store = store ?? memoryStore({ clock })
+    this.#notes = new RecentNotes(clock)
     this.#membership = createMembership({
       // A pod that is turned to local state is not one of the fleet.
       store: isSharingOff() ? memoryStore({ clock }) : this.store,
@@ -151,7 +154,8 @@ class PodSpillway implements Spillway {
         this.#onGuard.add(listener)
         return () => this.#onGuard.delete(listener)
       },
-      standing: () => ({ draining: this.#closed, asked: this.#asked }),
+      standing: () => this.#standing(),
+      note: (text) => this.#notes.add(text),
       queues: () => this.#queueList(),
     })
   }
@@ -278,7 +282,11 @@ class PodSpillway implements Spillway {
   #vitals(): PodVitals {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const measured = this.#closeGauge === undefined ? undefined : readProcess()
-    return ownVitals(guards, measured, { draining: this.#closed, asked: this.#asked })
+    return ownVitals(guards, measured, this.#standing())
+  }
+
+  #standing() {
+    return { draining: this.#closed, asked: this.#asked, notes: this.#notes.recent() }
   }
 
   #hear(ask: string): void {
