@@ -63,10 +63,12 @@ async function takeAll(redis) {
   await sleep(3_000)
   await take(dark, 'guard-dark', '#/guards/openai')
   await take(narrow, 'guard-narrow', '#/guards/openai')
+  await light.setViewportSize({ width: 1120, height: 640 })
   await light.goto(`${PAGE}#/why?code=refused`)
   await light.locator('.decision').nth(2).click()
   await take(light, 'why-light')
   redis.kill('SIGSTOP')
+  await light.setViewportSize({ width: 1280, height: 420 })
   await light.goto(`${PAGE}#/fleet`)
   await light.getByTestId('degraded').waitFor()
   await sleep(2_000)
@@ -82,6 +84,8 @@ async function open(viewport, colorScheme) {
 
 async function take(page, name, hash) {
   if (hash !== undefined) await page.goto(`${PAGE}${hash}`)
+  await page.evaluate('scrollTo(0, 0)')
+  await page.mouse.move(0, 0)
   await sleep(1_500)
   const path = join(FOLDER, `${name}.png`)
   await page.screenshot({ path })
