@@ -34,34 +34,30 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     ['light', 1280],
     ['dark', 360],
     ['dark', 1280],
-  ] as const)(
-    'has nothing that axe calls serious: %s, %d pixels',
-    async (colorScheme, width) => {
-      const { page, close } = await openPage(browser, feed.url, {
-        colorScheme,
-        viewport: { width, height: 900 },
-        reducedMotion: 'reduce',
-      })
-      onTestFinished(close)
-      await page.getByTestId('degraded').waitFor()
-      await page.evaluate(axe.source)
-      expect(await seriousIn(page)).toEqual([])
-      await page.getByRole('link', { name: 'Guards' }).click()
-      await page.locator('.gate').first().waitFor()
-      expect(await seriousIn(page)).toEqual([])
-      await page.getByRole('button', { name: 'Isolate …' }).click()
-      await page.getByLabel('Admin token').waitFor()
-      expect(await seriousIn(page)).toEqual([])
-      await page.keyboard.press('Escape')
-      await page.getByRole('link', { name: 'Why' }).click()
-      await page.locator('.decision').first().click()
-      expect(await seriousIn(page)).toEqual([])
-      await page.getByRole('link', { name: 'Job queues' }).click()
-      await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
-      expect(await seriousIn(page)).toEqual([])
-    },
-    60_000,
-  )
+  ] as const)('has nothing that axe calls serious: %s, %d pixels', async (colorScheme, width) => {
+    const { page, close } = await openPage(browser, feed.url, {
+      colorScheme,
+      viewport: { width, height: 900 },
+      reducedMotion: 'reduce',
+    })
+    onTestFinished(close)
+    await page.getByTestId('degraded').waitFor()
+    await page.evaluate(axe.source)
+    expect(await seriousIn(page)).toEqual([])
+    await page.getByRole('link', { name: 'Guards' }).click()
+    await page.locator('.gate').first().waitFor()
+    expect(await seriousIn(page)).toEqual([])
+    await page.getByRole('button', { name: 'Isolate …' }).click()
+    await page.getByLabel('Admin token').waitFor()
+    expect(await seriousIn(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'Why' }).click()
+    await page.locator('.decision').first().click()
+    expect(await seriousIn(page)).toEqual([])
+    await page.getByRole('link', { name: 'Job queues' }).click()
+    await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
+    expect(await seriousIn(page)).toEqual([])
+  })
 
   it('can be used with the keyboard alone', async () => {
     const { page, close } = await openPage(browser, feed.url)
@@ -75,7 +71,9 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByRole('link', { name: 'Guards' }).focus()
     await page.keyboard.press('Enter')
     await page.locator('.gate').first().waitFor()
-    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main')
+    await expect
+      .poll(() => page.evaluate(() => document.activeElement?.id), { timeout: 30_000 })
+      .toBe('main')
     const opener = page.getByRole('button', { name: 'Reset …' })
     await opener.focus()
     await page.keyboard.press('Enter')

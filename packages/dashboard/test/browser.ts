@@ -1,6 +1,11 @@
 /** A real Chromium for tests, one for a file of tests, with a page that watches its own console. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { vi } from 'vitest'
 import { findBrowser } from '../../../scripts/ensure-browser.mjs'
+
+/** A browser wants much of a busy machine. What fails, fails as soon as that is clear. */
+const PATIENCE_MS = 60_000
+vi.setConfig({ testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS })
 
 /** Nothing: tests that need one are skipped. */
 export const browserPath = findBrowser()
@@ -28,7 +33,7 @@ export async function openPage(
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
   const page = await context.newPage()
-  page.setDefaultTimeout(10_000)
+  page.setDefaultTimeout(PATIENCE_MS / 2)
   const complaints: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
