@@ -97,8 +97,18 @@ const simulatorRules = Object.entries(SIMULATOR_MAY_IMPORT).map(([folder, allowe
   to: { path: SIMULATOR, pathNot: `${SIMULATOR}(${[`${folder}/`, ...allowed].join('|')})` },
 }))
 
+// The dashboard's: what is known does not depend on how it is shown.
+const dashboardRule = {
+  name: 'dashboard-model-imports',
+  comment: 'model/ knows nothing of view/ and style/',
+  severity: 'error',
+  from: { path: '^packages/dashboard/src/model/', pathNot: [TEST] },
+  to: { path: '^packages/dashboard/src/(view|style|main)' },
+}
+
 module.exports = {
   forbidden: [
+    dashboardRule,
     ...folderRules,
     ...gatewayRules,
     ...simulatorRules,

@@ -2,7 +2,14 @@
 // package that serves it. Skipped while nothing it is made of has changed. Speaks on stderr only.
 
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isMain, root } from './run-command.mjs'
 
@@ -24,7 +31,10 @@ export async function buildPage(say = () => {}) {
   })
   const page = inlined(output)
   mkdirSync(dirname(PAGE), { recursive: true })
-  writeFileSync(PAGE, `${page.trimEnd()}\n${stamp}\n`)
+  // Somebody may build it at the same time, and somebody else read it.
+  const draft = `${PAGE}.${process.pid}`
+  writeFileSync(draft, `${page.trimEnd()}\n${stamp}\n`)
+  renameSync(draft, PAGE)
 }
 
 /** One page out of Vite's page, script and style. */

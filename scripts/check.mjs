@@ -9,6 +9,7 @@ const AT_A_TIME = 2
 const PACKAGE = 'packages/spillway'
 const GATEWAY = 'packages/gateway'
 const SIMULATOR = 'packages/simulator'
+const DASHBOARD = 'packages/dashboard'
 
 /** `after` names the step whose output this one reads. The longest come first. */
 const STEPS = [
@@ -28,6 +29,7 @@ const STEPS = [
       `${PACKAGE}/src`,
       `${GATEWAY}/src`,
       `${SIMULATOR}/src`,
+      `${DASHBOARD}/src`,
     ],
   },
   { name: 'unused', what: 'unused files, exports and dependencies', args: [tools.knip] },

@@ -1,15 +1,17 @@
 // The dashboard's tests look at it in a real Chromium. This sees to it that there is one, where that is
 // possible; without it those tests are skipped, and say so.
 
-import { canInstall, installPackage, isExecutable, isOnPath } from './debian-package.mjs'
+import { delimiter, join } from 'node:path'
+import { canInstall, installPackage, isExecutable } from './debian-package.mjs'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
-/** What to start: a name on the PATH, or the file SPILLWAY_CHROMIUM names. */
+/** The file to start: what SPILLWAY_CHROMIUM names, or the first of these on the PATH. */
 export function findBrowser() {
   const given = process.env.SPILLWAY_CHROMIUM
-  if (given !== undefined) return isExecutable(given) ? given : undefined
-  return NAMES.find(isOnPath)
+  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
+  const files = folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))
+  return (given === undefined ? files : [given]).find(isExecutable)
 }
 
 /** @param {(line: string) => void} say progress, one line at a time */

@@ -1,4 +1,5 @@
 /** Fifty pods, twenty guards, five thousand decisions a second, all of them sent to the page. */
+import { availableParallelism, loadavg } from 'node:os'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { browserPath, openPage, startBrowser } from './browser.js'
@@ -6,14 +7,17 @@ import { startFakeFeed } from './fake-feed.js'
 
 const MEASURE_MS = 2_500
 
+/** This test alone keeps both the browser and the feed busy. */
+const isQuiet = () => (loadavg()[0] ?? 0) < availableParallelism() + 1
+
 /** In the page: frames drawn in so much time. */
-function countFrames(ms: number): Promise<number> {
+function countFrames(ms: number): Promise<{ frames: number; ms: number }> {
   return new Promise((resolve) => {
     let frames = 0
     const fromMs = performance.now()
     const next = (nowMs: number) => {
       frames++
-      if (nowMs - fromMs >= ms) resolve(frames)
+      if (nowMs - fromMs >= ms) resolve({ frames, ms: nowMs - fromMs })
       else requestAnimationFrame(next)
     }
     requestAnimationFrame(next)
@@ -47,15 +51,16 @@ describe.skipIf(browserPath === undefined)('a big fleet', () => {
       await page.goto(`${feed.url}${hash}`)
       await page.locator('.panel').first().waitFor()
       const before = await figures()
-      const frames = await page.evaluate(countFrames, MEASURE_MS)
+      const { frames, ms } = await page.evaluate(countFrames, MEASURE_MS)
       const after = await figures()
-      // How many frames there are in a second depends on who else wants the processor; how many there could
-      // be, by the time the page's own thread was running, does not.
-      const framesASecond = frames / (after.cpuS - before.cpuS)
-      expect(framesASecond, `frames a second at ${hash}`).toBeGreaterThan(30)
+      // What the page's own thread takes of each second, which does not depend on who else wants the processor,
+      // leaves time for more than thirty frames. Where nobody else does, they are there.
+      const seconds = ms / 1_000
+      expect((after.cpuS - before.cpuS) / seconds, `busy at ${hash}`).toBeLessThan(0.6)
+      if (isQuiet()) expect(frames / seconds, `frames a second at ${hash}`).toBeGreaterThan(30)
       expect(after.heap, `memory at ${hash}`).toBeLessThan(200e6)
       expect(after.nodes, `nodes at ${hash}`).toBeLessThan(30_000)
     }
     expect(complaints).toEqual([])
-  }, 60_000)
+  })
 })

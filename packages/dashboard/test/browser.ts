@@ -1,26 +1,14 @@
 /** A real Chromium for tests, one for a file of tests, with a page that watches its own console. */
-import { accessSync, constants } from 'node:fs'
-import { delimiter, join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { vi } from 'vitest'
+import { findBrowser } from '../../../scripts/ensure-browser.mjs'
 
-/** As in scripts/ensure-browser.mjs, which gets one where there is none. */
-const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
+/** A browser wants much of a busy machine. What fails, fails as soon as that is clear. */
+const PATIENCE_MS = 60_000
+vi.setConfig({ testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS })
 
+/** Nothing: tests that need one are skipped. */
 export const browserPath = findBrowser()
-
-function findBrowser(): string | undefined {
-  const given = process.env.SPILLWAY_CHROMIUM
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
-  const files = folders.flatMap((folder) => NAMES.map((name) => join(folder, name)))
-  return (given === undefined ? files : [given]).find((file) => {
-    try {
-      accessSync(file, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
-}
 
 export async function startBrowser(): Promise<Browser> {
   if (browserPath === undefined) throw new Error('there is no Chromium')
@@ -45,7 +33,7 @@ export async function openPage(
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options })
   const page = await context.newPage()
-  page.setDefaultTimeout(10_000)
+  page.setDefaultTimeout(PATIENCE_MS / 2)
   const complaints: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())

@@ -27,10 +27,6 @@ export function startPreferences(): void {
   })
 }
 
-export function isDark(): boolean {
-  return theme.value === 'dark' || (theme.value === 'system' && asksForDark.matches)
-}
-
 function asTheme(text: string | undefined): Theme {
   return text === 'light' || text === 'dark' ? text : 'system'
 }

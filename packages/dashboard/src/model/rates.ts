@@ -18,7 +18,7 @@ export interface Rates {
 /** What part of the newest second goes into the mean. */
 const WEIGHT = 0.35
 /** Less than this a second is nothing. */
-const NOTHING = 0.02
+const NOTHING = 0.05
 
 type SomeFlow = Pick<Flow, 'calls' | 'refused'> &
   Partial<Flow> & { fallbacks?: GuardTick['fallbacks'] }
@@ -86,7 +86,7 @@ function mixAll(
   const mixed: Record<string, number> = {}
   for (const key of new Set([...Object.keys(before ?? {}), ...Object.keys(now)])) {
     const mean = mix(before === undefined ? undefined : (before[key] ?? 0), now[key] ?? 0)
-    if (mean > 0) mixed[key] = mean
+    if (mean >= NOTHING) mixed[key] = mean
   }
   return mixed
 }

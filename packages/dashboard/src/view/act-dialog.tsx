@@ -3,7 +3,7 @@ import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { type ActResult, ask, setToken, token } from '../model/acting'
 import { guardByName, hello } from '../model/live'
-import type { Act } from '../wire'
+import type { Act, EveryLane } from '../wire'
 import { wordsFor } from './act-words'
 import { TokenFields } from './token-fields'
 
@@ -116,6 +116,7 @@ function ActForm({
 }
 
 const MINUTE_MS = 60_000
+const EVERY_LANE: EveryLane = '(all lanes)'
 
 function Fields({ act, change }: { act: Act; change: (act: Act) => void }) {
   const lanes =
@@ -167,11 +168,13 @@ function LaneField({ act, change }: { act: Act & { guard: string }; change: (act
         }}
       >
         <option value="">all lanes</option>
-        {lanes.map(({ lane }) => (
-          <option key={lane} value={lane}>
-            {lane}
-          </option>
-        ))}
+        {lanes
+          .filter(({ lane }) => lane !== EVERY_LANE)
+          .map(({ lane }) => (
+            <option key={lane} value={lane}>
+              {lane}
+            </option>
+          ))}
       </select>
     </div>
   )

@@ -16,10 +16,13 @@ export function App({ retry }: { retry: () => void }) {
   const main = useRef<HTMLElement>(null)
   const { page } = route.value
   const first = useRef(true)
-  // Another page is announced by moving the focus to it, as loading one would.
+  // Another page begins at its top and has the focus, as one that is loaded would.
   useEffect(() => {
     document.title = `${TITLES[page]} · Spillway`
-    if (!first.current) main.current?.focus({ preventScroll: true })
+    if (!first.current) {
+      main.current?.focus({ preventScroll: true })
+      scrollTo(0, 0)
+    }
     first.current = false
   }, [page])
   const known = hello.value !== undefined && fleet.value !== undefined

@@ -26,6 +26,8 @@ interface ChartProps {
   height?: number
 }
 
+/** Steps of the history that may be missing between two others. */
+const MOST_BRIDGED = 3
 const DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3]]
 
 export function Chart({ label, tracks, lines, format, height = 170 }: ChartProps) {
@@ -134,7 +136,23 @@ function read(tracks: readonly (TwoTracks | undefined)[], lines: readonly Line[]
   for (const other of others) {
     for (let row = 1; row < first.length; row++) addTo(first[row], other[row])
   }
+  for (const row of first.slice(1)) bridge(row)
   return { from, to, data: first }
+}
+
+/** A tick that comes a little late leaves its second empty. That is no gap in what was known. */
+function bridge(row: (number | null)[]): void {
+  let known = -1
+  for (let i = 0; i < row.length; i++) {
+    const value = row[i]
+    if (value == null) continue
+    const steps = i - known
+    if (known >= 0 && steps <= MOST_BRIDGED + 1) {
+      const from = row[known] as number
+      for (let j = 1; j < steps; j++) row[known + j] = from + ((value - from) * j) / steps
+    }
+    known = i
+  }
 }
 
 function addTo(row: (number | null)[] = [], more: readonly (number | null)[] = []): void {

@@ -45,7 +45,7 @@ const fleetRates = computed(() => {
   return sums
 })
 
-export function isGone({ ageMs }: PodRow): boolean {
+function isGone({ ageMs }: PodRow): boolean {
   return ageMs > 5_000
 }
 

@@ -100,6 +100,17 @@ function GateView(props: {
           <span class="quiet">off</span>
         )}
       </div>
+      <div class="gate-facts">
+        {on && (
+          <StageFacts
+            stage={stage}
+            card={card}
+            tick={props.tick}
+            lane={props.lane}
+            retries={Math.max(0, props.attempts - entering)}
+          />
+        )}
+      </div>
       <div class="gate-refused">
         {refused.map(({ code, rate }) => (
           <a
@@ -115,17 +126,6 @@ function GateView(props: {
           </a>
         ))}
       </div>
-      {on && (
-        <div class="gate-facts">
-          <StageFacts
-            stage={stage}
-            card={card}
-            tick={props.tick}
-            lane={props.lane}
-            retries={Math.max(0, props.attempts - entering)}
-          />
-        </div>
-      )}
     </li>
   )
 }

@@ -83,7 +83,7 @@ function Filters({
         <input
           id="filter-user"
           type="search"
-          placeholder="any part of its name"
+          placeholder="part of a name"
           value={filter.user}
           onInput={(event) => change({ ...filter, user: event.currentTarget.value })}
         />

@@ -5,6 +5,7 @@ import type { Membership } from '../shared/membership.js'
 import type { Store } from '../store/port.js'
 import type { SharedGuard } from './guard.js'
 import type { WorkableQueue } from './jobs/api.js'
+import type { PodNote } from './vitals.js'
 
 export interface SpillwayInside {
   readonly clock: Clock
@@ -16,7 +17,9 @@ export interface SpillwayInside {
   /** Hears of every guard that is made; returns what stops it. */
   onGuard(listener: () => void): () => void
   /** It is being closed; somebody has asked it to. */
-  standing(): { draining: boolean; asked: boolean }
+  standing(): { draining: boolean; asked: boolean; notes: readonly PodNote[] }
+  /** Tells everybody who looks at any pod, with the next heartbeats. */
+  note(text: string): void
   queues(): { name: string; guard: string; queue: WorkableQueue<unknown, unknown> }[]
 }
 

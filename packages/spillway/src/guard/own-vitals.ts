@@ -12,7 +12,7 @@ export function ownVitals(
   guards: readonly GuardSnapshot[],
   queues: readonly Pick<QueueSnapshot, 'guard' | 'lane'>[],
   measured: ProcessReading | undefined,
-  { draining, asked }: Pick<PodVitals, 'draining' | 'asked'>,
+  { draining, asked, notes }: Pick<PodVitals, 'draining' | 'asked' | 'notes'>,
 ): PodVitals {
   let most: { pressure: number; highest: string | undefined } | undefined
   for (const { shed } of guards) {
@@ -27,6 +27,7 @@ export function ownVitals(
     pressureBy: most?.highest,
     store: worstStore(guards),
     guards: guards.map((guard) => guardVitals(guard, queues)),
+    notes,
   }
 }
 

@@ -32,6 +32,7 @@ import { checkQueue, createWorkedQueue, type WorkedQueue } from './jobs/worked-q
 import { checkGuard, type GuardOptions } from './options.js'
 import { ownVitals } from './own-vitals.js'
 import { readAsk } from './pod-asks.js'
+import { RecentNotes } from './recent-notes.js'
 import type { GuardTimings } from './timings.js'
 import type { GuardTracer } from './trace.js'
 import { type PodVitals, packVitals } from './vitals.js'
@@ -134,6 +135,7 @@ class PodSpillway implements Spillway {
   readonly #replaced = new Set<SharedGuard>()
   readonly #queues = new Map<string, WorkedQueue<unknown, unknown>>()
   readonly #membership: Membership
+  readonly #notes: RecentNotes
   readonly #onGuard = new Set<() => void>()
   #closeGauge: (() => void) | undefined
   #timing = false
@@ -146,6 +148,7 @@ class PodSpillway implements Spillway {
     this.#options = options
     this.#ownsStore = store === undefined
     this.store = store ?? memoryStore({ clock })
+    this.#notes = new RecentNotes(clock)
     this.#membership = createMembership({
       // A pod that is turned to local state is not one of the fleet.
       store: isSharingOff() ? memoryStore({ clock }) : this.store,
@@ -167,7 +170,8 @@ class PodSpillway implements Spillway {
         this.#onGuard.add(listener)
         return () => this.#onGuard.delete(listener)
       },
-      standing: () => ({ draining: this.#closed, asked: this.#asked }),
+      standing: () => this.#standing(),
+      note: (text) => this.#notes.add(text),
       queues: () => this.#queueList(),
     })
   }
@@ -319,7 +323,11 @@ class PodSpillway implements Spillway {
     const guards = Array.from(this.#guards.values(), (guard) => guard.snapshot())
     const measured = this.#closeGauge === undefined ? undefined : readProcess()
     const queues = Array.from(this.#queues.values(), (queue) => queue.snapshot())
-    return ownVitals(guards, queues, measured, { draining: this.#closed, asked: this.#asked })
+    return ownVitals(guards, queues, measured, this.#standing())
+  }
+
+  #standing() {
+    return { draining: this.#closed, asked: this.#asked, notes: this.#notes.recent() }
   }
 
   #hear(ask: string): void {

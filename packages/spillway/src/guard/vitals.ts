@@ -5,11 +5,13 @@
 import type { ProcessReading } from '../local/process-gauge.js'
 import type { StoreStatus } from '../shared/outage/store-watch.js'
 
-export const VITALS_VERSION = 1
+const VITALS_VERSION = 1
 const MOST_GUARDS = 100
 /** Of all guards together; others find lanes by them. */
 const MOST_LANES = 500
 const LONGEST_NAME = 200
+const MOST_NOTES = 5
+const LONGEST_NOTE = 1_500
 
 /** How the worst of a guard's lanes stands, as this pod sees it. */
 export const BREAKER_CODES = { none: -1, closed: 0, 'half-open': 1, open: 2, isolated: 3 } as const
@@ -27,6 +29,13 @@ export interface GuardVitals {
   breaker: number
 }
 
+/** Something that happened on a pod and that whoever looks at any pod should see. */
+export interface PodNote {
+  /** Grows by one with each. */
+  number: number
+  text: string
+}
+
 export interface PodVitals extends ProcessReading {
   version: string
   draining: boolean
@@ -36,6 +45,8 @@ export interface PodVitals extends ProcessReading {
   pressureBy: string | undefined
   store: StoreStatus | 'memory'
   guards: GuardVitals[]
+  /** Of the last minute, a few. */
+  notes: readonly PodNote[]
 }
 
 type GuardTuple = [string, string[], number, number, number, number, number]
@@ -46,6 +57,7 @@ interface Packed {
   /** version, up ms, draining, asked, pressure (-1: none), by, loop ms, busy, megabytes, store */
   pod: [string, number, number, number, number, string, number, number, number, string]
   guards: GuardTuple[]
+  notes?: [number, string][]
 }
 
 export function packVitals(vitals: PodVitals): Packed {
@@ -82,12 +94,17 @@ export function packVitals(vitals: PodVitals): Packed {
       const { name, calls, refused, active, waiting, breaker } = guard
       return [name.slice(0, LONGEST_NAME), lanes, calls, refused, active, waiting, breaker]
     }),
+    ...(vitals.notes.length > 0 && {
+      notes: vitals.notes
+        .slice(-MOST_NOTES)
+        .map(({ number, text }): [number, string] => [number, text.slice(0, LONGEST_NOTE)]),
+    }),
   }
 }
 
 /** Nothing, if this was said by a release that says it in another way, or not by one of ours. */
 export function readVitals(said: unknown): PodVitals | undefined {
-  const { v, pod, guards } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
+  const { v, pod, guards, notes } = (said ?? {}) as Partial<Record<keyof Packed, unknown>>
   if (v !== VITALS_VERSION || !Array.isArray(pod) || !Array.isArray(guards)) return undefined
   const [version, upMs, draining, asked, pressure, by, loopMs, loopBusy, memoryMb, store] = pod
   return {
@@ -102,7 +119,14 @@ export function readVitals(said: unknown): PodVitals | undefined {
     memoryMb: amount(memoryMb),
     store: STORES.find((each) => each === store) ?? 'memory',
     guards: guards.slice(0, MOST_GUARDS).flatMap(readGuard),
+    notes: Array.isArray(notes) ? notes.slice(-MOST_NOTES).flatMap(readNote) : [],
   }
+}
+
+function readNote(said: unknown): PodNote[] {
+  if (!Array.isArray(said)) return []
+  const [number, text] = said
+  return Number.isSafeInteger(number) && typeof text === 'string' ? [{ number, text }] : []
 }
 
 function readGuard(said: unknown): GuardVitals[] {

@@ -120,9 +120,10 @@ describe('an operator', () => {
     })
   })
 
-  it('leaves a line on every page', async () => {
+  it('leaves a line on every page, also on those of other pods', async () => {
     const reader = await asked.read()
     await reader.until('guards')
+    const elsewhere = await other.read()
     await asked.act({ act: 'isolate', guard: 'openai', lane: 'gpt', forMs: 1_000 }, withToken)
     const note = await reader.until('act')
     expect(note).toMatchObject({
@@ -134,6 +135,9 @@ describe('an operator', () => {
     })
     const later = await asked.read()
     expect(await later.until('act')).toEqual(note)
+    expect(await elsewhere.until('act')).toEqual(note)
+    await elsewhere.until('fleet', ({ at }) => at > note.at + 2_000)
+    expect(elsewhere.all('act')).toHaveLength(1)
     expect(reader.text).not.toContain(TOKEN)
   })
 })

@@ -143,7 +143,9 @@ describe('the feed', () => {
       ],
     })
     expect(refused?.why).toContain('the limit per user is used up')
-    expect(refused?.remedy).toMatch(/^Coming .* ms later, or a limit per user of more than 5/)
+    expect(refused?.remedy).toMatch(
+      /^Coming .* min later, or a limit per user of more than 5 in 1 h/,
+    )
   })
 
   it('notes a rare refusal although thousands of others come', async () => {

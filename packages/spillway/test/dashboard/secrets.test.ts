@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { shown } from '../../src/http/dashboard/shown.js'
 import { startPod } from './dashboard-kit.js'
@@ -34,6 +35,8 @@ describe('what reaches the page', () => {
       headers: { authorization: SECRETS.token, cookie: SECRETS.cookie },
       body: SECRETS.body,
     })
+    // A few calls in a tenth of a second are followed: the last one is to be one of them.
+    await sleep(250)
     await guard.run(() => SECRETS.answer, { user: 'last' })
     await reader.until('decisions', ({ records }) => records.some(({ user }) => user === 'last'))
     await reader.until('queues')

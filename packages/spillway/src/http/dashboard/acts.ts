@@ -45,7 +45,7 @@ export interface ActSurroundings {
 }
 
 /** There is no such thing, or it cannot be done as things are. */
-export class ActProblem extends Error {
+class ActProblem extends Error {
   readonly status: 404 | 409 | 503
 
   constructor(status: 404 | 409 | 503, message: string) {
@@ -113,7 +113,7 @@ const ACTS = {
   ),
 } as const satisfies Record<Act['act'], unknown>
 
-export const ACT_NAMES = Object.keys(ACTS) as Act['act'][]
+const ACT_NAMES = Object.keys(ACTS) as Act['act'][]
 const readName = oneOf(...ACT_NAMES)
 
 /** Those that are of use here. */

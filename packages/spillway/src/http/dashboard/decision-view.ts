@@ -2,7 +2,7 @@
 import { PRIORITIES } from '../../core/priority.js'
 import type { DecisionRecord, PathNote } from '../../guard/decisions/decision-record.js'
 import { remedyFor } from './remedy.js'
-import { rounded, shown, shownNumbers } from './shown.js'
+import { rounded, shown, shownNumbers, spokenIn } from './shown.js'
 import type { Decision, StageNote } from './wire.js'
 
 const MOST_NOTES = 40
@@ -26,7 +26,7 @@ export function decisionView(record: DecisionRecord, aheadMs: number): Decision 
     tookMs: rounded(record.tookMs),
     attempts,
     ...(retryAfterMs !== undefined && { retryAfterMs: Math.ceil(retryAfterMs) }),
-    why: shown(record.why),
+    why: shown(spokenIn(record.why)),
     ...(refused && { remedy: shown(remedyFor(code, { stage, details, retryAfterMs })) }),
     numbers: shownNumbers(details),
     ...(sharedAgeMs !== undefined && { sharedAgeMs: Math.round(sharedAgeMs) }),

@@ -12,6 +12,7 @@ import { ORDER } from '../../guard/order.js'
 import { ownVitals } from '../../guard/own-vitals.js'
 import type { PodVitals } from '../../guard/vitals.js'
 import { readProcess } from '../../local/process-gauge.js'
+import { readActNote } from './act-note.js'
 import { decisionView } from './decision-view.js'
 import { FleetWatch } from './fleet-watch.js'
 import { guardCard } from './guard-card.js'
@@ -71,7 +72,7 @@ export class Feed {
     this.#clock = clock
     this.#log = new DecisionLog(clock)
     this.#figures = new LaneFigureBook(clock)
-    this.#fleet = new FleetWatch(membership, clock)
+    this.#fleet = new FleetWatch(membership, clock, (text) => this.#onNote(text))
     this.#standing = new StoreStanding()
     this.#sampledMs = clock.now()
     this.#meetGuards()
@@ -115,6 +116,17 @@ export class Feed {
 
   /** Somebody has acted. */
   acted(note: ActNote): void {
+    this.#options.inside.note(JSON.stringify(note))
+    this.#tellAct(note)
+  }
+
+  /** On another pod. */
+  #onNote(text: string): void {
+    const note = readActNote(text)
+    if (note !== undefined) this.#tellAct(note)
+  }
+
+  #tellAct(note: ActNote): void {
     this.#acts.push(note)
     if (this.#acts.length > EARLIER_ACTS) this.#acts.shift()
     this.#broadcast('act', note)

@@ -28,12 +28,17 @@ const LEAST_MS = 200
 export class FleetWatch {
   readonly #membership: Membership
   readonly #clock: Clock
+  readonly #onNote: (text: string) => void
   #known = new Map<string, Known>()
+  /** By pod, the last note that was heard of. */
+  #noted = new Map<string, number>()
   #asking = false
 
-  constructor(membership: Membership, clock: Clock) {
+  /** `onNote`: hears what another pod wants everybody to see, once. */
+  constructor(membership: Membership, clock: Clock, onNote: (text: string) => void) {
     this.#membership = membership
     this.#clock = clock
+    this.#onNote = onNote
   }
 
   /** As of the last round. */
@@ -57,11 +62,27 @@ export class FleetWatch {
         if (pod !== self) known.set(pod, this.#hear(pod, readVitals(snapshot), nowMs - ageMs))
       }
       this.#known = known
+      this.#hearNotes()
     } catch {
       // The next round tells whether it is back.
     } finally {
       this.#asking = false
     }
+  }
+
+  #hearNotes(): void {
+    const { pod: self } = this.#membership
+    const noted = new Map<string, number>()
+    for (const [pod, { vitals }] of this.#known) {
+      let last = this.#noted.get(pod) ?? 0
+      for (const { number, text } of vitals?.notes ?? []) {
+        if (number <= last || pod === self) continue
+        last = number
+        this.#onNote(text)
+      }
+      noted.set(pod, last)
+    }
+    this.#noted = noted
   }
 
   /** What this pod says of itself now. */

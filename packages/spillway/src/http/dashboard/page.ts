@@ -33,7 +33,7 @@ function readPage(): string | undefined {
   return undefined
 }
 
-export function describe(html: string): Page {
+function describe(html: string): Page {
   const plain = Buffer.from(html)
   return { plain, packed: gzipSync(plain, { level: 9 }), headers: headersFor(html) }
 }

@@ -1,5 +1,6 @@
 /** What would have let a refused call in, in a sentence: one for each code. */
-import { type Details, type ErrorCode, inMs, type Stage } from '../../core/errors.js'
+import type { Details, ErrorCode, Stage } from '../../core/errors.js'
+import { spoken } from './shown.js'
 
 interface Refusal {
   stage: Stage
@@ -20,7 +21,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     return 'A word from the guard’s own rule to let it in.'
   },
   USER_LIMITED: ({ details: { level, limit, windowMs }, retryAfterMs }) =>
-    `Coming ${later(retryAfterMs)}, or a limit per ${level} of more than ${limit} in ${inMs(windowMs)}.`,
+    `Coming ${later(retryAfterMs)}, or a limit per ${level} of more than ${limit} in ${spoken(windowMs)}.`,
   QUEUE_FULL: ({ stage, details: { size, limit, why } }) => {
     if (why === 'displaced') return 'A higher priority: somebody more important took its place.'
     if (stage === 'concurrency') return `A free slot of the ${limit}, or a waiting room (queue).`
@@ -28,7 +29,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     return `A free place in the waiting room of ${size}, or a higher priority than somebody in it.`
   },
   QUEUE_TIMEOUT: ({ details: { waitedMs, active, limit } }) =>
-    `A free slot or permit within ${inMs(waitedMs)}: ${active} of ${slots(limit)} were in use; or a longer queue timeout.`,
+    `A free slot or permit within ${spoken(waitedMs)}: ${active} of ${slots(limit)} were in use; or a longer queue timeout.`,
   CIRCUIT_OPEN: ({ details: { state }, retryAfterMs }) =>
     state === 'half-open'
       ? 'A place among the probes, or a closed breaker: probes decide now.'
@@ -42,7 +43,7 @@ const REMEDIES: Record<ErrorCode, (refusal: Refusal) => string> = {
     return `Coming ${later(retryAfterMs)}, more patience than that, or a larger limit.`
   },
   CALL_TIMEOUT: ({ details: { limitMs } }) =>
-    limitMs === undefined ? 'A faster answer.' : `An answer within ${inMs(limitMs)}.`,
+    limitMs === undefined ? 'A faster answer.' : `An answer within ${spoken(limitMs)}.`,
   DEADLINE_EXCEEDED: () => 'More time: its deadline passed before it could be answered.',
   VENDOR_ERROR: () => 'A vendor that answers.',
   STORE_UNAVAILABLE: () => 'A store that answers, or an outage rule other than closed.',
@@ -54,7 +55,7 @@ export function remedyFor(code: ErrorCode, refusal: Refusal): string {
 }
 
 function later(ms: number | undefined): string {
-  return ms === undefined ? 'later' : `${inMs(ms)} later`
+  return ms === undefined ? 'later' : `${spoken(ms)} later`
 }
 
 function part(value: unknown): string {

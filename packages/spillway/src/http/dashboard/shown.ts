@@ -56,6 +56,20 @@ export function shownNumbers(details: Details): Record<string, number | string |
   return result
 }
 
+/** Milliseconds as people say them: 80 ms, 2.1 s, 12 min. */
+export function spoken(ms: unknown): string {
+  const value = Number(ms)
+  if (value < 1_000) return `${Math.round(value)} ms`
+  if (value < 60_000) return `${Math.round(value / 100) / 10} s`
+  if (value < 3_600_000) return `${Math.round(value / 6_000) / 10} min`
+  return `${Math.round(value / 360_000) / 10} h`
+}
+
+/** The same in a sentence. */
+export function spokenIn(sentence: string): string {
+  return sentence.replace(/\b(\d+(?:\.\d+)?) ms\b/g, (_, ms) => spoken(ms))
+}
+
 export function rounded(value: number): number {
   return Math.round(value * 100) / 100
 }

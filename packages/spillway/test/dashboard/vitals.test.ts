@@ -1,0 +1,73 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { VERSION } from '../../src/core/version.js'
+import { type PodVitals, packVitals, readVitals } from '../../src/guard/vitals.js'
+import { fc } from '../fast-check.js'
+
+const GUARD = {
+  name: 'openai',
+  lanes: ['gpt'],
+  calls: 5,
+  refused: 1,
+  active: 2,
+  waiting: 0,
+  breaker: 2,
+}
+const VITALS: PodVitals = {
+  version: VERSION,
+  upMs: 5_000,
+  draining: false,
+  asked: true,
+  pressure: 0.5,
+  pressureBy: 'queue',
+  loopMs: 1.5,
+  loopBusy: 0.25,
+  memoryMb: 80,
+  store: 'shared',
+  guards: [GUARD],
+  notes: [{ number: 3, text: 'somebody has acted' }],
+}
+
+describe('what a pod says of itself', () => {
+  it('is heard as it was said', () => {
+    expect(readVitals(JSON.parse(JSON.stringify(packVitals(VITALS))))).toEqual(VITALS)
+    const calm = { ...VITALS, pressure: undefined, pressureBy: undefined }
+    expect(readVitals(packVitals(calm))).toEqual(calm)
+  })
+
+  it('is small, however many guards and lanes there are and however they are named', () => {
+    const lanes = Array.from({ length: 100 }, (_, lane) => `${lane}-${'x'.repeat(150)}`)
+    const guards = Array.from({ length: 1_000 }, (_, guard) => ({
+      ...GUARD,
+      name: `g${guard}`,
+      lanes,
+    }))
+    const said = JSON.stringify(packVitals({ ...VITALS, guards }))
+    expect(said.length).toBeLessThan(100_000)
+    const twenty = guards
+      .slice(0, 20)
+      .map((guard) => ({ ...guard, lanes: ['gpt-4o', 'gpt-4o-mini'] }))
+    expect(
+      JSON.stringify(packVitals({ ...VITALS, guards: twenty, notes: [] })).length,
+    ).toBeLessThan(1_500)
+  })
+
+  it('may be anything at all without harm: another release, or somebody else, has said it', () => {
+    const packed = packVitals(VITALS)
+    expect(readVitals({ ...packed, v: 2 })).toBeUndefined()
+    expect(readVitals(undefined)).toBeUndefined()
+    const entry = fc.oneof(fc.anything(), fc.constantFrom(...packed.pod))
+    fc.assert(
+      fc.property(fc.array(entry), fc.array(fc.anything()), (pod, guards) => {
+        const read = readVitals({ v: 1, pod, guards })
+        expect(read?.guards.every(({ name }) => typeof name === 'string')).toBe(true)
+        expect(Number.isFinite(read?.loopMs)).toBe(true)
+      }),
+    )
+  })
+
+  it('names the release as package.json does', () => {
+    const file = new URL('../../package.json', import.meta.url)
+    expect(VERSION).toBe(JSON.parse(readFileSync(file, 'utf8')).version)
+  })
+})

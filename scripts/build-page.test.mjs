@@ -1,0 +1,21 @@
+import { readFileSync, statSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { buildPage, PAGE } from './build-page.mjs'
+
+describe('building the dashboard', () => {
+  it('is skipped while nothing it is made of has changed', async () => {
+    await buildPage()
+    const before = statSync(PAGE).mtimeMs
+    const said = []
+    await buildPage((line) => said.push(line))
+    expect(said).toEqual([])
+    expect(statSync(PAGE).mtimeMs).toBe(before)
+  })
+
+  it('leaves one page, with everything inside and where it came from at its end', () => {
+    const page = readFileSync(PAGE, 'utf8')
+    expect(page).toMatch(/^<!doctype html>/i)
+    expect(page.match(/<script/g)?.length).toBe(1)
+    expect(page).toMatch(/<!-- built from [0-9a-f]{64} -->\n$/)
+  })
+})

@@ -1,0 +1,2 @@
+/** For tests in TypeScript. */
+export function findBrowser(): string | undefined

@@ -1,0 +1,114 @@
+// npm run screenshots: the pictures of the docs, taken from the page of a gateway that runs, with a real Redis, a
+// load, and a vendor that breaks. Look at each before it is committed.
+
+import { spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { ensureBrowser, findBrowser } from './ensure-browser.mjs'
+import { root } from './run-command.mjs'
+import { setupOrExit } from './setup.mjs'
+
+const FOLDER = join(root, 'docs/images')
+const [REDIS_PORT, PORT, ADMIN_PORT] = [26_379, 28_080, 28_081]
+const PAGE = `http://127.0.0.1:${ADMIN_PORT}/dashboard/`
+/** Long enough for charts that show something. */
+const LOAD_MS = 100_000
+const MOST_BYTES = 150_000
+
+const say = (line) => process.stderr.write(`${line}\n`)
+await setupOrExit({ build: ['packages/gateway'], redis: true })
+await ensureBrowser(say)
+const { chromium } = await import('playwright-core')
+
+const folder = mkdtempSync(join(tmpdir(), 'screenshots-'))
+mkdirSync(FOLDER, { recursive: true })
+const children = []
+let browser
+try {
+  const redis = start(process.env.SPILLWAY_REDIS_SERVER ?? 'redis-server', [
+    ...['--port', String(REDIS_PORT), '--dir', folder],
+    ...['--save', '', '--appendonly', 'no'],
+  ])
+  start(
+    process.execPath,
+    [
+      join(root, 'packages/gateway/dist/bin/spillway.js'),
+      ...['gateway', '--port', String(PORT), '--admin-port', String(ADMIN_PORT)],
+    ],
+    { REDIS_URL: `redis://127.0.0.1:${REDIS_PORT}` },
+  )
+  await untilUp()
+  browser = await chromium.launch({ executablePath: findBrowser(), args: ['--no-sandbox'] })
+  await takeAll(redis)
+} finally {
+  await browser?.close()
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function takeAll(redis) {
+  const light = await open({ width: 1280, height: 800 }, 'light')
+  const dark = await open({ width: 1280, height: 800 }, 'dark')
+  const narrow = await open({ width: 360, height: 760 }, 'light')
+  await light.getByRole('switch', { name: 'Load' }).click()
+  say(`a load for ${LOAD_MS / 1_000} seconds …`)
+  await sleep(LOAD_MS)
+  await take(light, 'fleet-light', '#/fleet')
+  await take(dark, 'fleet-dark', '#/fleet')
+  await light.getByRole('switch', { name: 'Break the vendor' }).click()
+  await dark.goto(`${PAGE}#/guards/openai`)
+  await dark.locator('.guard-main .badge').getByText('open', { exact: true }).first().waitFor()
+  await sleep(3_000)
+  await take(dark, 'guard-dark', '#/guards/openai')
+  await take(narrow, 'guard-narrow', '#/guards/openai')
+  await light.setViewportSize({ width: 1120, height: 640 })
+  await light.goto(`${PAGE}#/why?code=refused`)
+  await light.locator('.decision').nth(2).click()
+  await take(light, 'why-light')
+  redis.kill('SIGSTOP')
+  await light.setViewportSize({ width: 1280, height: 420 })
+  await light.goto(`${PAGE}#/fleet`)
+  await light.getByTestId('degraded').waitFor()
+  await sleep(2_000)
+  await take(light, 'degraded-light')
+}
+
+async function open(viewport, colorScheme) {
+  const page = await browser.newPage({ viewport, colorScheme, reducedMotion: 'reduce' })
+  await page.goto(PAGE)
+  await page.getByTestId('calls').waitFor()
+  return page
+}
+
+async function take(page, name, hash) {
+  if (hash !== undefined) await page.goto(`${PAGE}${hash}`)
+  await page.evaluate('scrollTo(0, 0)')
+  await page.mouse.move(0, 0)
+  await sleep(1_500)
+  const path = join(FOLDER, `${name}.png`)
+  await page.screenshot({ path })
+  const { size } = statSync(path)
+  say(`${path.slice(root.length)}  ${Math.round(size / 1_000)} kB`)
+  if (size > MOST_BYTES) throw new Error(`${name} is too big for a repository`)
+}
+
+function start(command, args, env = {}) {
+  const child = spawn(command, args, {
+    cwd: folder,
+    env: { ...process.env, ...env },
+    stdio: 'ignore',
+  })
+  children.push(child)
+  return child
+}
+
+async function untilUp() {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const response = await fetch(PAGE).catch(() => undefined)
+    if (response?.ok) return
+    await sleep(200)
+  }
+  throw new Error('the gateway did not start')
+}
