@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { browserPath, openPage, startBrowser } from './browser.js'
 import { startFakeFeed } from './fake-feed.js'
 
-const MEASURE_MS = 2_500
+const MEASURE_MS = 2_000
 
 /** This test alone keeps both the browser and the feed busy. */
 const isQuiet = () => (loadavg()[0] ?? 0) < availableParallelism() + 1

@@ -37,6 +37,7 @@ export interface FakeFeedOptions extends FakeFleetOptions {
 
 const TICK_MS = 1_000
 const DECISIONS_MS = 100
+const MOST_UNREAD = 2_000_000
 
 export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<FakeFeed> {
   const fleet = new FakeFleet(options)
@@ -113,7 +114,13 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
     const queues = fleet.queues()
     if (queues.queues.length > 0) send('queues', queues)
   }, TICK_MS)
-  const deciding = setInterval(() => send('decisions', fleet.decisions(DECISIONS_MS)), DECISIONS_MS)
+  const deciding = setInterval(() => {
+    const decisions = fleet.decisions(DECISIONS_MS)
+    // Who cannot keep up loses decisions, as with the real one.
+    for (const reader of readers) {
+      if (reader.writableLength < MOST_UNREAD) say(reader, 'decisions', decisions)
+    }
+  }, DECISIONS_MS)
 
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,

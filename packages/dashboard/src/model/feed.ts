@@ -33,6 +33,8 @@ const LONGEST_DELAY_MS = 5_000
 /** There is a message a second; a stream that says nothing for so long is dead, whatever the socket says. */
 const SILENCE_MS = 8_000
 
+const LONGEST_TURN_MS = 8
+
 export class Feed {
   readonly #options: FeedOptions
   #lastId: string | undefined
@@ -98,6 +100,7 @@ export class Feed {
     const reader = response.body.getReader()
     const decoder = new TextDecoder()
     let text = ''
+    let turnMs = performance.now()
     for (;;) {
       const { done, value } = await withinSilence(reader)
       if (done || signal.aborted) return
@@ -108,6 +111,11 @@ export class Feed {
         from = end + 2
       }
       text = text.slice(from)
+      // What has piled up is read without a turn of the event loop in between: the page would not be drawn.
+      if (performance.now() - turnMs > LONGEST_TURN_MS) {
+        await new Promise((resolve) => setTimeout(resolve))
+        turnMs = performance.now()
+      }
     }
   }
 
