@@ -3,9 +3,9 @@
  * in `jobs/`.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Aim } from './aim.js'
 import type { Caller } from './callers.js'
 import type { Question } from './question.js'
-import type { Aim } from './site.js'
 
 /** An answer of the gateway's own. */
 export interface Said {

@@ -1,9 +1,9 @@
 /** A request as a vendor gets it: its path, headers and body, with what is ours in place of the client's. */
 import type { IncomingMessage } from 'node:http'
 import type { Dispatcher } from 'undici'
+import type { Aim } from './aim.js'
 import { RequestError } from './complaint.js'
 import type { Question } from './question.js'
-import type { Aim } from './site.js'
 import type { VendorRequest } from './vendor.js'
 
 export function outgoing(

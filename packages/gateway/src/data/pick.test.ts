@@ -1,7 +1,7 @@
 import { createRandom } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
+import type { Aim } from './aim.js'
 import { pickOrder } from './pick.js'
-import type { Aim } from './site.js'
 
 /** Targets with so much left each. */
 function aimsWith(...rooms: number[]): Aim[] {

@@ -2,7 +2,7 @@
  * Which of several targets a request goes to, by what each has left. By chance and not simply the best: all
  * gateways hear of the same numbers, a second old, and would all go to the same one.
  */
-import type { Aim } from './site.js'
+import type { Aim } from './aim.js'
 
 /** The first `choices` of them in the order in which this request should try them; the others stay behind. */
 export function pickOrder(

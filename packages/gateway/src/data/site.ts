@@ -1,6 +1,7 @@
 /** What one configuration makes: everything that the requests which began under it have in common. */
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
+import type { Aim } from './aim.js'
 import { Callers } from './callers.js'
 import type { Deferral } from './deferral.js'
 import { ForwardedHeaders } from './headers.js'
@@ -8,14 +9,6 @@ import type { RequestRecord } from './record.js'
 import { Routes } from './routes.js'
 import type { RequestTracer } from './trace.js'
 import type { Vendor } from './vendor.js'
-
-/** A target, with all that does not change from request to request. */
-export interface Aim {
-  readonly vendor: Vendor
-  readonly target: TargetConfig
-  readonly ownHeaders: readonly string[]
-  readonly forwarded: ForwardedHeaders
-}
 
 /** What does not depend on the configuration. */
 export interface SiteHooks {

@@ -5,9 +5,9 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { Dispatcher } from 'undici'
+import type { Aim } from '../data/aim.js'
 import { outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
-import type { Aim } from '../data/site.js'
 import type { VendorRequest } from '../data/vendor.js'
 
 type Cost = Readonly<Record<string, number>>

@@ -317,9 +317,11 @@ export class Admitter<P, L, R extends TakeReply> {
     const giveUp = ++gate.lostTrips > MOST_LOST_TRIPS || error instanceof SpillwayError
     if (giveUp) gate.lostTrips = 0
     const { room, clock, storeError } = this.#options
-    const untilMs = clock.now() + pauseMs
+    const nowMs = clock.now()
+    const untilMs = nowMs + pauseMs
     for (const entry of entries) {
-      const comesBack = !giveUp && entry.untilMs > untilMs
+      // Who has time left waits for as long as it has: the store may be back, or be done without, by then.
+      const comesBack = !giveUp && entry.untilMs > nowMs
       this.#release(entry, comesBack)
       if (comesBack || entry.state === 'gone') continue
       room.remove(entry)
