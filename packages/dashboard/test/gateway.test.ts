@@ -73,6 +73,11 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     return (await dialog.getByTestId('act-answer').textContent()) ?? ''
   }
 
+  const close = async (page: Page) => {
+    await page.getByRole('button', { name: 'Close' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'hidden' })
+  }
+
   it('loads, knows both pods, and its figures move', async () => {
     const { page, complaints } = onOne as WatchedPage
     await expect
@@ -126,7 +131,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(await act(page, 'Reset', 'not-the-right-token')).toContain('Not done')
     await until(page, 'open')
     expect(await act(page, 'Reset', TOKEN)).toContain('Done')
-    await page.getByRole('button', { name: 'Close' }).click()
+    await close(page)
     await until(page, 'closed')
     await expect.poll(async () => (await call(one)).status, { timeout: 30_000 }).toBe(200)
   })
@@ -134,7 +139,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
   it('isolates a vendor on all pods, and resets that', async () => {
     const { page } = onTwo as WatchedPage
     expect(await act(page, 'Isolate')).toContain('Done')
-    await page.getByRole('button', { name: 'Close' }).click()
+    await close(page)
     await until(page, 'isolated')
     // On the other pod's page, and for its callers.
     const other = (onOne as WatchedPage).page
@@ -142,7 +147,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await until(other, 'isolated')
     expect((await call(one)).status).toBe(503)
     expect(await act(page, 'Reset')).toContain('Done')
-    await page.getByRole('button', { name: 'Close' }).click()
+    await close(page)
     await until(other, 'closed')
     expect((await call(one)).status).toBe(200)
   })

@@ -6,7 +6,7 @@ import type { Clock } from '../../core/clock.js'
 import type { SharedGuard } from '../../guard/guard.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
 
-const MOST_TRIPS = 40
+const MOST_TRIPS = 20
 
 interface Known {
   figures: RateLimiterFigures
