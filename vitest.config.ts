@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
 
@@ -32,7 +33,8 @@ export default defineConfig({
     // Threads start faster than forks. Signals do not reach them: a test about SIGTERM or about what
     // keeps a process alive starts a process of its own.
     pool: 'threads',
-    maxWorkers: '100%',
+    // Many tests wait for processes and servers rather than compute: more of them than cores.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     testTimeout: 20_000,
   },
 })

@@ -242,7 +242,7 @@ describe.each(FORMS)('$name', (form) => {
   it('ends with its deadline', async () => {
     const { vendor, guard } = await start(form, { tokens: 1_000, tokenMs: 5 })
     const { url } = await vendor.start()
-    const answer = await guard.run((context) => form.ask(url, context), { timeoutMs: 250 })
+    const answer = await guard.run((context) => form.ask(url, context), { timeoutMs: 1_000 })
     const { error } = await readAll(form.read(answer as never))
     expect(codeOf(error)).toBe('DEADLINE_EXCEEDED')
     await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')

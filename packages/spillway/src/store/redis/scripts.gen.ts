@@ -1221,7 +1221,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: '9b70f8d02c8bc9e58be9172634019ae2be5abbd7',
+    sha: 'ec2ac46e827269abc8c1a31aef83e0f46b85e839',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -1245,6 +1245,7 @@ gone()
 try('ZADD', key, 1, 'member')
 gone()
 end
+try('PTTL', key)
 try('GET', key)
 try('MGET', key)
 try('HGET', key, 'field')
@@ -1256,6 +1257,7 @@ try('ZCOUNT', key, 0, 1)
 try('ZRANGE', key, 0, 0)
 try('ZRANGEBYSCORE', key, 0, 1)
 try('ZREM', key, 'member')
+try('ZSCORE', key, 'member')
 try('ZREMRANGEBYSCORE', key, 0, 1)
 for _, channel in ipairs(ARGV) do
 if not try('PUBLISH', channel, '') then failed[#failed][3] = channel end

@@ -29,6 +29,7 @@ if try('PEXPIRE', key, 1) then
   try('ZADD', key, 1, 'member')
   gone()
 end
+try('PTTL', key)
 try('GET', key)
 try('MGET', key)
 try('HGET', key, 'field')
@@ -40,6 +41,7 @@ try('ZCOUNT', key, 0, 1)
 try('ZRANGE', key, 0, 0)
 try('ZRANGEBYSCORE', key, 0, 1)
 try('ZREM', key, 'member')
+try('ZSCORE', key, 'member')
 try('ZREMRANGEBYSCORE', key, 0, 1)
 for _, channel in ipairs(ARGV) do
   if not try('PUBLISH', channel, '') then failed[#failed][3] = channel end
