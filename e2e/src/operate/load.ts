@@ -72,6 +72,7 @@ export class Clients {
     }
   }
 
+  /** Of a gateway that takes no connections any more nobody has heard yet: the next one is asked, as a balancer would. */
   async #ask(url: string, stream: boolean): Promise<void> {
     const { seen } = this
     const startMs = performance.now()
@@ -89,6 +90,10 @@ export class Clients {
       seen.answers.set(what, (seen.answers.get(what) ?? 0) + 1)
     } catch (error) {
       const { code, message } = error as { code?: string; message: string }
+      if (code === 'ECONNREFUSED') {
+        seen.sent--
+        return
+      }
       seen.lost.push(code ?? message)
     }
     seen.longestMs = Math.max(seen.longestMs, performance.now() - startMs)

@@ -6,7 +6,7 @@ import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway
 import { createDashboard } from 'spillway/http'
 import type { RedisStore } from 'spillway/redis'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
-import { DASHBOARD_PATH } from './admin/dashboard.js'
+import { DASHBOARD_PATH, lookRule } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
@@ -56,6 +56,9 @@ const CONNECT_MS = 2_000
 /** What the vendor inside does, unless a request says otherwise. */
 const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
+/** For jobs to be given back to the store, when a gateway closes. */
+const GIVE_BACK_MS = 2_000
+
 export async function createGateway(
   config: GatewayConfig,
   { log: given, read }: GatewayOptions = {},
@@ -103,6 +106,7 @@ export async function createGateway(
     spillway,
     path: DASHBOARD_PATH,
     ...(config.admin.token !== undefined && { token: config.admin.token }),
+    mayLook: lookRule(config.admin),
     ...(demo && { demo }),
   })
   const admin = createAdminServer({
@@ -137,13 +141,15 @@ export async function createGateway(
     hooks.draining = true
     // What runs may finish; nothing more is begun.
     const working = jobs?.drain()
-    await demo?.close()
     const graceOver = new Promise<void>((resolve) => {
       endGrace = resolve
     })
+    await demo?.close().catch((error) => log.failure(error))
     // Whoever sends us requests should have noticed before we stop listening.
     if (delayMs > 0) await Promise.race([sleep(delayMs), graceOver])
     await Promise.race([Promise.all([data.drain(), working]), graceOver])
+    // Jobs that are not done go back, while the store is still there to take them.
+    await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS)])
     await spillway.close({ graceMs: 0 })
     data.close()
     jobs?.close()
@@ -173,9 +179,17 @@ export async function createGateway(
     const changes = changesBetween(before, next)
     const { added, changed, removed } = changes
     if (added.length + changed.length + removed.length === 0) return reloads.unchanged(changes)
-    mock = await startMock(next, mock)
-    sites.replace(applicable(before, next))
-    scrub = createScrub(next)
+    try {
+      mock = await startMock(next, mock)
+      if (closed !== undefined) return reloads.refused('the gateway is being closed')
+      sites.replace(applicable(before, next))
+    } catch (error) {
+      log.failure(error)
+      return reloads.refused(error instanceof Error ? error.message : String(error))
+    }
+    // What was secret stays so: some of it is in use until a restart.
+    const [older, newer] = [scrub, createScrub(next)]
+    scrub = (text) => newer(older(text))
     log.setLevel?.(next.log.level)
     return reloads.applied(changes)
   }

@@ -18,6 +18,15 @@ it('what waits and what runs is done, by the vendor as it is written down now', 
   expect(gateway.failures).toEqual([])
 })
 
+it('a job that runs goes on over the connection it has, when others are made', async () => {
+  const gateway = await startGateway({ queues }, { knobs: { tokens: 3, latencyMs: 600 } })
+  const { address } = await submit(gateway)
+  await untilStatus(gateway.url, address, 'running')
+  const report = await gateway.rewrite({ queues, guard: { connectMs: '3s' } })
+  expect(report).toMatchObject({ result: 'applied' })
+  expect(await untilStatus(gateway.url, address, 'done')).toMatchObject({ attempt: 1 })
+})
+
 it('a vendor that a queue is for stays until a restart', async () => {
   const gateway = await startGateway({ queues })
   const rest =

@@ -17,14 +17,17 @@ it(
   'two gateways are reloaded twenty times, one is replaced, Redis is killed: every request has an answer, and the limit holds',
   async () => {
     const args = [E2E, 'operate', '--only', 'short', '--json']
-    const { stdout } = await promisify(execFile)(process.execPath, args, {
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, args, {
       timeout: MOST_MS,
-    }).catch((error: { stdout: string }) => error)
+    }).catch((error: { stdout: string; stderr: string }) => error)
     const figures = stdout
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line) as Figure)
-    expect(figures.filter(({ holds }) => !holds)).toEqual([])
+    expect(
+      figures.filter(({ holds }) => !holds),
+      stderr,
+    ).toEqual([])
     const figureOf = (name: string) => figures.find(({ figure }) => figure === name)?.value
     expect(figureOf('reloads applied')).toBe(16)
     expect(figureOf('files with a mistake refused')).toBe(4)

@@ -22,7 +22,12 @@ export interface ConfigAnswer {
 /** What a gateway that was started from a file can do with it. */
 export interface ConfigHooks {
   /** Which configuration is in force, and what became of the last one that was read. */
-  status(): unknown
+  status(): {
+    readonly generation: number
+    readonly since: string
+    readonly afterRestart: readonly string[]
+    readonly refused: { readonly at: string; readonly reason: string } | undefined
+  }
   /** Looks whether the file could be used. None: there is no file. */
   check?(): Promise<ConfigAnswer> | ConfigAnswer
   /** Uses it, if it can be used. */

@@ -3,7 +3,7 @@ import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
 import type { Dashboard } from 'spillway/http'
-import { isLoopback } from './access.js'
+import { isLoopback, refusalOf } from './access.js'
 import { mountDashboard } from './dashboard.js'
 import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
@@ -40,19 +40,23 @@ export function createAdminServer(options: AdminOptions): FastifyInstance {
     })
   }
   const deep = createHealth({ spillway })
-  server.get('/health/deep', async (_, reply) => {
-    const report = await deep.deep()
-    return reply
-      .code(report.status === 'unhealthy' ? 503 : 200)
-      .send({ ...report, config: config.status() })
-  })
-  server.get('/metrics', async (_, reply) =>
-    reply.type(registry.contentType).send(await registry.metrics()),
-  )
   const access = {
     token: token === undefined ? undefined : new Token(token),
     loopback,
   }
+  server.get('/health/deep', async ({ headers }, reply) => {
+    const report = await deep.deep()
+    const { refused, ...standing } = config.status()
+    // Mistakes quote the file they are in.
+    const mayKnow = refusalOf(headers, access) === undefined
+    const said = refused && (mayKnow ? refused : { at: refused.at })
+    return reply
+      .code(report.status === 'unhealthy' ? 503 : 200)
+      .send({ ...report, config: { ...standing, refused: said } })
+  })
+  server.get('/metrics', async (_, reply) =>
+    reply.type(registry.contentType).send(await registry.metrics()),
+  )
   mountDashboard(server, options.dashboard)
   server.register(operations({ access, spillway, operator, audit, config }))
   return server

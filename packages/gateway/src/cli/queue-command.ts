@@ -36,7 +36,7 @@ export const queueCommand: CommandRow = {
 letters, the oldest first, or about one job. retry sends dead letters back to work, drop forgets them: one, or
 all. NAME is one of the configuration, or GUARD/QUEUE for a queue of a program.
 
-Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 3: Redis does not answer.`,
+Exit code 0: done. 1: no such job, nothing to do, or not confirmed. 2: no such queue. 3: Redis does not answer.`,
   async run(args) {
     const command = readQueue(args)
     const { runQueue } = await import('./run-queue.js')

@@ -106,7 +106,9 @@ function brief(job: JobInfo) {
   const request = typeof data === 'object' && data !== null ? data : {}
   const { method, path } = request as Record<string, unknown>
   const answer = (result as { status?: unknown } | undefined)?.status
-  return { ...facts, method, path, answer }
+  // A query may have a key in it.
+  const place = typeof path === 'string' ? path.split('?', 1)[0] : undefined
+  return { ...facts, method, path: place, answer }
 }
 
 const HEAD = ['WAITING', 'DELAYED', 'RUNNING', 'DONE', 'DEAD', 'OLDEST', 'STATE']

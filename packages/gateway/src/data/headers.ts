@@ -88,11 +88,6 @@ export class ForwardedHeaders {
     this.#options = options
   }
 
-  /** The client's own key goes on. */
-  get credentials(): boolean {
-    return this.#options.credentials
-  }
-
   /** Names and values in turn, as Node has read them, without those that stop here. */
   of(raw: readonly string[], connection: string | undefined): string[] {
     const passed: string[] = []

@@ -39,6 +39,8 @@ export class DataServer {
   readonly #health: (path: string) => { status: number; body: string } | undefined
   #running = 0
   #onIdle: (() => void) | undefined
+  /** Nobody should come any more. Before, somebody may be about to use a connection that is idle. */
+  #draining = false
 
   constructor(
     sites: Pick<Sites, 'current'>,
@@ -82,6 +84,7 @@ export class DataServer {
 
   /** No new connections; resolves when no request is running. */
   async drain(): Promise<void> {
+    this.#draining = true
     this.#server.close()
     this.#server.closeIdleConnections()
     if (this.#running === 0) return
@@ -142,7 +145,7 @@ export class DataServer {
     exchange.close()
     site.leave()
     this.#running--
-    if (site.hooks.draining) this.#server.closeIdleConnections()
+    if (this.#draining) this.#server.closeIdleConnections()
     if (this.#running === 0) this.#onIdle?.()
   }
 }

@@ -21,7 +21,7 @@ import type { LaneQueue } from './lane-queue.js'
 import { prefersAsync } from './prefer.js'
 import { runRequest } from './run-request.js'
 import type { StoredAnswer } from './stored-answer.js'
-import { ownerOf, type StoredRequest, storeRequest } from './stored-request.js'
+import { CREDENTIAL, ownerOf, type StoredRequest, storeRequest } from './stored-request.js'
 import { surely } from './surely.js'
 
 /** Longer than any grace: who drains a gateway decides when it is over. */
@@ -67,8 +67,8 @@ export class Jobs implements Deferral {
     if (!prefersAsync(request.headers.prefer)) return undefined
     const { body, asked } = question
     if (aim === undefined || body.kind !== 'whole') return undefined
-    // The client's own key, which the vendor would need, is not ours to keep.
-    if (aim.forwarded.credentials && bringsKey(request)) return undefined
+    // A key of the client's that the vendor would need is not ours to keep.
+    if (bringsKey(request, aim)) return undefined
     const { vendor, target } = aim
     const lane = vendor.laneOf(target.model ?? asked.model, target)
     const queue = this.#byLane.get(laneKey(vendor.name, lane))
@@ -81,14 +81,31 @@ export class Jobs implements Deferral {
     for (const queue of this.#byName.values()) {
       const { concurrency } = queue.config
       if (concurrency === 0) continue
-      queue.jobs.work((job, context) => runRequest(job, context, queue), { concurrency })
+      const { config, lane } = queue
+      queue.jobs.work(
+        async (job, context) => {
+          // Under the configuration it begins with, however long it takes.
+          const site = this.#sites.current
+          const vendor = site.vendors.get(config.vendor) as Vendor
+          site.enter()
+          try {
+            return await runRequest(job, context, { config, lane, vendor })
+          } finally {
+            site.leave()
+          }
+        },
+        { concurrency },
+      )
     }
   }
 
-  /** No more jobs; resolves when those that run have ended. */
-  async drain(): Promise<void> {
+  /**
+   * No more jobs; resolves when those that run have ended. Called again with a shorter grace, that one counts:
+   * what does not make it goes back.
+   */
+  async drain(graceMs = LONGEST_GRACE_MS): Promise<void> {
     const queues = [...this.#byName.values()]
-    await Promise.all(queues.map(({ jobs }) => jobs.close({ graceMs: LONGEST_GRACE_MS })))
+    await Promise.all(queues.map(({ jobs }) => jobs.close({ graceMs })))
   }
 
   close(): void {
@@ -163,8 +180,9 @@ function priorityOf({ tier = '', priority }: Caller, { priorities }: QueueConfig
   return Object.hasOwn(priorities, tier) ? (priorities[tier] as Priority) : priority
 }
 
-function bringsKey({ headers }: IncomingMessage): boolean {
-  return (headers.authorization ?? headers['x-api-key']) !== undefined
+function bringsKey({ rawHeaders, headers }: IncomingMessage, { forwarded }: Aim): boolean {
+  const passed = forwarded.of(rawHeaders, headers.connection)
+  return passed.some((name, index) => index % 2 === 0 && CREDENTIAL.test(name))
 }
 
 function laneKey(vendor: string, lane: string | undefined): string {
@@ -178,8 +196,8 @@ function keyOf(owner: string, given: string): string {
 /** What the client says it has, but no longer than anybody may. */
 function timeOf(said: string | string[] | undefined, mostMs: number): number {
   const theirs = said === undefined || said === '' ? Number.NaN : Number(said)
-  if (theirs <= 0) {
-    const message = 'spillway-deadline-ms: must be more than 0'
+  if (theirs < 1) {
+    const message = 'spillway-deadline-ms: must be at least 1'
     throw new RequestError({ status: 400, code: 'INVALID_DEADLINE', message })
   }
   return theirs < mostMs ? theirs : mostMs

@@ -5,8 +5,8 @@ import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
 import { restoreRequest, type StoredRequest } from './stored-request.js'
 
-/** As much of a bad answer as stands in a dead letter. */
-const MOST_SAID = 500
+/** What a vendor calls its error; of the rest of its answer nothing is kept, it may quote the request. */
+const ERROR_NAME = /"(?:code|type)"\s*:\s*"([\w.-]{1,60})"/
 
 /** The vendor's word that it did not, judged by its status. */
 class BadAnswerError extends Error {
@@ -17,7 +17,8 @@ class BadAnswerError extends Error {
     vendor: string,
     { status, headers, said }: { status: number; headers: unknown; said: string },
   ) {
-    super(`${vendor} answered with status ${status}: ${said.slice(0, MOST_SAID)}`)
+    const name = ERROR_NAME.exec(said)?.[1]
+    super(`${vendor} answered with status ${status}${name === undefined ? '' : `, ${name}`}`)
     this.name = 'BadAnswerError'
     this.status = status
     this.headers = headers

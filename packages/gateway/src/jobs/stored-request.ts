@@ -32,7 +32,7 @@ export interface StoredRequest {
 export type StoredBytes = { readonly text: string } | { readonly base64: string }
 
 /** What says who somebody is, or may be thought to; not a key that only tells two requests apart. */
-const CREDENTIAL =
+export const CREDENTIAL =
   /authorization|cookie|^(?!idempotency-)(.*[-_])?(api-?)?(key|token|secret|password)$/i
 /** Heeded here: the vendor is to answer when it has an answer. */
 const HEEDED = 'prefer'

@@ -49,11 +49,15 @@ export function applicable(before: GatewayConfig, after: GatewayConfig): Gateway
 
 /** Queues stay as they are until a restart, and so do the vendors they are for. */
 export function boundVendor(before: GatewayConfig, after: GatewayConfig): string | undefined {
-  const known = byName(after.vendors)
-  const bound = before.queues?.find(({ vendor }) => !known.has(vendor))
-  if (bound === undefined) return undefined
-  const { vendor, name } = bound
-  return `vendors.${vendor} cannot go without a restart: the queue ${name} is for it`
+  for (const { name, vendor } of before.queues ?? []) {
+    const [was, is] = [before, after].map(({ vendors }) => vendors.find((v) => v.name === vendor))
+    const why = `without a restart: the queue ${name} is for it`
+    if (is === undefined) return `vendors.${vendor} cannot go ${why}`
+    // Lanes are named after keys where there are several.
+    const same = isDeepStrictEqual(namesOf(was?.keys ?? []), namesOf(is.keys))
+    if (!same) return `vendors.${vendor}.keys cannot have other names ${why}`
+  }
+  return undefined
 }
 
 interface Named {

@@ -78,7 +78,7 @@ export function createWorkedQueue<Data, Result>({
   const ref = { guard: gate.guard, queue: name, lifeUs: toUs(settings.forgetMs) }
   const workers = new Set<QueueWorker<Data, Result>>()
   /** What `work` was called for, and who does it now. */
-  const posts = new Set<{ worker: QueueWorker<Data, Result>; relieve(): void }>()
+  const posts = new Set<{ relieve(): void }>()
   const ended = noWork()
   const came = { added: 0, refused: 0 }
   let made = 0
@@ -88,23 +88,27 @@ export function createWorkedQueue<Data, Result>({
     validate('handler', handler, func())
     const { concurrency } = validate('work', options, readWork)
     if (closed) throw closedError('room', name)
+    let worker = hire(handler, concurrency)
+    /** Those that finish what they have begun with an older guard. */
+    const relieved = new Set<QueueWorker<Data, Result>>()
     const post = {
-      worker: hire(handler, concurrency),
       relieve() {
-        const before = post.worker
-        post.worker = hire(handler, concurrency)
-        void before.close({ graceMs: LONGEST_GRACE_MS })
+        const before = worker
+        worker = hire(handler, concurrency)
+        relieved.add(before)
+        void before.close({ graceMs: LONGEST_GRACE_MS }).then(() => relieved.delete(before))
       },
     }
     posts.add(post)
     return {
       get id() {
-        return post.worker.id
+        return worker.id
       },
-      snapshot: () => post.worker.snapshot(),
-      close: (own = {}) => {
+      snapshot: () => worker.snapshot(),
+      async close(own = {}) {
         posts.delete(post)
-        return post.worker.close({ graceMs: graceOf(own) })
+        const graceMs = graceOf(own)
+        await Promise.all(Array.from([worker, ...relieved], (each) => each.close({ graceMs })))
       },
     }
   }

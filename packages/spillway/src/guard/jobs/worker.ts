@@ -61,7 +61,10 @@ export class QueueWorker<Data, Result> implements JobWorker {
   /** Somebody called while it was asking. */
   #called = false
   #alarm: Timer | undefined
+  /** When it goes off; never, if it has. */
   #alarmMs = Number.POSITIVE_INFINITY
+  /** It has gone off, and nobody has looked since. */
+  #alarmed = false
   /** Set while this pod has nothing free for jobs. */
   #busy: Timer | undefined
   #round: Timer | undefined
@@ -143,8 +146,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       return
     }
     const wanted = this.#wanted()
-    const alarmed = this.#alarmMs <= this.#options.clock.now()
-    if (wanted === 0 && !alarmed) return void this.#finisher.send()
+    if (wanted === 0 && !this.#alarmed) return void this.#finisher.send()
     const trip = this.#options.gate.ask(wanted)
     if (trip === undefined) {
       this.#lookAfter(this.#pause())
@@ -152,7 +154,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
     }
     this.#asking = true
     this.#counts.looks++
-    if (alarmed) this.#alarmMs = Number.POSITIVE_INFINITY
+    this.#alarmed = false
     const again = await this.#ask(trip, wanted)
     this.#asking = false
     if (this.#closing) return this.#onIdle?.()
@@ -288,7 +290,12 @@ export class QueueWorker<Data, Result> implements JobWorker {
     if (this.#closing || dueMs >= this.#alarmMs) return
     this.#alarm?.cancel()
     this.#alarmMs = dueMs
-    this.#alarm = clock.schedule(ms, () => void this.#look())
+    this.#alarm = clock.schedule(ms, () => {
+      // Not by the time it was set for: a timer may be a hair early.
+      this.#alarmMs = Number.POSITIVE_INFINITY
+      this.#alarmed = true
+      void this.#look()
+    })
   }
 
   #pause(): number {
