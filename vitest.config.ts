@@ -36,5 +36,7 @@ export default defineConfig({
     // Many tests wait for processes and servers rather than compute: more of them than cores.
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
     testTimeout: 20_000,
+    // Real processes and sockets on a machine that may be busy: what fails is tried once more, and the run says so.
+    retry: 1,
   },
 })

@@ -21,7 +21,7 @@ import { fc } from './fast-check.js'
 import { type Call, vendorError, watch } from './guard-pod.js'
 
 const RUNS = Number(process.env.SPILLWAY_RUNS ?? 1_500)
-const LONGEST_MS = process.env.SPILLWAY_RUNS === undefined ? 9_000 : 3_600_000
+const LONGEST_MS = process.env.SPILLWAY_RUNS === undefined ? 6_000 : 3_600_000
 const GRACE_MS = 300
 const CALL_MS = 400
 const NAME = 'openai'
