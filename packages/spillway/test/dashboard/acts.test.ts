@@ -177,6 +177,9 @@ describe('an act is refused', () => {
     const answer = await asked.act(act as object, withToken)
     expect(answer.status).toBe(status)
     expect(answer.body).toMatchObject({ ok: false, problem: expect.stringContaining(problem) })
+    expect(audit()).toMatchObject([
+      { from: '127.0.0.1', result: 'refused', message: expect.stringContaining(problem) },
+    ])
   })
 
   it('unless it is JSON, and not too much of it', async () => {
@@ -192,6 +195,7 @@ describe('an act is refused', () => {
     expect(await post('act=isolate', 'application/x-www-form-urlencoded')).toBe(415)
     expect(await post('{"act":"reset","guard":"openai"}', 'text/plain')).toBe(415)
     expect(await post(`"${'x'.repeat(100_000)}"`, 'application/json')).toBe(413)
+    expect(audit().map((each) => 'result' in each && each.result)).toEqual(Array(4).fill('refused'))
   })
 
   it('if its token would be guessed', async () => {

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { insideOf } from '../../src/guard/inside.js'
@@ -238,6 +240,46 @@ describe('the feed', () => {
     expect(await status('/act')).toBe(405)
     expect(await status('/dead?queue=none')).toBe(404)
     expect(await status('//evil.example/x')).toBe(404)
+    // As they are written: what fetch sends is put right first.
+    const plain = async (path: string) => {
+      const [response] = (await once(
+        request({ port: pod.port, host: '127.0.0.1', path }).end(),
+        'response',
+      )) as [IncomingMessage]
+      response.resume()
+      return response.statusCode
+    }
+    for (const path of ['//', '//[', '/\\', '//events', '/%', '*']) {
+      expect([path, await plain(path)]).toEqual([path, 404])
+    }
+    expect(await plain('http://elsewhere/?x')).toBe(200)
+    expect(await status('/')).toBe(200)
+  })
+
+  it('asks who may look, says why somebody may not, and lets nobody in by mistake', async () => {
+    const words: Record<string, () => boolean | string> = {
+      yes: () => true,
+      no: () => false,
+      why: () => 'your key is not for this',
+      broken: () => {
+        throw new Error('no such header')
+      },
+    }
+    const pod = await startPod({
+      mayLook: ({ headers }) => words[String(headers['x-word'])]?.() ?? false,
+    })
+    const look = async (word: string) => {
+      const response = await fetch(`${pod.url}/dead?queue=none`, { headers: { 'x-word': word } })
+      const { problem } = (await response.json()) as { problem: string }
+      return `${response.status} ${problem}`
+    }
+    expect(await look('yes')).toBe('404 no such queue')
+    expect(await look('no')).toBe('403 not for you')
+    expect(await look('broken')).toBe('403 not for you')
+    expect(await look('why')).toBe('403 your key is not for this')
+    expect(await pod.act({ act: 'demo' }, { origin: pod.url, 'x-word': 'why' })).toMatchObject({
+      status: 403,
+    })
   })
 
   it('serves the page packed, with a policy that runs nothing but what is in it', async () => {

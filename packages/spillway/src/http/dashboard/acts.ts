@@ -24,7 +24,7 @@ import { packAsk } from '../../guard/pod-asks.js'
 import type { OperatorRequest } from '../../operate/actions.js'
 import { operatorOf } from '../../operate/operator.js'
 import { createPodId } from '../../shared/pod-id.js'
-import { EVERY_LANE } from './shown.js'
+import { EVERY_LANE, shown } from './shown.js'
 import type { Act, DemoState } from './wire.js'
 
 export interface DashboardDemo {
@@ -140,10 +140,13 @@ function place({ guard, lane }: { guard: string; lane: string | undefined }) {
   return { guard, ...(lane !== undefined && lane !== EVERY_LANE && { lane }) }
 }
 
-async function operate({ inside }: ActSurroundings, request: OperatorRequest): Promise<string> {
+async function operate(
+  { inside }: ActSurroundings,
+  request: OperatorRequest & Who,
+): Promise<string> {
   const guards = inside.guards().map(({ name, machinery }) => [name, machinery.options] as const)
   if (!guards.some(([name]) => name === request.guard)) {
-    throw new ActProblem(404, `there is no guard '${request.guard}'`)
+    throw notFound(request, `there is no guard '${request.guard}'`)
   }
   const { message } = await operatorOf(inside.store, guards).perform(request)
   return message
@@ -171,7 +174,7 @@ async function replay(
   by: Who,
 ): Promise<string> {
   const known = inside.queues().find((each) => each.name === name)
-  if (known === undefined) throw new ActProblem(404, `there is no queue '${name}'`)
+  if (known === undefined) throw notFound(by, `there is no queue '${name}'`)
   return told({ name, action: 'replay', ...by }, async () => {
     const count = await known.queue.replay(id)
     if (count === 0 && id !== undefined)
@@ -185,7 +188,7 @@ async function switchDemo(
   { demo }: ActSurroundings,
   by: Who,
 ): Promise<string> {
-  if (demo === undefined) throw new ActProblem(404, 'there is nothing to demonstrate here')
+  if (demo === undefined) throw notFound(by, 'there is nothing to demonstrate here')
   return told({ name: 'demo', action: 'demo', ...by }, async () => {
     await demo.set({ ...(load !== undefined && { load }), ...(broken !== undefined && { broken }) })
     const { load: loads, broken: breaks } = demo.state()
@@ -196,6 +199,11 @@ async function switchDemo(
 /** Who was not let act, and why. */
 export function tellDenied(who: Who, { problem }: { problem: string }): void {
   tell({ name: '', action: 'act', ...who }, 'refused', problem)
+}
+
+function notFound(who: Who, problem: string): ActProblem {
+  tellDenied(who, { problem: shown(problem) })
+  return new ActProblem(404, problem)
 }
 
 function tell(
