@@ -181,7 +181,12 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     const decoder = new TextDecoder()
     await call(two)
     let text = ''
-    while (!text.includes('"path"')) text += decoder.decode((await reader?.read())?.value)
+    while (!text.includes('"path"')) {
+      const piece = await reader?.read()
+      if (piece === undefined || piece.done)
+        throw new Error(`it ended after ${text.length} characters`)
+      text += decoder.decode(piece.value, { stream: true })
+    }
     await reader?.cancel()
     for (const secret of [TOKEN, VENDOR_KEY, 'psst']) expect(text).not.toContain(secret)
   })

@@ -20,7 +20,7 @@ import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } f
 import { Feed } from './feed.js'
 import { loadPage } from './page.js'
 import { deadLetters } from './queue-tick.js'
-import { FeedReader } from './reader.js'
+import { FEED_HEADERS, FeedReader } from './reader.js'
 import { readJson } from './request-json.js'
 import { shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire.js'
@@ -158,6 +158,15 @@ class DashboardServer {
   }
 
   async #attach(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'HEAD') {
+      response.writeHead(200, FEED_HEADERS)
+      return void response.end()
+    }
+    // Who has gone already is not told that again.
+    if (response.destroyed || request.socket.destroyed) return
+    if (this.#feed.closed) {
+      return answer(response, 503, { ok: false, problem: 'the dashboard is closed' })
+    }
     if (this.#feed.readers >= MOST_READERS) {
       return answer(response, 503, { ok: false, problem: `${MOST_READERS} look already` })
     }
