@@ -22,7 +22,7 @@ import { loadPage } from './page.js'
 import { deadLetters } from './queue-tick.js'
 import { FEED_HEADERS, FeedReader } from './reader.js'
 import { readJson } from './request-json.js'
-import { shown } from './shown.js'
+import { namesShownAs, shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire.js'
 
 export interface DashboardOptions {
@@ -179,7 +179,15 @@ class DashboardServer {
 
   async #dead(params: URLSearchParams, response: ServerResponse): Promise<void> {
     const name = params.get('queue') ?? ''
-    const queue = this.#around.inside.queues().find((each) => each.name === name)
+    const queues = this.#around.inside.queues()
+    const names = namesShownAs(
+      name,
+      queues.map((each) => each.name),
+    )
+    if (names.length > 1) {
+      return answer(response, 409, { ok: false, problem: 'several queues are shown so' })
+    }
+    const queue = queues.find((each) => each.name === names[0])
     if (queue === undefined) return answer(response, 404, { ok: false, problem: 'no such queue' })
     try {
       const [from, count] = [wholeOf(params.get('from'), 0), wholeOf(params.get('count'), 50)]
