@@ -47,7 +47,9 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
   let isCut = false
   const say = <Name extends keyof Messages>(to: ServerResponse, name: Name, data: Messages[Name]) =>
     to.write(`id: fake.${++number}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
+  const notes: Messages['act'][] = []
   const send: FakeFeed['send'] = (name, data) => {
+    if (name === 'act') notes.push(data as Messages['act'])
     for (const reader of readers) say(reader, name, data)
   }
 
@@ -74,6 +76,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
       say(response, 'guards', fleet.guards())
       const queues = fleet.queues()
       if (queues.queues.length > 0) say(response, 'queues', queues)
+      for (const note of notes) say(response, 'act', note)
       return
     }
     if (path === '/dead') {

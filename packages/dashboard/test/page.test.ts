@@ -173,6 +173,11 @@ describe.skipIf(browserPath === undefined)('the page', () => {
   it('says that it is disconnected, marks what it shows as old, and comes back by itself', async () => {
     const { page, feed } = await open()
     await page.getByTestId('calls').waitFor()
+    const by = { pod: 'pod-a', on: 'openai', ok: true, by: 'somebody' } as const
+    feed.send('act', { at: 1_000, act: 'isolate', did: 'isolated all lanes', ...by })
+    feed.send('act', { at: 2_000, act: 'reset', did: 'closed all lanes', ...by })
+    const lines = page.locator('.audit li bdi.name-full')
+    await expect.poll(() => lines.allTextContents()).toHaveLength(2)
     feed.cut()
     await page.getByTestId('lost').getByText('Connection to the gateway lost').waitFor()
     expect(await page.locator('.is-stale .content').count()).toBe(1)
@@ -180,6 +185,14 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByTestId('lost').waitFor({ state: 'detached' })
     await page.getByText('live', { exact: true }).waitFor()
     expect(await page.locator('.is-stale').count()).toBe(0)
+    // It is told again what was done before, and shows it once.
+    feed.send('act', { at: 3_000, act: 'pause', did: 'paused all lanes', ...by })
+    await page.getByText('paused all lanes').waitFor()
+    expect(await lines.allTextContents()).toEqual([
+      'paused all lanes',
+      'closed all lanes',
+      'isolated all lanes',
+    ])
   })
 
   it('makes degraded mode unmistakable, even while it is paused', async () => {

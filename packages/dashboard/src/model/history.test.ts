@@ -31,7 +31,7 @@ describe('the history of a figure', () => {
     expect(track.read(['calls'], 108_000, 110_000)[1]).toEqual([null, null, 7])
   })
 
-  it('makes a coarse step the mean of its seconds', () => {
+  it('makes a coarse step the mean of its rates, and the most of all else, going on from what was loaded', () => {
     const tracks = new TwoTracks({
       fineStepMs: 1_000,
       finePoints: 5,
@@ -39,9 +39,14 @@ describe('the history of a figure', () => {
       coarsePoints: 5,
     })
     for (let second = 100; second < 120; second++) {
-      tracks.set(second * 1_000, { calls: second < 110 ? 10 : 20 })
+      if (second === 115) {
+        const columns = { p99Ms: [500] }
+        tracks.load({ stepMs: 10_000, fromAt: 110_000, columns })
+      }
+      tracks.set(second * 1_000, { calls: second < 110 ? 10 : 20, p99Ms: second })
     }
     expect(tracks.coarse.read(['calls'], 100_000, 119_000)[1]).toEqual([10, 20])
+    expect(tracks.coarse.read(['p99Ms'], 100_000, 119_000)[1]).toEqual([109, 500])
     expect(tracks.for(5_000, 5)).toBe(tracks.fine)
     expect(tracks.for(6_000, 5)).toBe(tracks.coarse)
   })

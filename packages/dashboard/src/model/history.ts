@@ -2,7 +2,7 @@
  * The last hour as columns of numbers, in two steps: fine for the last minutes, coarse for the rest. A track is
  * a ring that is filled by time, so that a gap in the feed is a gap in the chart.
  */
-import type { History } from '../wire'
+import type { GuardColumn, History } from '../wire'
 
 export class Track {
   readonly stepMs: number
@@ -28,7 +28,9 @@ export class Track {
 
   /** Of the step that `at` is in. */
   get(at: number, name: string): number | undefined {
-    const value = this.#columns.get(name)?.[Math.floor(at / this.stepMs) % this.#points]
+    const step = Math.floor(at / this.stepMs)
+    if (step > this.#newest || step <= this.#newest - this.#points) return undefined
+    const value = this.#columns.get(name)?.[step % this.#points]
     return value === undefined || Number.isNaN(value) ? undefined : value
   }
 
@@ -77,6 +79,15 @@ export class Track {
   }
 }
 
+/** Rates. Of all else a longer step shows the most, or a peak would be lost in it. */
+const MEANS: ReadonlySet<string> = new Set<GuardColumn>([
+  'calls',
+  'refused',
+  'failures',
+  'throttled',
+  'fallbacks',
+])
+
 /** One track of each step. */
 export class TwoTracks {
   readonly fine: Track
@@ -99,7 +110,7 @@ export class TwoTracks {
     track.load(history)
   }
 
-  /** A coarse step is the mean of what it is made of, so far. */
+  /** A coarse step is the mean of what it is made of, so far, or the most; as it is where it comes from. */
   set(at: number, values: Readonly<Record<string, number | undefined>>): void {
     this.fine.set(at, values)
     const step = Math.floor(at / this.coarse.stepMs)
@@ -107,14 +118,18 @@ export class TwoTracks {
       this.#sums = new Map()
       this.#step = step
     }
-    const means: Record<string, number> = {}
+    const all: Record<string, number> = {}
     for (const [name, value] of Object.entries(values)) {
       if (value === undefined) continue
+      if (!MEANS.has(name)) {
+        all[name] = Math.max(value, this.coarse.get(at, name) ?? value)
+        continue
+      }
       const { sum, count } = this.#sums.get(name) ?? { sum: 0, count: 0 }
       this.#sums.set(name, { sum: sum + value, count: count + 1 })
-      means[name] = (sum + value) / (count + 1)
+      all[name] = (sum + value) / (count + 1)
     }
-    this.coarse.set(at, means)
+    this.coarse.set(at, all)
   }
 
   /** The finest that reaches that far back. */

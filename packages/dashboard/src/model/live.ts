@@ -160,7 +160,7 @@ function noteGuards({ at, sinceMs, guards }: GuardsTick): void {
     tracks.get(name)?.set(at, {
       calls: a(flow.calls),
       refused: a(flow.refused.reduce((sum, { count }) => sum + count, 0)),
-      failures: a(flow.outcomes.failure),
+      failures: a(flow.outcomes.failure + flow.outcomes.slow),
       throttled: a(flow.outcomes.throttled),
       active: slots.active,
       waiting: room.waiting,
@@ -229,7 +229,7 @@ function show(): void {
     if (latest.demo !== undefined) demo.value = latest.demo
     if (latest.fleet !== undefined) store.value = latest.fleet.store
     if (latest.acts.length > 0) {
-      acts.value = [...latest.acts.reverse(), ...acts.value].slice(0, MOST_NOTES)
+      acts.value = withNotes(acts.value, latest.acts)
       latest.acts = []
     }
     if (pausedAt.value !== undefined) return
@@ -240,6 +240,19 @@ function show(): void {
     if (latest.decisions) decisionsVersion.value++
     noted = nothingNoted()
   })
+}
+
+/** The newest first. Whoever comes back to the feed is told again what was done lately. */
+function withNotes(known: readonly ActNote[], more: readonly ActNote[]): ActNote[] {
+  const keyOf = ({ at, pod, act, on, did }: ActNote) => JSON.stringify([at, pod, act, on, did])
+  const byKey = new Map(known.map((each) => [keyOf(each), each]))
+  const fresh: ActNote[] = []
+  for (const each of more) {
+    if (byKey.has(keyOf(each))) continue
+    byKey.set(keyOf(each), each)
+    fresh.unshift(each)
+  }
+  return [...fresh, ...known].slice(0, MOST_NOTES)
 }
 
 export function togglePause(): void {

@@ -25,6 +25,17 @@ function tick(name: string, calls: number, refused: GuardTick['flow']['refused']
 }
 
 describe('rates', () => {
+  it('never show more refused than began', () => {
+    const [first] = gatesOf(['shed', 'room'], {
+      calls: 2,
+      attempts: 0,
+      outcomes: {},
+      refused: { 'shed SHED': 3, 'room QUEUE_FULL': 1 },
+      fallbacks: {},
+    })
+    expect(first).toMatchObject({ entering: 4, leaving: 1 })
+  })
+
   it('are a second’s, whatever time a tick took', () => {
     const book = new RateBook()
     const refused = [{ stage: 'shed', code: 'SHED', count: 4 } as const]

@@ -68,6 +68,14 @@ export class RateBook {
   }
 }
 
+/** Calls that began: those refused were begun, even if their mean has not come down as far as that of all calls. */
+export function callsOf({ calls, refused }: Pick<Rates, 'calls' | 'refused'>): number {
+  return Math.max(
+    calls,
+    Object.values(refused).reduce((sum, rate) => sum + rate, 0),
+  )
+}
+
 /** Two names as one; neither says where the other begins. */
 export function pairKey(one: string, other: string): string {
   return JSON.stringify([one, other])

@@ -136,7 +136,7 @@ function Headline() {
         label="Refused"
         value={formatCount(refused)}
         unit="/s"
-        hint={`${formatShare(calls > 0 ? refused / calls : 0)} of calls`}
+        hint={`${formatShare(refused > 0 ? refused / Math.max(calls, refused) : 0)} of calls`}
         tone="refused"
         testId="refused"
       >

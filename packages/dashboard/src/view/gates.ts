@@ -1,5 +1,5 @@
 /** How much comes to each stage, what is turned away there, and how much goes on. */
-import type { Rates } from '../model/rates'
+import { callsOf, type Rates } from '../model/rates'
 import type { StageName } from './stage-words'
 
 export interface Gate {
@@ -9,8 +9,9 @@ export interface Gate {
   refused: { code: string; rate: number }[]
 }
 
-export function gatesOf(stages: readonly StageName[], { calls, refused }: Rates): Gate[] {
-  let entering = calls
+export function gatesOf(stages: readonly StageName[], rates: Rates): Gate[] {
+  const { refused } = rates
+  let entering = callsOf(rates)
   return stages.map((stage) => {
     const here = Object.entries(refused)
       .filter(([key]) => key.startsWith(`${stage} `))

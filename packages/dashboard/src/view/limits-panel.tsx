@@ -117,11 +117,12 @@ function Hint({
   limit: LimitTick
 }) {
   const nextMs = (nextFreeMs ?? 0) - sinceTick()
-  const waits = (remaining ?? 0) <= 0 && nextMs > 0
+  let when = 'nobody here has asked when'
+  if ((remaining ?? 0) > 0) when = 'free now'
+  else if (nextMs > 0) when = `next free in ${formatMs(Math.ceil(nextMs / 100) * 100)}`
   return (
     <>
-      {waits ? `next free in ${formatMs(Math.ceil(nextMs / 100) * 100)}` : 'free now'};{' '}
-      {formatCount(used ?? 0)} used;{' '}
+      {when}; {formatCount(used ?? 0)} used;{' '}
       {scope === 'shared' ? `shared, ${formatMs(ageMs)} old` : 'this pod’s own share'}
       {usual !== undefined && `; changed by an operator, usually ${formatCount(usual)}`}
     </>

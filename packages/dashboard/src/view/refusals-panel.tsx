@@ -2,7 +2,7 @@
 import { formatCount, formatShare } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import { guardsTick, hello, rates } from '../model/live'
-import { pairKey } from '../model/rates'
+import { callsOf, pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
 import { Empty, Panel } from './bits'
 import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
@@ -11,6 +11,7 @@ export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | u
   // The rates are of this tick.
   guardsTick.value
   const own = rates.of(lane === undefined ? guard : pairKey(guard, lane))
+  const all = own === undefined ? 0 : callsOf(own)
   const order = (hello.value?.stages ?? []).map(({ stage }) => stage as string)
   const rows = Object.entries(own?.refused ?? {})
     .map(([key, rate]) => {
@@ -33,8 +34,7 @@ export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | u
                 {STAGE_WORDS[stage as StageName]?.title ?? stage}: {wordsOfCode(code)}
               </span>
               <span class="figure">
-                {formatCount(rate)}/s{' '}
-                <span class="quiet">{formatShare(rate / (own?.calls || rate))}</span>
+                {formatCount(rate)}/s <span class="quiet">{formatShare(rate / (all || rate))}</span>
               </span>
             </li>
           ))}

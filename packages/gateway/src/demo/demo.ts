@@ -44,12 +44,15 @@ export class Demo implements DashboardDemo {
 
   /** One after the other, whoever presses how often. */
   set(change: { load?: boolean; broken?: boolean }): Promise<void> {
-    this.#switching = this.#switching.then(() => this.#set(change))
-    return this.#switching
+    const done = this.#switching.then(() => this.#set(change))
+    // One that failed does not stand in the way of the next.
+    this.#switching = done.catch(() => {})
+    return done
   }
 
   async close(): Promise<void> {
-    await this.set({ load: false, broken: false })
+    // Whatever could not be ended ends with the process.
+    await this.set({ load: false, broken: false }).catch(() => {})
   }
 
   async #set({ load = this.#load, broken = this.#broken }): Promise<void> {
@@ -59,17 +62,25 @@ export class Demo implements DashboardDemo {
       else this.#options.mock.reset()
     }
     if (load === this.#load) return
+    if (load) {
+      try {
+        this.#begin()
+      } catch (error) {
+        await this.#end()
+        throw error
+      }
+    }
     this.#load = load
-    if (load) this.#begin()
-    else await this.#end()
+    if (!load) await this.#end()
   }
 
   #begin(): void {
     const { vendors, store, mock, gatewayUrl } = this.#options
     this.#client.begin()
     this.#every(1_000 / OVER_THE_GATEWAY, () => this.#client.askGateway(gatewayUrl()))
-    this.#pods = PODS_BESIDE.map((pod) => createSpillway({ store, pod }))
-    for (const pod of this.#pods) {
+    for (const name of PODS_BESIDE) {
+      const pod = createSpillway({ store, pod: name })
+      this.#pods.push(pod)
       const guards = vendors.map(({ name, protocol, guard }) => ({
         protocol,
         guard: pod.guard(name, guard),

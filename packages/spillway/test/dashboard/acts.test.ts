@@ -60,6 +60,36 @@ describe('an operator', () => {
     await expect(run(other, 'another')).resolves.toBe('fine')
   })
 
+  it('reaches what is shown masked or cut, unless that could be two', async () => {
+    const keyed = 'sk-proj-0123456789abcdef'
+    const long = 'x'.repeat(300)
+    await run(asked, keyed)
+    await run(asked, long)
+    const pause = (lane: string) =>
+      asked.act({ act: 'pause', guard: 'openai', lane, forMs: 60_000 }, withToken)
+    const reader = await asked.read()
+    const tick = await reader.until('guards', ({ guards }) => guards[0]?.lanes.length === 2)
+    const lanes = tick.guards[0]?.lanes.map(({ lane }) => lane) ?? []
+    expect(lanes).not.toContain(keyed)
+    for (const lane of lanes) expect(await pause(lane)).toMatchObject({ status: 200 })
+    await expect(run(other, keyed)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
+    await expect(run(other, long)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
+    await run(asked, 'sk-proj-another-key-of-somebody')
+    expect(await pause('sk-…')).toMatchObject({ status: 409 })
+    expect(await pause('gh-…')).toMatchObject({ status: 404 })
+    expect(await pause('used-elsewhere')).toMatchObject({ status: 200 })
+    expect(audit().filter((each) => 'result' in each && each.result === 'refused')).toHaveLength(2)
+  })
+
+  it('puts dead letters of a queue back whose name is shown masked', async () => {
+    const queue = asked.spillway.queue('sk-proj-0123456789abcdef', { guard: 'openai' })
+    expect(queue).toBeDefined()
+    expect((await fetch(`${asked.url}/dead?queue=${encodeURIComponent('sk-…')}`)).status).toBe(200)
+    expect(await asked.act({ act: 'replay', queue: 'sk-…' }, withToken)).toMatchObject({
+      body: { did: 'put back 0 dead letters' },
+    })
+  })
+
   it('changes a limit for a while, and the page says what it usually is', async () => {
     const reader = await other.read()
     await run(other)
@@ -177,6 +207,9 @@ describe('an act is refused', () => {
     const answer = await asked.act(act as object, withToken)
     expect(answer.status).toBe(status)
     expect(answer.body).toMatchObject({ ok: false, problem: expect.stringContaining(problem) })
+    expect(audit()).toMatchObject([
+      { from: '127.0.0.1', result: 'refused', message: expect.stringContaining(problem) },
+    ])
   })
 
   it('unless it is JSON, and not too much of it', async () => {
@@ -192,6 +225,7 @@ describe('an act is refused', () => {
     expect(await post('act=isolate', 'application/x-www-form-urlencoded')).toBe(415)
     expect(await post('{"act":"reset","guard":"openai"}', 'text/plain')).toBe(415)
     expect(await post(`"${'x'.repeat(100_000)}"`, 'application/json')).toBe(413)
+    expect(audit().map((each) => 'result' in each && each.result)).toEqual(Array(4).fill('refused'))
   })
 
   it('if its token would be guessed', async () => {

@@ -56,7 +56,9 @@ export async function startPod(
 }
 
 type Name = keyof Messages
-type Message = { [N in Name]: { id: string; name: N; data: Messages[N]; text: string } }[Name]
+type Message = {
+  [N in Name]: { id: string | undefined; name: N; data: Messages[N]; text: string }
+}[Name]
 
 export class Reader {
   readonly messages: Message[] = []
@@ -72,7 +74,7 @@ export class Reader {
       const parts = (rest + piece).split('\n\n')
       rest = parts.pop() ?? ''
       for (const part of parts) {
-        const [, id, name, text] = /^id: (.*)\nevent: (.*)\ndata: (.*)$/.exec(part) ?? []
+        const [, id, name, text] = /^(?:id: (.*)\n)?event: (.*)\ndata: (.*)$/.exec(part) ?? []
         if (text !== undefined) {
           this.messages.push({ id, name, data: JSON.parse(text), text } as Message)
         }
@@ -82,7 +84,7 @@ export class Reader {
   }
 
   get lastId(): string {
-    return this.messages.at(-1)?.id ?? ''
+    return this.messages.findLast(({ id }) => id !== undefined)?.id ?? ''
   }
 
   all<N extends Name>(name: N): Messages[N][] {

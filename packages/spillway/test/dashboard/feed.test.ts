@@ -1,7 +1,10 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { insideOf } from '../../src/guard/inside.js'
 import { ORDER } from '../../src/guard/order.js'
+import { GuardWatch } from '../../src/http/dashboard/guard-watch.js'
 import { memoryStore } from '../../src/store/memory/memory-store.js'
 import { startPod } from './dashboard-kit.js'
 
@@ -89,7 +92,7 @@ describe('the feed', () => {
     await first.until('decisions', ({ records }) => records.some(({ user }) => user === 'before'))
     await first.until('guards')
     first.close()
-    await vi.waitUntil(() => pod.dashboard.readers === 0)
+    await vi.waitUntil(() => pod.dashboard.readers === 0, 10_000)
     await guard.run(() => 'fine', { user: 'meanwhile' })
     const usersSeen = async (lastId: string) => {
       const reader = await pod.read({ 'last-event-id': lastId })
@@ -104,6 +107,50 @@ describe('the feed', () => {
     expect(fresh.users).toEqual(['before', 'meanwhile'])
     expect(resumed.from).toBeGreaterThanOrEqual(fresh.from)
     expect((await usersSeen('\u00ff;drop')).users).toHaveLength(2)
+  })
+
+  it('tells each decision once to a reader that comes back amid calls, and marks as heard only what was', async () => {
+    const pod = await startPod()
+    const guard = pod.spillway.guard('openai', GUARD)
+    const stays = await pod.read()
+    await stays.until('guards')
+    let calls = 0
+    const call = () => guard.run(() => 'fine', { user: `user-${++calls}` })
+    await call()
+    const ids = (reader: typeof stays) =>
+      reader.all('decisions').flatMap(({ records }) => records.map(({ id }) => id))
+    await vi.waitUntil(() => ids(stays).length === 1, 10_000)
+    const from = stays.lastId
+    for (let again = 0; again < 5; again++) {
+      await call()
+      const back = await pod.read({ 'last-event-id': from })
+      await call()
+      const expected = Array.from({ length: calls - 1 }, (_, index) => index + 2)
+      await vi.waitUntil(() => ids(back).length >= expected.length, 10_000)
+      expect(ids(back)).toEqual(expected)
+      const heard = back.messages.findIndex(({ id }) => id !== undefined)
+      expect(back.messages.slice(0, heard).map(({ name }) => name)).toContain('history')
+      expect(back.messages.slice(heard).map(({ name }) => name)).not.toContain('history')
+      back.close()
+    }
+  })
+
+  it('keeps nobody who has gone already, only asks, or comes when it is closed', async () => {
+    const pod = await startPod()
+    const head = await fetch(`${pod.url}/events`, { method: 'HEAD' })
+    expect(head.headers.get('content-type')).toContain('text/event-stream')
+    expect(pod.dashboard.readers).toBe(0)
+    const gone = { destroyed: true } as ServerResponse
+    const from = { socket: { destroyed: true }, headers: {}, method: 'GET', url: '/events' }
+    pod.dashboard(from as IncomingMessage, gone)
+    expect(pod.dashboard.readers).toBe(0)
+    const reader = await pod.read()
+    await reader.until('hello')
+    expect(pod.dashboard.readers).toBe(1)
+    pod.dashboard.close()
+    await vi.waitUntil(() => pod.dashboard.readers === 0, 10_000)
+    expect((await fetch(`${pod.url}/events`)).status).toBe(503)
+    expect(pod.dashboard.readers).toBe(0)
   })
 
   it('says of a call what every stage decided, and of a refused one what would have let it in', async () => {
@@ -186,13 +233,15 @@ describe('the feed', () => {
     for (let call = 0; call < 3; call++) {
       await guard.run(fail, { lane: 'gpt', idempotent: false }).catch(() => {})
     }
-    const openedAt = Date.now()
     const transition = await reader.until('transition')
-    expect(Date.now() - openedAt).toBeLessThan(1_000)
     expect(transition).toMatchObject({ guard: 'openai', lane: 'gpt', from: 'closed', to: 'open' })
     const tick = await reader.until('guards', ({ guards }) =>
       guards.some(({ lanes }) => lanes.some(({ breaker }) => breaker?.state === 'open')),
     )
+    // At once: it does not wait for the figures of the next second.
+    const names = reader.messages.map(({ name }) => name)
+    const told = reader.messages.findIndex(({ data }) => data === tick)
+    expect(names.indexOf('transition')).toBeLessThan(told)
     const lane = tick.guards[0]?.lanes.find((each) => each.lane === 'gpt')
     expect(lane?.breaker?.timeline).toMatchObject([{ to: 'open' }])
     expect(lane?.breaker?.untilMs).toBeGreaterThan(0)
@@ -210,7 +259,9 @@ describe('the feed', () => {
     const inside = insideOf(pod.spillway)
     const members = vi.spyOn(inside!.membership, 'members')
     const figures = vi.spyOn(inside!.store.limits, 'figures')
-    await sleep(2_200)
+    const sampled = vi.spyOn(GuardWatch.prototype, 'sample')
+    onTestFinished(() => sampled.mockRestore())
+    await vi.waitUntil(() => sampled.mock.calls.length >= 3, 20_000)
     expect(members).not.toHaveBeenCalled()
     expect(figures).not.toHaveBeenCalled()
     const reader = await pod.read()
@@ -219,11 +270,12 @@ describe('the feed', () => {
       ({ guard, stepMs }) => guard === 'openai' && stepMs === 1_000,
     )
     expect(history.columns.calls?.length).toBeGreaterThanOrEqual(2)
-    expect(members).toHaveBeenCalled()
+    await vi.waitUntil(() => members.mock.calls.length > 0, 10_000)
     reader.close()
-    await vi.waitUntil(() => pod.dashboard.readers === 0)
+    await vi.waitUntil(() => pod.dashboard.readers === 0, 10_000)
     members.mockClear()
-    await sleep(1_200)
+    const before = sampled.mock.calls.length
+    await vi.waitUntil(() => sampled.mock.calls.length >= before + 2, 20_000)
     expect(members).not.toHaveBeenCalled()
   })
 
@@ -238,6 +290,46 @@ describe('the feed', () => {
     expect(await status('/act')).toBe(405)
     expect(await status('/dead?queue=none')).toBe(404)
     expect(await status('//evil.example/x')).toBe(404)
+    // As they are written: what fetch sends is put right first.
+    const plain = async (path: string) => {
+      const [response] = (await once(
+        request({ port: pod.port, host: '127.0.0.1', path }).end(),
+        'response',
+      )) as [IncomingMessage]
+      response.resume()
+      return response.statusCode
+    }
+    for (const path of ['//', '//[', '/\\', '//events', '/%', '*']) {
+      expect([path, await plain(path)]).toEqual([path, 404])
+    }
+    expect(await plain('http://elsewhere/?x')).toBe(200)
+    expect(await status('/')).toBe(200)
+  })
+
+  it('asks who may look, says why somebody may not, and lets nobody in by mistake', async () => {
+    const words: Record<string, () => boolean | string> = {
+      yes: () => true,
+      no: () => false,
+      why: () => 'your key is not for this',
+      broken: () => {
+        throw new Error('no such header')
+      },
+    }
+    const pod = await startPod({
+      mayLook: ({ headers }) => words[String(headers['x-word'])]?.() ?? false,
+    })
+    const look = async (word: string) => {
+      const response = await fetch(`${pod.url}/dead?queue=none`, { headers: { 'x-word': word } })
+      const { problem } = (await response.json()) as { problem: string }
+      return `${response.status} ${problem}`
+    }
+    expect(await look('yes')).toBe('404 no such queue')
+    expect(await look('no')).toBe('403 not for you')
+    expect(await look('broken')).toBe('403 not for you')
+    expect(await look('why')).toBe('403 your key is not for this')
+    expect(await pod.act({ act: 'demo' }, { origin: pod.url, 'x-word': 'why' })).toMatchObject({
+      status: 403,
+    })
   })
 
   it('serves the page packed, with a policy that runs nothing but what is in it', async () => {

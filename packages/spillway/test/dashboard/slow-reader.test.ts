@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { FeedReader } from '../../src/http/dashboard/reader.js'
+import { createVirtualClock } from '../../src/testing/virtual-clock.js'
 
 /** A response whose other end reads only when told to. */
 class Stuck extends Writable {
@@ -60,5 +61,18 @@ describe('a reader that does not read', () => {
     expect(stuck.destroyed).toBe(true)
     expect(ended()).toBe(1)
     expect(reader.send('anything', 40_000)).toBe(false)
+  })
+  it('is let go as well when it does not take the last hour, and told nothing after that', async () => {
+    const { stuck, reader, ended } = setup()
+    const clock = createVirtualClock()
+    reader.send(TICK, 0)
+    const drained = reader.drained(clock)
+    await clock.advance(29_000)
+    expect(reader.ended).toBe(false)
+    await clock.advance(2_000)
+    await drained
+    expect(stuck.destroyed).toBe(true)
+    expect(reader.ended).toBe(true)
+    expect(ended()).toBe(1)
   })
 })

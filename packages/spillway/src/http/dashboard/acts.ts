@@ -19,12 +19,13 @@ import {
   text,
   validate,
 } from '../../core/options.js'
+import type { SharedGuard } from '../../guard/guard.js'
 import type { SpillwayInside } from '../../guard/inside.js'
 import { packAsk } from '../../guard/pod-asks.js'
 import type { OperatorRequest } from '../../operate/actions.js'
 import { operatorOf } from '../../operate/operator.js'
 import { createPodId } from '../../shared/pod-id.js'
-import { EVERY_LANE } from './shown.js'
+import { EVERY_LANE, isShortened, namesShownAs, shown } from './shown.js'
 import type { Act, DemoState } from './wire.js'
 
 export interface DashboardDemo {
@@ -140,13 +141,38 @@ function place({ guard, lane }: { guard: string; lane: string | undefined }) {
   return { guard, ...(lane !== undefined && lane !== EVERY_LANE && { lane }) }
 }
 
-async function operate({ inside }: ActSurroundings, request: OperatorRequest): Promise<string> {
-  const guards = inside.guards().map(({ name, machinery }) => [name, machinery.options] as const)
-  if (!guards.some(([name]) => name === request.guard)) {
-    throw new ActProblem(404, `there is no guard '${request.guard}'`)
-  }
-  const { message } = await operatorOf(inside.store, guards).perform(request)
+async function operate(
+  { inside }: ActSurroundings,
+  request: OperatorRequest & Who,
+): Promise<string> {
+  const guards = inside.guards()
+  const names = guards.map(({ name }) => name)
+  const name = meant('guard', request.guard, names, request)
+  const known = guards.find((each) => each.name === name)
+  if (known === undefined) throw denied(404, request, `there is no guard '${request.guard}'`)
+  const asked = { ...request, guard: known.name, ...laneMeant(known, request) }
+  const operator = operatorOf(inside.store, [[known.name, known.machinery.options]])
+  const { message } = await operator.perform(asked)
   return message
+}
+
+/** One that only other pods have used is not known here; what it was called is not to be guessed. */
+function laneMeant(guard: SharedGuard, request: OperatorRequest & Who): { lane?: string } {
+  const lane = 'lane' in request ? request.lane : undefined
+  if (lane === undefined) return {}
+  const breakers = guard.snapshot().breakers.map((each) => each.lane)
+  const known = [...guard.machinery.dispatcher.lanes(), ...breakers]
+  const name = meant('lane', lane, known, request)
+  if (name !== undefined) return { lane: name }
+  if (isShortened(lane)) throw denied(404, request, `no lane known here is shown as '${lane}'`)
+  return { lane }
+}
+
+/** By its real name or by what is shown of it; nothing, if there is none. */
+function meant(what: string, name: string, known: Iterable<string>, who: Who): string | undefined {
+  const names = namesShownAs(name, known)
+  if (names.length <= 1) return names[0]
+  throw denied(409, who, `${names.length} ${what}s are shown as '${name}': use the whole name`)
 }
 
 async function drain(
@@ -170,9 +196,12 @@ async function replay(
   { inside }: ActSurroundings,
   by: Who,
 ): Promise<string> {
-  const known = inside.queues().find((each) => each.name === name)
-  if (known === undefined) throw new ActProblem(404, `there is no queue '${name}'`)
-  return told({ name, action: 'replay', ...by }, async () => {
+  const queues = inside.queues()
+  const names = queues.map((each) => each.name)
+  const whole = meant('queue', name, names, by)
+  const known = queues.find((each) => each.name === whole)
+  if (known === undefined) throw denied(404, by, `there is no queue '${name}'`)
+  return told({ name: known.name, action: 'replay', ...by }, async () => {
     const count = await known.queue.replay(id)
     if (count === 0 && id !== undefined)
       throw new ActProblem(404, `there is no dead letter '${id}'`)
@@ -185,7 +214,7 @@ async function switchDemo(
   { demo }: ActSurroundings,
   by: Who,
 ): Promise<string> {
-  if (demo === undefined) throw new ActProblem(404, 'there is nothing to demonstrate here')
+  if (demo === undefined) throw denied(404, by, 'there is nothing to demonstrate here')
   return told({ name: 'demo', action: 'demo', ...by }, async () => {
     await demo.set({ ...(load !== undefined && { load }), ...(broken !== undefined && { broken }) })
     const { load: loads, broken: breaks } = demo.state()
@@ -196,6 +225,11 @@ async function switchDemo(
 /** Who was not let act, and why. */
 export function tellDenied(who: Who, { problem }: { problem: string }): void {
   tell({ name: '', action: 'act', ...who }, 'refused', problem)
+}
+
+function denied(status: 404 | 409, who: Who, problem: string): ActProblem {
+  tellDenied(who, { problem: shown(problem) })
+  return new ActProblem(status, problem)
 }
 
 function tell(

@@ -20,9 +20,9 @@ import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } f
 import { Feed } from './feed.js'
 import { loadPage } from './page.js'
 import { deadLetters } from './queue-tick.js'
-import { FeedReader } from './reader.js'
+import { FEED_HEADERS, FeedReader } from './reader.js'
 import { readJson } from './request-json.js'
-import { shown } from './shown.js'
+import { namesShownAs, shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire.js'
 
 export interface DashboardOptions {
@@ -36,8 +36,11 @@ export interface DashboardOptions {
   path?: string
   /** Names a proxy on this machine uses for it. Default: none; this machine's own names always do. */
   hosts?: readonly string[]
-  /** Your own word on who may look; false answers with 403. Default: everybody who reaches it. */
-  mayLook?: (request: IncomingMessage) => boolean
+  /**
+   * Your own word on who may look: true, or why not in a word or two, which is answered with 403, as is false.
+   * Default: everybody who reaches it.
+   */
+  mayLook?: (request: IncomingMessage) => boolean | string
   /** Two switches on the page, for trying things out. */
   demo?: DashboardDemo
 }
@@ -59,7 +62,7 @@ const readOptions = object({
   token: optional(text()),
   path: optional(text(), '/'),
   hosts: optional(arrayOf(text()), []),
-  mayLook: optional(func<(request: IncomingMessage) => boolean>()),
+  mayLook: optional(func<(request: IncomingMessage) => boolean | string>()),
   demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
 })
 
@@ -107,12 +110,12 @@ class DashboardServer {
   }
 
   handle(request: IncomingMessage, response: ServerResponse, next: (() => void) | undefined): void {
-    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://x')
+    const { pathname, params } = targetOf(request)
     const inside = pathname === this.#base || pathname.startsWith(`${this.#base}/`)
     const place = inside ? pathname.slice(this.#base.length).replace(/^\//, '') : undefined
     const { method = 'GET' } = request
     const reads = method === 'GET' || method === 'HEAD'
-    if (place === 'act' && method === 'POST') return void this.#act(request, response)
+    if (place === 'act' && method === 'POST') return settle(this.#act(request, response), response)
     if (place === undefined || !PLACES.has(place)) {
       if (next !== undefined) return next()
       return answer(response, 404, { ok: false, problem: 'there is nothing here' })
@@ -125,8 +128,8 @@ class DashboardServer {
     if (place === '') return sendPage(request, response)
     const denied = this.#denied(request)
     if (denied !== undefined) return deny(response, denied)
-    if (place === 'events') return void this.#attach(request, response)
-    void this.#dead(searchParams, response)
+    if (place === 'events') return settle(this.#attach(request, response), response)
+    settle(this.#dead(params, response), response)
   }
 
   close(): void {
@@ -136,12 +139,34 @@ class DashboardServer {
   #denied(request: IncomingMessage): Denial | undefined {
     const denied = this.#access.look(request)
     if (denied !== undefined) return denied
+    const may = this.#mayLook(request)
+    if (may === true) return undefined
+    return {
+      status: 403,
+      problem: typeof may === 'string' && may !== '' ? shown(may) : 'not for you',
+    }
+  }
+
+  /** Who cannot be told apart may not. */
+  #mayLook(request: IncomingMessage): boolean | string {
     const { mayLook } = this.#options
-    if (mayLook === undefined || mayLook(request)) return undefined
-    return { status: 403, problem: 'not for you' }
+    try {
+      return mayLook === undefined || mayLook(request)
+    } catch {
+      return false
+    }
   }
 
   async #attach(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'HEAD') {
+      response.writeHead(200, FEED_HEADERS)
+      return void response.end()
+    }
+    // Who has gone already is not told that again.
+    if (response.destroyed || request.socket.destroyed) return
+    if (this.#feed.closed) {
+      return answer(response, 503, { ok: false, problem: 'the dashboard is closed' })
+    }
     if (this.#feed.readers >= MOST_READERS) {
       return answer(response, 503, { ok: false, problem: `${MOST_READERS} look already` })
     }
@@ -154,7 +179,15 @@ class DashboardServer {
 
   async #dead(params: URLSearchParams, response: ServerResponse): Promise<void> {
     const name = params.get('queue') ?? ''
-    const queue = this.#around.inside.queues().find((each) => each.name === name)
+    const queues = this.#around.inside.queues()
+    const names = namesShownAs(
+      name,
+      queues.map((each) => each.name),
+    )
+    if (names.length > 1) {
+      return answer(response, 409, { ok: false, problem: 'several queues are shown so' })
+    }
+    const queue = queues.find((each) => each.name === names[0])
     if (queue === undefined) return answer(response, 404, { ok: false, problem: 'no such queue' })
     try {
       const [from, count] = [wholeOf(params.get('from'), 0), wholeOf(params.get('count'), 50)]
@@ -172,8 +205,10 @@ class DashboardServer {
       return deny(response, denied)
     }
     const body = await readJson(request)
-    if ('problem' in body)
+    if ('problem' in body) {
+      tellDenied(who, body)
       return answer(response, body.status, { ok: false, problem: body.problem })
+    }
     let note: Pick<ActNote, 'act' | 'on'> | undefined
     try {
       const act = readAct(body.value, this.#around)
@@ -186,7 +221,9 @@ class DashboardServer {
       answer(response, 200, { ok: true, did: shown(did) })
     } catch (error) {
       const { status, problem } = statusOf(error)
-      if (note !== undefined) this.#tell(note, { ok: false, problem }, who)
+      // What made sense has told of itself.
+      if (note === undefined) tellDenied(who, { problem: shown(problem) })
+      else this.#tell(note, { ok: false, problem }, who)
       answer(response, status, { ok: false, problem: shown(problem) })
     }
   }
@@ -205,6 +242,25 @@ class DashboardServer {
 }
 
 const PLACES: ReadonlySet<string> = new Set(['', 'events', 'act', 'dead'])
+
+/**
+ * By hand: of what anybody may send (`//`, `//[`) a URL takes a part for the name of a host, or throws. A proxy may
+ * name the host as well.
+ */
+function targetOf({ url = '/' }: IncomingMessage): { pathname: string; params: URLSearchParams } {
+  const target = url.replace(/^https?:\/\/[^/?]*/i, '')
+  const end = target.indexOf('?')
+  const pathname = end === -1 ? target : target.slice(0, end)
+  return {
+    pathname: pathname === '' ? '/' : pathname,
+    params: new URLSearchParams(end === -1 ? '' : target.slice(end)),
+  }
+}
+
+/** Nobody waits for it; whatever goes wrong ends this answer and nothing else. */
+function settle(answering: Promise<void>, response: ServerResponse): void {
+  answering.catch(() => response.destroy())
+}
 
 function sendPage(request: IncomingMessage, response: ServerResponse): void {
   const { plain, packed, headers } = loadPage()

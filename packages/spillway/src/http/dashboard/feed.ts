@@ -54,6 +54,8 @@ export class Feed {
   readonly #standing: StoreStanding
   readonly #podHistory = new HistoryOf(POD_COLUMNS)
   readonly #readers = new Set<FeedReader>()
+  /** Those that are still being told the last hour. */
+  readonly #coming = new Set<FeedReader>()
   readonly #acts: ActNote[] = []
   readonly #last = new Map<Standing, string>()
   readonly #stopMeeting: () => void
@@ -63,6 +65,9 @@ export class Feed {
   #nextDecision = 1
   #seen = 0
   #telling = false
+  /** Grows with whatever a hello says anew. */
+  #news = 0
+  #closed = false
   #timer: Timer
   #decisionTimer: Timer | undefined
 
@@ -84,19 +89,35 @@ export class Feed {
   }
 
   get readers(): number {
-    return this.#readers.size
+    return this.#readers.size + this.#coming.size
+  }
+
+  get closed(): boolean {
+    return this.#closed
   }
 
   /** `lastId`: the last that it has heard, if it was here before. */
   async attach(reader: FeedReader, lastId: string | undefined): Promise<void> {
     const seen = this.#readId(lastId)
+    const [news, beganMs, beganAt] = [this.#news, this.#clock.now(), this.#clock.wallMs()]
+    this.#coming.add(reader)
+    try {
+      this.#sendHello(reader)
+      for (const history of this.#histories(seen?.at ?? 0)) {
+        if (reader.ended) return
+        this.#send(reader, 'history', history)
+        await reader.drained(this.#clock)
+      }
+    } finally {
+      this.#coming.delete(reader)
+    }
+    if (reader.ended || this.#closed) return
+    // From here to the last of what was before in one go: what comes next goes to everybody, it among them.
     this.#readers.add(reader)
     if (this.#readers.size === 1) this.#beginWatching()
-    this.#sendHello(reader)
-    for (const history of this.#histories(seen?.at ?? 0)) {
-      if (reader.ended) return
-      this.#send(reader, 'history', history)
-      await reader.drained()
+    if (news !== this.#news) this.#sendHello(reader)
+    if (this.#sampledMs > beganMs) {
+      for (const history of this.#histories(beganAt)) this.#send(reader, 'history', history)
     }
     this.#sendStanding(reader)
     this.#sendDecisions(reader, seen?.decision)
@@ -106,8 +127,7 @@ export class Feed {
   }
 
   detach(reader: FeedReader): void {
-    this.#readers.delete(reader)
-    if (this.#readers.size > 0) return
+    if (!this.#readers.delete(reader) || this.#readers.size > 0) return
     this.#log.watched = false
     this.#decisionTimer?.cancel()
     this.#decisionTimer = undefined
@@ -133,14 +153,16 @@ export class Feed {
   }
 
   demoChanged(state: DemoState): void {
+    this.#news++
     this.#broadcast('demo', state)
   }
 
   close(): void {
+    this.#closed = true
     this.#stopMeeting()
     this.#timer.cancel()
     this.#decisionTimer?.cancel()
-    for (const reader of this.#readers) reader.end()
+    for (const reader of [...this.#coming, ...this.#readers]) reader.end()
     for (const watch of this.#watches) watch.close()
   }
 
@@ -179,6 +201,7 @@ export class Feed {
         ),
     )
     for (const [guard, watch] of known) if (!guards.includes(guard)) watch.close()
+    this.#news++
     return true
   }
 
@@ -322,21 +345,26 @@ export class Feed {
   }
 
   #send<N extends keyof Messages>(reader: FeedReader, name: N, data: Messages[N]): void {
-    reader.send(this.#message(name, data), this.#clock.now())
+    const message = messageOf(name, data)
+    const whole = name === 'hello' || name === 'history' ? message : this.#withId(message)
+    reader.send(whole, this.#clock.now())
   }
 
   #broadcast<N extends keyof Messages>(name: N, data: Messages[N]): void {
     if (this.#readers.size === 0) return
-    const message = this.#message(name, data)
+    const message = messageOf(name, data)
     if (name === 'fleet' || name === 'guards' || name === 'queues') this.#last.set(name, message)
+    const whole = this.#withId(message)
     const nowMs = this.#clock.now()
-    for (const reader of this.#readers) reader.send(message, nowMs)
+    for (const reader of this.#readers) reader.send(whole, nowMs)
   }
 
-  /** Its id says what a reader who comes back has heard: which decisions, and until when. */
-  #message<N extends keyof Messages>(name: N, data: Messages[N]): string {
-    const id = `${this.#boot}.${this.#nextDecision}.${Math.round(this.#clock.wallMs())}`
-    return `id: ${id}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+  /**
+   * The id says what a reader who comes back has heard: which decisions, and until when. What comes before those has
+   * none, as nobody who was cut off there has heard them.
+   */
+  #withId(message: string): string {
+    return `id: ${this.#boot}.${this.#nextDecision}.${Math.round(this.#clock.wallMs())}\n${message}`
   }
 
   #readId(id: string | undefined): { decision: number; at: number } | undefined {
@@ -346,4 +374,8 @@ export class Feed {
     }
     return { decision: Number(decision), at: Number(at) }
   }
+}
+
+function messageOf<N extends keyof Messages>(name: N, data: Messages[N]): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
 }

@@ -3,6 +3,7 @@
  * how things stand once it can; nothing is kept for it in memory but what is on its way.
  */
 import type { ServerResponse } from 'node:http'
+import type { Clock } from '../../core/clock.js'
 import type { Hello } from './wire.js'
 
 /** With more than this on its way, the rest is left out. */
@@ -12,7 +13,7 @@ const CAUGHT_UP = 32 * 1_024
 /** One that takes nothing for so long has gone without a word. */
 const MOST_BEHIND_MS = 30_000
 
-const HEADERS = {
+export const FEED_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
@@ -34,13 +35,13 @@ export class FeedReader {
       this.#ended = true
       onEnd()
     })
-    response.writeHead(200, HEADERS)
+    response.writeHead(200, FEED_HEADERS)
     // How long to wait before coming back.
     response.write('retry: 1000\n\n')
   }
 
   get ended(): boolean {
-    return this.#ended
+    return this.#ended || this.#response.destroyed
   }
 
   /** Something was left out, and it could take more now. */
@@ -55,7 +56,7 @@ export class FeedReader {
 
   /** Answers whether it was told. */
   send(message: string, nowMs: number): boolean {
-    if (this.#ended) return false
+    if (this.ended) return false
     if (this.#behindSinceMs === undefined && this.#response.writableLength <= MOST_UNDER_WAY) {
       this.#response.write(message)
       return true
@@ -65,12 +66,15 @@ export class FeedReader {
     return false
   }
 
-  /** When so much has been taken that more may follow. */
-  async drained(): Promise<void> {
+  /** When so much has been taken that more may follow, or it is let go. */
+  async drained(clock: Clock): Promise<void> {
     const response = this.#response
-    if (this.#ended || !response.writableNeedDrain) return
+    if (this.ended || !response.writableNeedDrain) return
     await new Promise<void>((resolve) => {
+      const patience = clock.schedule(MOST_BEHIND_MS, () => response.destroy())
+      patience.unref()
       const done = () => {
+        patience.cancel()
         response.off('drain', done)
         response.off('close', done)
         resolve()
@@ -81,6 +85,7 @@ export class FeedReader {
   }
 
   end(): void {
+    this.#ended = true
     this.#response.end()
     // Whoever does not take the end of it is not waited for.
     this.#response.socket?.destroySoon()

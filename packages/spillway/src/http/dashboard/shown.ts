@@ -36,6 +36,16 @@ function cut(text: string): string {
   return `${toUSVString(text.slice(0, MOST_TEXT - 1))}…`
 }
 
+/** Which of them somebody means who has only seen what is shown; two keys may look the same. */
+export function namesShownAs(name: string, known: Iterable<string>): string[] {
+  return [...new Set(known)].filter((each) => each === name || shown(each) === name)
+}
+
+/** Whether something may have been left out of it. */
+export function isShortened(name: string): boolean {
+  return name.includes('…')
+}
+
 /** What holds for all lanes has no lane's name; on the page it needs one. */
 export const EVERY_LANE: EveryLane = '(all lanes)'
 
