@@ -22,6 +22,8 @@ export function mountDashboard(server: FastifyInstance, dashboard: Dashboard): v
 /** As of the rest of the admin port: what is open to other machines wants a token. */
 export function lookRule({ host, token }: { host: string; token: string | undefined }) {
   const closed = token === undefined && !isLoopback(host)
-  return ({ socket }: { socket: { remoteAddress?: string | undefined } }): boolean =>
+  return ({ socket }: { socket: { remoteAddress?: string | undefined } }): true | string =>
     !closed || isLoopback((socket.remoteAddress ?? '').replace(/^::ffff:/, ''))
+      ? true
+      : 'the admin port is open to other machines: set admin.token in the configuration'
 }
