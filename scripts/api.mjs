@@ -51,10 +51,17 @@ function format(declarations) {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,
     [tools.biome, 'format', `--stdin-file-path=${PACKAGE}/api.d.ts`],
-    { cwd: root, input: declarations.join('\n\n'), encoding: 'utf8' },
+    { cwd: root, input: inOrder(declarations.join('\n\n')), encoding: 'utf8' },
   )
   if (status !== 0) throw new Error(`the listing could not be formatted:\n${stderr}`)
   return stdout.replace(/^export (declare )?/gm, '')
+}
+
+/** The compiler lists the members of a union as it has met them, which depends on what was built before. */
+function inOrder(text) {
+  return text.replace(/(["'])[\w-]+\1(?: \| (["'])[\w-]+\2)+/g, (union) =>
+    union.split(' | ').sort().join(' | '),
+  )
 }
 
 function check(listing) {

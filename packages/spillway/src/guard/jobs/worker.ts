@@ -46,6 +46,11 @@ const LOOK_MS = 5_000
 const PARK_MS = 3 * LOOK_MS
 /** This pod has nothing free for jobs: it is asked again after this. */
 const BUSY_MS = 20
+/**
+ * Of all workers one looks when something is due. A timer that is early by a hair would find nothing, and hear that
+ * somebody, which is itself, looks when it is: nobody would.
+ */
+const HAIR_MS = 1
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000
 
@@ -63,6 +68,8 @@ export class QueueWorker<Data, Result> implements JobWorker {
   #alarm: Timer | undefined
   /** When it goes off; never, if it has. */
   #alarmMs = Number.POSITIVE_INFINITY
+  /** When the store counts on this worker to look. */
+  #promisedMs = Number.NEGATIVE_INFINITY
   /** It has gone off, and nobody has looked since. */
   #alarmed = false
   /** Set while this pod has nothing free for jobs. */
@@ -215,7 +222,11 @@ export class QueueWorker<Data, Result> implements JobWorker {
       if (late || this.#closing) this.#putBack(job, admission)
       else this.#start(job, admission, sentMs + leaseMs)
     }
-    if (reply.waitUs > 0) this.#lookAfter(reply.waitUs / 1_000)
+    if (reply.waitUs > 0) {
+      const waitMs = Math.ceil(reply.waitUs / 1_000) + HAIR_MS
+      this.#promisedMs = clock.now() + waitMs
+      this.#lookAfter(waitMs)
+    }
     return reply.blocked === 'no' && (wanted > 0 || reply.jobs.length > 0)
   }
 
@@ -294,6 +305,9 @@ export class QueueWorker<Data, Result> implements JobWorker {
       // Not by the time it was set for: a timer may be a hair early.
       this.#alarmMs = Number.POSITIVE_INFINITY
       this.#alarmed = true
+      // An earlier alarm does not stand for a later one: the others count on somebody to look then, too.
+      const leftMs = this.#promisedMs - clock.now()
+      if (leftMs > 0) this.#lookAfter(leftMs)
       void this.#look()
     })
   }
