@@ -30,6 +30,20 @@ describe('another configuration', () => {
     expect(await metrics()).toContain('spillway_config_generation 2')
   })
 
+  it('that was refused is quoted to operators only', async () => {
+    const token = 'a-token-of-an-operator'
+    const admin = { port: 0, token: 'env:TOKEN' }
+    const { rewrite, adminUrl } = await startGateway({ admin }, {}, { TOKEN: token })
+    await rewrite('vendors: { openai: { protocol: openai, queu: { size: 1 } } }')
+    const refusedFor = async (headers: Record<string, string>) => {
+      const answer = await fetch(`${adminUrl}/health/deep`, { headers })
+      return ((await answer.json()) as { config: { refused: object } }).config.refused
+    }
+    expect(await refusedFor({})).toEqual({ at: expect.any(String) })
+    const shown = await refusedFor({ authorization: `Bearer ${token}` })
+    expect(shown).toMatchObject({ reason: expect.stringContaining('queu') })
+  })
+
   it('says what has changed, by name and without values', async () => {
     const env = { OLD: 'old-secret', NEW: 'new-secret', ANN: 'ann-secret' }
     const { rewrite, notices } = await startGateway(

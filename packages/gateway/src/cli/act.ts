@@ -2,6 +2,7 @@
 import type { OperatorRequest, OperatorResult } from 'spillway'
 import { EXIT } from './command-row.js'
 import { openOperating, usualName } from './operating.js'
+import { durationInWords } from './spans.js'
 
 type Distributed<T> = T extends unknown ? Omit<T, 'by'> : never
 
@@ -29,17 +30,4 @@ export async function act(
 function inWords({ guard, message, forMs, by }: OperatorResult): string {
   const time = forMs === undefined ? '' : ` for ${durationInWords(forMs)}`
   return `${guard}: ${message}${time}, by ${by}`
-}
-
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const
-
-/** In the largest unit that leaves nothing out. */
-export function durationInWords(ms: number): string {
-  const [unit, unitMs] = UNITS.find(([, each]) => ms >= each && ms % each === 0) ?? ['ms', 1]
-  return `${Math.round(ms / unitMs)}${unit}`
 }

@@ -53,5 +53,5 @@ function tryThis(at: string, adminAt: string): string[] {
 }
 
 function lookAt(adminAt: string): string[] {
-  return ['Look at:', `  ${adminAt}/health/ready   ${adminAt}/metrics   ${adminAt}/snapshot`]
+  return ['Look at:', `  ${adminAt}/health/deep   ${adminAt}/metrics   ${adminAt}/status`]
 }

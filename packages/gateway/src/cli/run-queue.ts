@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline/promises'
 import type { JobCounts, JobInfo } from 'spillway'
 import { type NamedQueue, type OpenQueues, openQueues } from './queue-store.js'
+import { roughlyInWords } from './spans.js'
 import { table } from './table.js'
 import type { QueueCommand } from './typed.js'
 
@@ -51,7 +52,7 @@ async function show({ name, guard, jobs }: NamedQueue, count: number, json: bool
   if (letters.length > 0) {
     lines.push('', `Dead letters, ${letters.length} of ${counts.dead}, the oldest first:`, '')
     const rows = letters.map(({ id, attempt, tenant = '', ageMs, error = '' }) => {
-      return [id, String(attempt), tenant, span(ageMs), oneLine(error)]
+      return [id, String(attempt), tenant, roughlyInWords(ageMs), oneLine(error)]
     })
     lines.push(table(['ID', 'TRIED', 'TENANT', 'AGE', 'WHY'], rows))
   }
@@ -116,19 +117,7 @@ const WIDEST = 12
 
 function cellsOf({ waiting, delayed, active, done, dead, oldestMs, paused }: JobCounts): string[] {
   const numbers = [waiting, delayed, active, done, dead].map(String)
-  return [...numbers, span(oldestMs), paused ? 'paused' : 'open']
-}
-
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1_000],
-] as const
-
-function span(ms: number): string {
-  const [unit, size] = UNITS.find(([, each]) => ms >= each) ?? ['ms', 1]
-  return `${Math.round(ms / size)}${unit}`
+  return [...numbers, roughlyInWords(oldestMs), paused ? 'paused' : 'open']
 }
 
 /** Errors may quote what a vendor said; a terminal is not for it to write on. */

@@ -1,6 +1,6 @@
 /** How a fleet stands, as a person wants to see it. */
 import type { FleetGuardReport, FleetReport, GuardOptions } from 'spillway'
-import { durationInWords } from './act.js'
+import { durationInWords } from './spans.js'
 import { table } from './table.js'
 
 type Guards = Readonly<Record<string, GuardOptions>> | undefined

@@ -3,7 +3,7 @@
  * overload is when the cost of a decision matters.
  */
 import type { Clock } from '../../core/clock.js'
-import { shareOf } from '../../core/name-share.js'
+import { placeOf } from '../../core/name-place.js'
 import type { Random } from '../../core/random.js'
 import type { CheckedShed } from './options.js'
 import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
@@ -150,7 +150,7 @@ export class Shedder {
     if (part >= 1) return true
     if (user === undefined) return this.#random() < part
     if (nowMs >= this.#saltUntilMs) this.#rotate(nowMs)
-    return shareOf(user, this.#salt) < part
+    return placeOf(user, this.#salt) < part
   }
 
   /** By the time of day, so that all pods turn to others at once. */

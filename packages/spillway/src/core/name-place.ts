@@ -3,7 +3,7 @@
  * refused is refused everywhere, and who is inside gets all of a service and not half of each answer.
  * (FNV-1a, then mixed: neighbours in name are none in number.)
  */
-export function shareOf(name: string, salt: number): number {
+export function placeOf(name: string, salt: number): number {
   let hash = 0x811c9dc5 ^ salt
   for (let index = 0; index < name.length; index++) {
     hash = Math.imul(hash ^ name.charCodeAt(index), 0x01000193)
