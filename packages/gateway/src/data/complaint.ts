@@ -44,6 +44,7 @@ const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
+  'CONNECT_TIMEOUT',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 

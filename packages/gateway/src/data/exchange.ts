@@ -14,6 +14,7 @@ import {
   type UserStanding,
 } from 'spillway'
 import type { RouteConfig } from '../config/config.js'
+import type { WireRequest } from '../wire/ask.js'
 import type { Aim } from './aim.js'
 import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
@@ -32,7 +33,6 @@ import { HungUpError, readBody } from './request-body.js'
 import { requestIdFor } from './request-id.js'
 import type { Site } from './site.js'
 import { type RequestTrace, withTrace } from './trace.js'
-import type { VendorRequest } from './vendor.js'
 import type { AnswerListener, Usage, VendorAnswer } from './vendor-answer.js'
 
 const HUNG_UP_STATUS = 499
@@ -309,7 +309,7 @@ export class Exchange implements AnswerListener {
     })
   }
 
-  #inTrace(request: VendorRequest, { traceHeaders }: CallContext): VendorRequest {
+  #inTrace(request: WireRequest, { traceHeaders }: CallContext): WireRequest {
     const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
     return { ...request, headers: withTrace(request.headers, told) }
   }

@@ -128,36 +128,18 @@ function namesIn(connection: string): Set<string> | undefined {
 
 export type VendorHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** By name, in small letters, for those that were ever seen. */
-const namesOfVendors = new Map<string, string>()
-
-/** Names and values in turn, as undici has read them. Their bytes stay what they are. */
-export function readVendorHeaders(raw: readonly Buffer[]): VendorHeaders {
+/** From names in small letters and values in turn. */
+export function byName(flat: readonly string[]): VendorHeaders {
   const headers: Record<string, string | string[]> = {}
-  for (let i = 0; i < raw.length; i += 2) {
-    const written = latin1(raw[i] as Buffer)
-    const name = namesOfVendors.get(written) ?? learnName(written)
-    const value = latin1(raw[i + 1] as Buffer)
+  for (let i = 0; i < flat.length; i += 2) {
+    const name = flat[i] as string
+    const value = flat[i + 1] as string
     const before = headers[name]
     if (before === undefined) headers[name] = value
     else if (typeof before === 'string') headers[name] = [before, value]
     else before.push(value)
   }
   return headers
-}
-
-/** What `toString('latin1')` calls in the end: the way there costs more than the copying. */
-function latin1(bytes: Buffer & { latin1Slice?: () => string }): string {
-  return bytes.latin1Slice?.() ?? bytes.toString('latin1')
-}
-
-function learnName(written: string): string {
-  const lower = written.toLowerCase()
-  // Nobody needs it, and it is no name for a property.
-  const name = lower === '__proto__' ? '-proto-' : lower
-  if (namesOfVendors.size >= MOST_NAMES) namesOfVendors.clear()
-  namesOfVendors.set(written, name)
-  return name
 }
 
 const fromVendors = new Map<string, boolean>()

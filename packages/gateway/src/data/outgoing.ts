@@ -1,17 +1,17 @@
 /** A request as a vendor gets it: its path, headers and body, with what is ours in place of the client's. */
 import type { IncomingMessage } from 'node:http'
 import type { Dispatcher } from 'undici'
+import type { WireRequest } from '../wire/ask.js'
 import type { Aim } from './aim.js'
 import { RequestError } from './complaint.js'
 import type { Question } from './question.js'
-import type { VendorRequest } from './vendor.js'
 
 export function outgoing(
   request: IncomingMessage,
   question: Question,
   aim: Aim,
   tellUsage: boolean,
-): VendorRequest {
+): WireRequest {
   return {
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
     path: pathFor(request.url ?? '/', question.route.stripPrefix),

@@ -42,6 +42,8 @@ export class Reply implements AnswerSink {
   #answer: VendorAnswer | undefined
   #passing: Passing | undefined
   #frames: EventFrames | undefined
+  /** The client reads more slowly than the vendor sends. */
+  #full = false
   firstByteMs: number | undefined
   /** What broke it off. */
   error: unknown
@@ -135,10 +137,10 @@ export class Reply implements AnswerSink {
 
   write(chunk: Buffer): boolean {
     const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
-    if (piece.length === 0) return true
+    if (piece.length === 0) return !this.#full
     this.#begin(undefined)
     if (this.#response.write(piece)) return true
-    this.#response.once('drain', () => this.#answer?.resume())
+    this.#awaitDrain()
     return false
   }
 
@@ -218,6 +220,16 @@ export class Reply implements AnswerSink {
 
   #complaint({ status, code, message }: Fault) {
     return { status, code, message, requestId: this.#id }
+  }
+
+  /** What the vendor's socket had read already may still follow. */
+  #awaitDrain(): void {
+    if (this.#full) return
+    this.#full = true
+    this.#response.once('drain', () => {
+      this.#full = false
+      this.#answer?.resume()
+    })
   }
 
   #stopWaiting(): void {

@@ -1,5 +1,5 @@
 /**
- * A vendor's answer on its way through: what undici hears from the vendor's socket is handed to a sink,
+ * A vendor's answer on its way through: what is heard from the vendor's socket is handed to a sink,
  * piece by piece, with nothing in between. To the guard it is a response whose body is passed on by its
  * owner. Nothing is read ahead but what had arrived with the headers.
  */
@@ -11,9 +11,9 @@ import {
   RELAYED,
   type Relayed,
 } from 'spillway'
-import type { Dispatcher } from 'undici'
+import type { Asking, WireHandler } from '../wire/ask.js'
 import { neverConnected } from './complaint.js'
-import { readVendorHeaders, type VendorHeaders } from './headers.js'
+import { byName, type VendorHeaders } from './headers.js'
 
 export type Usage = Readonly<Record<string, number>>
 
@@ -50,15 +50,14 @@ const PASSED: State = { kind: 'over' }
 /** What arrives before anybody reads is kept up to this; then the vendor's socket waits. */
 const MOST_KEPT_BYTES = 65_536
 
-export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHandler {
+export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   status = 0
   ok = false
   raw: VendorHeaders = {}
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: AnswerListener
   readonly #onNothing: (() => void) | undefined
-  #abortRequest: ((error: Error) => void) | undefined
-  #resumeSocket: (() => void) | undefined
+  #asking: Asking | undefined
   #paused = false
   #state: State = ASKING
   #resolve!: (answer: VendorAnswer) => void
@@ -85,12 +84,12 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   }
 
   /** Resolves when the answer has begun: status and headers are there. */
-  askedOf(dispatcher: Dispatcher, request: Dispatcher.DispatchOptions): Promise<VendorAnswer> {
+  askedBy(ask: (handler: WireHandler) => Asking): Promise<VendorAnswer> {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
       this.#context.onAbort((reason) => this.#abort(reason))
-      dispatcher.dispatch(request, this)
+      if (this.#state.kind === 'asking') this.#asking = ask(this)
     })
   }
 
@@ -185,28 +184,19 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
     this.#signs?.reading()
     if (!this.#paused) return
     this.#paused = false
-    this.#resumeSocket?.()
+    this.#asking?.resume()
   }
 
-  // What the vendor's socket says. undici has newer names for these; what they are called by makes an
-  // object of all headers for each answer, and reads them as UTF-8, which they are not.
+  // What the vendor's socket says.
 
-  onConnect(abort: (error: Error) => void): void {
-    this.#abortRequest = abort
-    if (this.#state.kind === 'over') abort(asError(this.#state.error))
-  }
-
-  onHeaders(status: number, raw: Buffer[], resume: () => void): boolean {
-    // 1xx is a word in between.
-    if (status < 200 || this.#state.kind !== 'asking') return true
+  onHead(status: number, headers: string[]): void {
+    if (this.#state.kind !== 'asking') return
     this.status = status
     this.ok = status < 300
-    this.raw = readVendorHeaders(raw)
-    this.#resumeSocket = resume
+    this.raw = byName(headers)
     this.#state = OPEN
     if (status >= 400) this.#onNothing?.()
     this.#resolve(this)
-    return true
   }
 
   /** False: no more until it is resumed. */
@@ -247,7 +237,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
 
   #abort(reason: unknown): void {
     this.#aborted = true
-    this.#abortRequest?.(asError(reason))
+    this.#asking?.abort(asError(reason))
     if (this.#state.kind !== 'asking') return
     this.#state = { kind: 'over', error: reason }
     this.#reject(reason)
@@ -288,7 +278,7 @@ export class VendorAnswer implements Relayed, BodyOwner, Dispatcher.DispatchHand
   /** We do. */
   #letGo(error: unknown): void {
     this.#state = { kind: 'over', error }
-    this.#abortRequest?.(asError(error))
+    this.#asking?.abort(asError(error))
     this.#onBegun?.()
   }
 }

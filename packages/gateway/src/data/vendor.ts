@@ -1,27 +1,17 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
 import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
-import { type Dispatcher, Pool } from 'undici'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Asked, Protocol } from '../protocols/protocol.js'
 import { AnswerPrior } from '../tokens/prior.js'
+import type { WireRequest } from '../wire/ask.js'
+import { Line } from '../wire/line.js'
 import { classifyByBlame } from './blame.js'
 import { Held } from './held.js'
 import { presentableName } from './presentable.js'
 import { type AnswerListener, VendorAnswer } from './vendor-answer.js'
 
-export interface VendorRequest {
-  readonly method: Dispatcher.HttpMethod
-  /** With the query. */
-  readonly path: string
-  /** Names and values in turn. */
-  readonly headers: string[]
-  readonly body: Buffer | string | AsyncIterable<Buffer> | undefined
-}
-
-/** Idle connections are given up before most servers do so, so that none is used as it closes. */
-const KEEP_ALIVE_MS = 4_000
 /** Models come from requests, and lanes are remembered: no request may fill the memory. */
 const MOST_LANES = 1_000
 const OTHER_LANE = '(other)'
@@ -42,7 +32,7 @@ export class Vendor {
   readonly guard: Guard
   readonly #config: VendorConfig
   readonly #heldGuard: Held<Guard>
-  readonly #pool: Held<Pool>
+  readonly #line: Held<Line>
   readonly #origin: string
   readonly #basePath: string
   readonly #units: ReadonlySet<string>
@@ -60,7 +50,7 @@ export class Vendor {
     this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
-    this.#pool = this.#poolAfter(before)
+    this.#line = this.#lineAfter(before)
     // How long answers of a model are does not depend on who is asked for them.
     this.#lanes = before === undefined ? new Map() : before.#lanes
   }
@@ -70,17 +60,10 @@ export class Vendor {
     return isDeepStrictEqual(this.#config.guard, guard) ? this.#heldGuard.hold() : undefined
   }
 
-  #poolAfter(before: Vendor | undefined): Held<Pool> {
+  #lineAfter(before: Vendor | undefined): Held<Line> {
     const { connectMs } = this.#config
-    if (before?.isAt(this.#origin, connectMs) === true) return before.#pool.hold()
-    const pool = new Pool(this.#origin, {
-      connect: { timeout: connectMs },
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      // Silence is the guard's affair.
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
-    return new Held(pool, (each) => each.destroy())
+    if (before?.isAt(this.#origin, connectMs) === true) return before.#line.hold()
+    return new Held(new Line(this.#origin, connectMs), (each) => each.destroy())
   }
 
   isAt(origin: string, connectMs: number): boolean {
@@ -158,7 +141,7 @@ export class Vendor {
   }
 
   send(
-    { method, path, headers, body }: VendorRequest,
+    request: WireRequest,
     context: CallContext,
     listener: AnswerListener,
     cost: Cost | undefined,
@@ -166,31 +149,23 @@ export class Vendor {
     // Who refuses or fails has generated nothing, nor has one that could not be reached.
     const onNothing = cost && (() => context.settle(nothingOf(cost)))
     const answer = new VendorAnswer(context, listener, onNothing)
-    return answer.askedOf(this.#pool.value, {
-      method,
-      path: this.#basePath + path,
-      headers,
-      // undici takes an iterable, though its types do not say so here.
-      body: body as Buffer | string | null,
-    })
+    return answer.askedBy((handler) => this.#line.value.ask(this.#at(request), handler))
   }
 
   /** For whoever reads the answer by himself, and has time. */
-  ask({ method, path, headers, body }: VendorRequest, signal: AbortSignal) {
-    const whole = body as Buffer | string | null
-    return this.#pool.value.request({
-      method,
-      path: this.#basePath + path,
-      headers,
-      body: whole,
-      signal,
-    })
+  ask(request: WireRequest, signal: AbortSignal) {
+    return this.#line.value.request(this.#at(request), signal)
   }
 
   /** What no other configuration uses is closed with it. */
   close(): Promise<void> {
-    this.#closed ??= Promise.all([this.#heldGuard.letGo(), this.#pool.letGo()]).then(() => {})
+    this.#closed ??= Promise.all([this.#heldGuard.letGo(), this.#line.letGo()]).then(() => {})
     return this.#closed
+  }
+
+  /** The vendor's own address may be a folder. */
+  #at({ method, path, headers, body }: WireRequest): WireRequest {
+    return { method, path: this.#basePath + path, headers, body }
   }
 
   #keyOf({ key }: TargetConfig) {

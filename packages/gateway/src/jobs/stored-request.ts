@@ -8,7 +8,7 @@ import type { Dispatcher } from 'undici'
 import type { Aim } from '../data/aim.js'
 import { outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
-import type { VendorRequest } from '../data/vendor.js'
+import type { WireRequest } from '../wire/ask.js'
 
 type Cost = Readonly<Record<string, number>>
 
@@ -60,10 +60,7 @@ export function storeRequest(
 }
 
 /** With our key, or whatever else goes with every request. */
-export function restoreRequest(
-  stored: StoredRequest,
-  ownHeaders: readonly string[],
-): VendorRequest {
+export function restoreRequest(stored: StoredRequest, ownHeaders: readonly string[]): WireRequest {
   return {
     method: stored.method as Dispatcher.HttpMethod,
     path: stored.path,

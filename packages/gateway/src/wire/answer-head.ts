@@ -1,0 +1,117 @@
+/**
+ * The head of an answer: its status, its headers, and how long its body is. As strict as Node's own
+ * parser: what two programs could read in two ways is an error, not a guess.
+ */
+import { malformed } from './wire-error.js'
+
+export interface AnswerHead {
+  readonly status: number
+  /** Names in small letters and values in turn, as they came. */
+  readonly headers: string[]
+  /** Bytes of the body; `CHUNKED`, or `UNTIL_CLOSE`. */
+  readonly length: number
+  /** The connection can be used again, for so long if it says so. */
+  readonly keepAliveMs: number
+}
+
+export const CHUNKED = -1
+export const UNTIL_CLOSE = -2
+
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/
+/** Control characters, and line breaks that are but half of one. */
+const ODD = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const DIGITS = /^\d{1,15}$/
+const TIMEOUT = /(?:^|[,\s])timeout=(\d{1,9})/i
+const SPACE = 0x20
+const TAB = 0x09
+
+/** Names come from vendors, and are the same in all their answers. */
+const names = new Map<string, string>()
+const MOST_NAMES = 500
+
+/** `text`: up to the empty line, without it. `bodiless`: it answers a HEAD. */
+export function readHead(text: string, bodiless: boolean): AnswerHead {
+  const lineEnd = text.indexOf('\r\n')
+  const first = lineEnd === -1 ? text : text.slice(0, lineEnd)
+  const [, minor, digits] = STATUS_LINE.exec(first) ?? []
+  if (digits === undefined) throw malformed('does not begin as HTTP/1.1 does')
+  if (ODD.test(text)) throw malformed('has characters in its head that must not be there')
+  const status = Number(digits)
+  const headers: string[] = []
+  let length: string | undefined
+  let coding: string | undefined
+  let connection = ''
+  let keepAlive = ''
+  for (let at = lineEnd; at !== -1; ) {
+    const start = at + 2
+    at = text.indexOf('\r\n', start)
+    const end = at === -1 ? text.length : at
+    const colon = text.indexOf(':', start)
+    if (colon === -1 || colon >= end) throw malformed('has a header without a colon')
+    const name = headerName(text.slice(start, colon))
+    const value = trimmed(text, colon + 1, end)
+    headers.push(name, value)
+    if (name === 'content-length') {
+      if (length !== undefined) throw malformed('says its length twice')
+      length = value
+    } else if (name === 'transfer-encoding') {
+      if (coding !== undefined) throw malformed('says its transfer-encoding twice')
+      coding = value
+    } else if (name === 'connection') connection = value.toLowerCase()
+    else if (name === 'keep-alive') keepAlive = value
+  }
+  const body = bodyLength(length, coding, bodiless || status === 204 || status === 304)
+  const lasts = minor === '1' ? !connection.includes('close') : connection.includes('keep-alive')
+  const reusable = lasts && body !== UNTIL_CLOSE
+  return { status, headers, length: body, keepAliveMs: reusable ? timeoutOf(keepAlive) : 0 }
+}
+
+function bodyLength(
+  length: string | undefined,
+  coding: string | undefined,
+  bodiless: boolean,
+): number {
+  if (length !== undefined && !DIGITS.test(length)) throw malformed('has an odd content-length')
+  if (coding !== undefined) {
+    if (length !== undefined) throw malformed('has a length and a transfer-encoding')
+    if (coding.toLowerCase() !== 'chunked') throw malformed('has an unknown transfer-encoding')
+  }
+  if (bodiless) return 0
+  if (coding !== undefined) return CHUNKED
+  return length === undefined ? UNTIL_CLOSE : Number(length)
+}
+
+/** In small letters; fails if it is no name. */
+export function headerName(written: string): string {
+  return names.get(written) ?? learnName(written)
+}
+
+function learnName(written: string): string {
+  if (!NAME.test(written)) throw malformed('has a header whose name is none')
+  const lower = written.toLowerCase()
+  // Nobody needs it, and it is no name for a property.
+  const name = lower === '__proto__' ? '-proto-' : lower
+  if (names.size >= MOST_NAMES) names.clear()
+  names.set(written, name)
+  return name
+}
+
+function trimmed(text: string, from: number, to: number): string {
+  let start = from
+  let end = to
+  while (start < end && isBlank(text.charCodeAt(start))) start++
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--
+  return text.slice(start, end)
+}
+
+function isBlank(code: number): boolean {
+  return code === SPACE || code === TAB
+}
+
+/** How long it may rest; for ever, if the vendor does not say. */
+function timeoutOf(keepAlive: string): number {
+  if (keepAlive === '') return Number.POSITIVE_INFINITY
+  const [, seconds] = TIMEOUT.exec(keepAlive) ?? []
+  return seconds === undefined ? Number.POSITIVE_INFINITY : Number(seconds) * 1_000
+}

@@ -1,0 +1,193 @@
+/**
+ * One connection to a vendor, for one request after the other. It is the short way between two sockets:
+ * a request is one write, and what comes back is read where it arrives, without a stream in between.
+ */
+import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { type ConnectionOptions, connect as connectSafely } from 'node:tls'
+import { AnswerReader } from './answer-reader.js'
+import type { Asking, WireHandler } from './ask.js'
+import type { RequestBytes } from './request-bytes.js'
+import { malformed, WireError } from './wire-error.js'
+
+export interface Destination {
+  readonly secure: boolean
+  readonly hostname: string
+  readonly port: number
+  /** As a header says it. */
+  readonly host: string
+  readonly connectMs: number
+  /** Of TLS: the next connection need not begin from nothing. */
+  session?: Buffer | undefined
+}
+
+export interface ConnectionOwner {
+  /** It may rest for so long, and then be used again. */
+  onIdle(connection: Connection, keepAliveMs: number): void
+  onClosed(connection: Connection): void
+}
+
+/** So often the other side is asked whether it is still there, in the middle of long silences. */
+const PROBE_MS = 60_000
+
+export class Connection {
+  readonly #owner: ConnectionOwner
+  readonly #socket: Socket
+  #call: Call | undefined
+  #connecting: NodeJS.Timeout | undefined
+  /** Until when it may rest. The pool's. */
+  restsUntilMs = 0
+
+  constructor(destination: Destination, owner: ConnectionOwner) {
+    this.#owner = owner
+    const { connectMs } = destination
+    const socket = open(destination)
+    this.#socket = socket
+    this.#connecting = setTimeout(() => {
+      socket.destroy(new WireError('CONNECT_TIMEOUT', `no connection within ${connectMs} ms`))
+    }, connectMs)
+    socket.once(destination.secure ? 'secureConnect' : 'connect', () => this.#connected())
+    socket.on('data', (bytes: Buffer) => this.#heard(bytes))
+    socket.on('end', () => this.#closed())
+    socket.on('error', (error) => this.#fail(error))
+    socket.on('close', () => {
+      this.#connected()
+      this.#closed()
+      owner.onClosed(this)
+    })
+    if (destination.secure) {
+      socket.on('session', (session: Buffer) => {
+        destination.session = session
+      })
+    }
+  }
+
+  /** Only while it rests, or is new. What is written before it stands waits for that. */
+  ask([first, second]: RequestBytes, handler: WireHandler, bodiless: boolean): Asking {
+    const call = new Call(this, handler, bodiless)
+    this.#call = call
+    const socket = this.#socket
+    if (second === undefined) socket.write(first)
+    else {
+      socket.cork()
+      socket.write(first)
+      socket.write(second)
+      socket.uncork()
+    }
+    return call
+  }
+
+  /** The call that has it, if any, is told. */
+  destroy(error?: Error): void {
+    if (error !== undefined) this.#fail(error)
+    else this.#socket.destroy()
+  }
+
+  /** For its calls. */
+
+  pause(): void {
+    this.#socket.pause()
+  }
+
+  resume(call: Call): void {
+    if (this.#call === call) this.#socket.resume()
+  }
+
+  abort(call: Call): void {
+    if (this.#call !== call) return
+    this.#call = undefined
+    this.#socket.destroy()
+  }
+
+  #connected(): void {
+    clearTimeout(this.#connecting)
+    this.#connecting = undefined
+  }
+
+  #heard(bytes: Buffer): void {
+    const call = this.#call
+    // Nobody has asked for anything.
+    if (call === undefined) return void this.#socket.destroy()
+    try {
+      call.reader.push(bytes)
+    } catch (error) {
+      return this.#fail(error instanceof WireError ? error : malformed('cannot be read'))
+    }
+    if (call.reader.over) this.#finish(call)
+  }
+
+  #finish(call: Call): void {
+    // Aborted by whoever got its last piece.
+    if (this.#call !== call) return
+    this.#call = undefined
+    const { keepAliveMs } = call.reader
+    const socket = this.#socket
+    // Before all of the request has left, nothing else can follow it.
+    if (keepAliveMs > 0 && socket.writableLength === 0 && !socket.destroyed) {
+      if (socket.isPaused()) socket.resume()
+      this.#owner.onIdle(this, keepAliveMs)
+    } else socket.destroy()
+    call.handler.onComplete()
+  }
+
+  /** The other side says nothing more. */
+  #closed(): void {
+    const call = this.#call
+    if (call === undefined) return void this.#socket.destroy()
+    if (call.reader.close()) return this.#finish(call)
+    this.#fail(new WireError('CONNECTION_CLOSED', 'the vendor closed the connection'))
+  }
+
+  #fail(error: Error): void {
+    const call = this.#call
+    this.#call = undefined
+    this.#socket.destroy()
+    call?.handler.onError(error)
+  }
+}
+
+/** One request on a connection, and its answer. */
+class Call implements Asking {
+  readonly handler: WireHandler
+  readonly reader: AnswerReader
+  readonly #connection: Connection
+
+  constructor(connection: Connection, handler: WireHandler, bodiless: boolean) {
+    this.#connection = connection
+    this.handler = handler
+    this.reader = new AnswerReader(this, bodiless)
+  }
+
+  onHead(status: number, headers: string[]): void {
+    this.handler.onHead(status, headers)
+  }
+
+  onBody(piece: Buffer): void {
+    if (!this.handler.onData(piece)) this.#connection.pause()
+  }
+
+  abort(): void {
+    this.#connection.abort(this)
+  }
+
+  resume(): void {
+    this.#connection.resume(this)
+  }
+}
+
+function open({ secure, hostname, port, session }: Destination): Socket {
+  const where = {
+    host: hostname,
+    port,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: PROBE_MS,
+  }
+  if (!secure) return connectPlain(where)
+  return connectSafely({
+    ...where,
+    // An address is no name of a server.
+    servername: isIP(hostname) === 0 ? hostname : '',
+    ALPNProtocols: ['http/1.1'],
+    session,
+  } as ConnectionOptions)
+}
