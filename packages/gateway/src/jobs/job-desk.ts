@@ -78,7 +78,7 @@ export class JobDesk {
 
   /** A job of somebody else's is not there. */
   async #find(
-    { headers }: IncomingMessage,
+    { headers, socket }: IncomingMessage,
     name: string,
     id: string,
     known: (caller: Caller) => void,
@@ -88,7 +88,7 @@ export class JobDesk {
     // Whoever has no key learns nothing, not even which queues there are.
     const keyOf = queue?.vendor.protocol.callerKey ?? anyKey
     const key = keyOf(headers)
-    const caller = callers.find(key, headers)
+    const caller = callers.find(key, headers, socket)
     if (caller === undefined) throw unauthorized()
     known(caller)
     const job =

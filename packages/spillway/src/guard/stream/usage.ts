@@ -42,20 +42,33 @@ export class UsageReader {
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
-    const head = joined(cut(this.#head, -1, (chunk) => chunk.subarray(0, HEAD_BYTES)))
-    const end = joined(cut(this.#tail, 0, (chunk) => chunk.subarray(-TAIL_BYTES)))
-    if (this.#told === '' && !mentions(head) && !mentions(end)) return undefined
-    const tail = textOf(end) + this.#told
+    const tail = this.#tailText() + this.#told
+    if (!mentions(tail) && !mentions(this.#headText())) return undefined
     const said = lastUsage(tail)
-    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, textOf(head))
+    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, this.#headText())
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
     if (input === undefined && output === undefined) return undefined
     const tokens = lastOf(TOTAL, said) ?? (input ?? 0) + (output ?? 0)
-    return {
-      tokens,
-      ...(input !== undefined && { inputTokens: input }),
-      ...(output !== undefined && { outputTokens: output }),
+    if (output === undefined) return { tokens, inputTokens: input as number }
+    if (input === undefined) return { tokens, outputTokens: output }
+    return { tokens, inputTokens: input, outputTokens: output }
+  }
+
+  #headText(): string {
+    let text = ''
+    for (const chunk of this.#head) text += textOf(chunk, 0, HEAD_BYTES - text.length)
+    return text
+  }
+
+  /** Only the first of the chunks that were kept can be larger than it need be. */
+  #tailText(): string {
+    let skipped = Math.max(0, this.#tailBytes - TAIL_BYTES)
+    let text = ''
+    for (const chunk of this.#tail) {
+      text += textOf(chunk, skipped, chunk.length)
+      skipped = 0
     }
+    return text
   }
 }
 
@@ -65,28 +78,13 @@ function usageIn(chunk: object): string {
   return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
 }
 
-/** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
-function mentions(bytes: Buffer): boolean {
-  return bytes.includes('_tokens"')
+/** Most bodies have nothing to do with tokens. */
+function mentions(text: string): boolean {
+  return text.includes('_tokens"')
 }
 
-/** Only the outermost can be large. */
-function cut(chunks: Uint8Array[], at: 0 | -1, less: (chunk: Uint8Array) => Uint8Array) {
-  const outermost = chunks.at(at)
-  return outermost === undefined ? chunks : chunks.with(at, less(outermost))
-}
-
-function joined(chunks: readonly Uint8Array[]): Buffer {
-  const [only] = chunks
-  return chunks.length === 1 ? asBuffer(only as Uint8Array) : Buffer.concat(chunks)
-}
-
-function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer as ArrayBuffer, byteOffset, length)
-}
-
-function textOf(bytes: Buffer): string {
-  return bytes.toString('latin1')
+function textOf({ buffer, byteOffset, length }: Uint8Array, from: number, to: number): string {
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, length).toString('latin1', from, to)
 }
 
 /**

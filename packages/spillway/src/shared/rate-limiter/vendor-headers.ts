@@ -90,13 +90,22 @@ function readReset(reset: unknown, wallMs: number): number {
   const seconds = Number(reset)
   if (seconds >= EPOCH_SECONDS) return Math.max(0, seconds * 1_000 - wallMs)
   if (seconds >= 0) return seconds * 1_000
-  if (/^(\d+(\.\d+)?(ms|s|m|h|d))+$/.test(reset)) {
-    let ms = 0
-    for (const [, amount, unit] of reset.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) {
-      ms += Number(amount) * PART_MS[unit as keyof typeof PART_MS]
-    }
-    return ms
-  }
+  const spanMs = readSpan(reset)
+  if (spanMs !== undefined) return spanMs
   const atMs = Date.parse(reset)
   return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - wallMs)
+}
+
+const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y
+
+/** Nothing, if it is not made of such parts and nothing else. */
+function readSpan(text: string): number | undefined {
+  let ms = 0
+  for (let at = 0; at < text.length; at = PART.lastIndex) {
+    PART.lastIndex = at
+    const [, amount, unit] = PART.exec(text) ?? []
+    if (unit === undefined) return undefined
+    ms += Number(amount) * PART_MS[unit as keyof typeof PART_MS]
+  }
+  return ms
 }
