@@ -1,12 +1,9 @@
 /** Logs: a line of JSON for each request and for what changes. No secrets, no bodies. */
-import { destination, type Logger, pino } from 'pino'
+import { type Logger, pino } from 'pino'
 import type { SpillwayEvent } from 'spillway'
 import type { RequestRecord } from '../data/record.js'
+import { Lines } from './lines.js'
 import type { Scrub } from './scrub.js'
-
-/** Lines are written together; at the latest so often. */
-const BUFFER_BYTES = 32_768
-const FLUSH_MS = 200
 
 export interface GatewayLog {
   request(record: RequestRecord): void
@@ -22,15 +19,9 @@ export interface GatewayLog {
 
 /** On standard output. `scrub`: takes secrets out of what others have put into words. */
 export function createLog(level: string, scrub: Scrub = (text) => text): GatewayLog {
-  const lines = destination({
-    dest: 1,
-    minLength: BUFFER_BYTES,
-    maxWrite: 2 * BUFFER_BYTES,
-    sync: false,
-  })
-  const scrubbed = { write: (line: string) => void lines.write(scrub(line)) }
+  const lines = new Lines()
+  const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
   const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
-  const flushing = setInterval(() => lines.flush(), FLUSH_MS).unref()
   const logs = { info: false, warn: false }
   const setLevel = (next: string) => {
     logger.level = next
@@ -46,14 +37,7 @@ export function createLog(level: string, scrub: Scrub = (text) => text): Gateway
     failure: (error) => logger.error({ err: error }, 'internal error'),
     notice: (worth, message, facts) => logger[worth](facts, message),
     setLevel,
-    close() {
-      clearInterval(flushing)
-      try {
-        lines.flushSync()
-      } catch {
-        // Nothing was ever written, or nobody reads it any more.
-      }
-    },
+    close: () => lines.close(),
   }
 }
 
