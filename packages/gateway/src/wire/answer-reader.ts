@@ -41,7 +41,10 @@ export class AnswerReader {
     return this.#head?.keepAliveMs ?? 0
   }
 
-  /** Fails if it is no answer. Bytes behind its end are an error as well: nobody has asked for them. */
+  /**
+   * The bytes are not kept. Fails if they are no answer. Bytes behind its end are an error as well: nobody
+   * has asked for them.
+   */
   push(bytes: Buffer): void {
     const body = this.#head === undefined ? this.#takeHead(bytes) : bytes
     if (body !== undefined) this.#takeBody(body)
@@ -61,7 +64,7 @@ export class AnswerReader {
       const end = all.indexOf(HEAD_END)
       if ((end === -1 ? all.length : end) > MOST_HEAD_BYTES) throw malformed('has too long a head')
       if (end === -1) {
-        this.#rest = all
+        this.#rest = Buffer.from(all)
         return undefined
       }
       const head = readHead(latin1(all, 0, end), this.#bodiless)

@@ -34,23 +34,23 @@ export class Connection {
   readonly #socket: Socket
   #call: Call | undefined
   #connecting: NodeJS.Timeout | undefined
+  #unsent: RequestBytes | undefined
   /** Until when it may rest. The pool's. */
   restsUntilMs = 0
 
   constructor(destination: Destination, owner: ConnectionOwner) {
     this.#owner = owner
     const { connectMs } = destination
-    const socket = open(destination)
+    const socket = open(destination, (bytes) => this.#heard(bytes))
     this.#socket = socket
     this.#connecting = setTimeout(() => {
       socket.destroy(new WireError('CONNECT_TIMEOUT', `no connection within ${connectMs} ms`))
     }, connectMs)
     socket.once(destination.secure ? 'secureConnect' : 'connect', () => this.#connected())
-    socket.on('data', (bytes: Buffer) => this.#heard(bytes))
     socket.on('end', () => this.#closed())
     socket.on('error', (error) => this.#fail(error))
     socket.on('close', () => {
-      this.#connected()
+      this.#stopConnecting()
       this.#closed()
       owner.onClosed(this)
     })
@@ -61,18 +61,12 @@ export class Connection {
     }
   }
 
-  /** Only while it rests, or is new. What is written before it stands waits for that. */
-  ask([first, second]: RequestBytes, handler: WireHandler, bodiless: boolean): Asking {
+  /** Only while it rests, or is new. */
+  ask(request: RequestBytes, handler: WireHandler, bodiless: boolean): Asking {
     const call = new Call(this, handler, bodiless)
     this.#call = call
-    const socket = this.#socket
-    if (second === undefined) socket.write(first)
-    else {
-      socket.cork()
-      socket.write(first)
-      socket.write(second)
-      socket.uncork()
-    }
+    if (this.#connecting === undefined) this.#send(request)
+    else this.#unsent = request
     return call
   }
 
@@ -98,9 +92,26 @@ export class Connection {
     this.#socket.destroy()
   }
 
+  /** It stands, and with TLS it is known who is there: nothing is said before. */
   #connected(): void {
+    this.#stopConnecting()
+    if (this.#unsent === undefined) return
+    this.#send(this.#unsent)
+    this.#unsent = undefined
+  }
+
+  #stopConnecting(): void {
     clearTimeout(this.#connecting)
     this.#connecting = undefined
+  }
+
+  #send([first, second]: RequestBytes): void {
+    const socket = this.#socket
+    if (second === undefined) return void socket.write(first)
+    socket.cork()
+    socket.write(first)
+    socket.write(second)
+    socket.uncork()
   }
 
   #heard(bytes: Buffer): void {
@@ -162,7 +173,7 @@ class Call implements Asking {
   }
 
   onBody(piece: Buffer): void {
-    if (!this.handler.onData(piece)) this.#connection.pause()
+    if (!this.handler.onData(Buffer.from(piece))) this.#connection.pause()
   }
 
   abort(): void {
@@ -174,13 +185,29 @@ class Call implements Asking {
   }
 }
 
-function open({ secure, hostname, port, session }: Destination): Socket {
+/**
+ * Where all sockets read into, one after the other: nobody keeps what is read without a copy. A buffer for
+ * each read, and a stream that hands it on, would cost more than all that is done with it here.
+ */
+const READ_BUFFER = Buffer.allocUnsafe(65_536)
+
+function open(
+  { secure, hostname, port, session }: Destination,
+  onRead: (bytes: Buffer) => void,
+): Socket {
   const where = {
     host: hostname,
     port,
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: PROBE_MS,
+    onread: {
+      buffer: READ_BUFFER,
+      callback: (length: number) => {
+        onRead(READ_BUFFER.subarray(0, length))
+        return true
+      },
+    },
   }
   if (!secure) return connectPlain(where)
   return connectSafely({

@@ -1,0 +1,19 @@
+/** For servers in tests, of which nobody knows the issuer. Valid until 2126; it protects nothing. */
+export const CERTIFICATE = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgpRtP2KanptbD/gk/
+ku/KWVTB3n2+5dYm6OKGioPyx5qhRANCAARXGTTb+UDssorB9u5sHolNS/vDuAq6
++97o/T3YDooIvSDR9ne4RPhhCdwn8driXiBPV2NOcTEXAwRgRHxGsyB1
+-----END PRIVATE KEY-----`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUSK0mTf+uxcVpPbrquu/Egfqn7xYwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTExNTE5MTcwNFoYDzIxMjYxMDIy
+MTkxNzA0WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAARXGTTb+UDssorB9u5sHolNS/vDuAq6+97o/T3YDooIvSDR9ne4RPhh
+Cdwn8driXiBPV2NOcTEXAwRgRHxGsyB1o28wbTAdBgNVHQ4EFgQU8xDOfSxpi5JM
+uyt7toA7wwLujXowHwYDVR0jBBgwFoAU8xDOfSxpi5JMuyt7toA7wwLujXowDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSAAwRQIhAOjnJFdMDPXOaxs0vpoxTA7TDNPp27aStJEakq2CKjjYAiAb
+jaTDqH9oQhHUvdg6mhCpEfyPd43RQhaAbjle077rzg==
+-----END CERTIFICATE-----`,
+}

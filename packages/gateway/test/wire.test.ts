@@ -1,0 +1,357 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as pauseMs } from 'node:timers/promises'
+import { createServer as createSecureServer } from 'node:tls'
+import { afterEach, describe, expect, it } from 'vitest'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import type { WireHandler, WireRequest } from '../src/wire/ask.js'
+import { ConnectionPool } from '../src/wire/connection-pool.js'
+import { CERTIFICATE } from './certificate.js'
+
+const undo: (() => unknown)[] = []
+
+afterEach(async () => {
+  for (const each of undo.splice(0).reverse()) await each()
+})
+
+interface Vendor {
+  readonly server: Server
+  readonly sockets: Socket[]
+  /** What each connection has sent so far. */
+  readonly heard: string[]
+}
+
+/** Answers each request, which it takes to be one chunk, with what `reply` says. */
+async function startVendor(
+  reply: (socket: Socket, text: string) => void,
+  secure = false,
+): Promise<Vendor & { url: string }> {
+  const vendor: Pick<Vendor, 'sockets' | 'heard'> = { sockets: [], heard: [] }
+  const onSocket = (socket: Socket) => {
+    const place = vendor.sockets.push(socket) - 1
+    vendor.heard.push('')
+    socket.on('error', () => {})
+    socket.on('data', (bytes) => {
+      vendor.heard[place] += bytes.toString('latin1')
+      reply(socket, bytes.toString('latin1'))
+    })
+  }
+  const server = secure ? createSecureServer(CERTIFICATE, onSocket) : createServer(onSocket)
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  undo.push(() => {
+    for (const socket of vendor.sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return { ...vendor, server, url: `http${secure ? 's' : ''}://127.0.0.1:${port}` }
+}
+
+function openPool(url: string, connectMs = 5_000): ConnectionPool {
+  const pool = new ConnectionPool(url, connectMs)
+  undo.push(() => pool.destroy())
+  return pool
+}
+
+const GET: WireRequest = {
+  method: 'GET',
+  path: '/a?b=c',
+  headers: ['x-name', 'v'],
+  body: undefined,
+}
+const POST: WireRequest = { ...GET, method: 'POST' }
+const HELLO = 'HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello'
+
+interface Heard {
+  status?: number
+  headers?: string[]
+  body: string
+  complete?: true
+  error?: Error
+  pieces: number
+}
+
+/** Asks, and notes what is told. */
+function ask(pool: ConnectionPool, request = GET, body?: Buffer, takes = () => true) {
+  const heard: Heard = { body: '', pieces: 0 }
+  const handler: WireHandler = {
+    onHead: (status, headers) => void Object.assign(heard, { status, headers }),
+    onData(piece) {
+      heard.body += piece.toString('latin1')
+      heard.pieces++
+      return takes()
+    },
+    onComplete: () => void Object.assign(heard, { complete: true }),
+    onError: (error) => void Object.assign(heard, { error }),
+  }
+  const asking = pool.ask(request, body, handler)
+  const over = until('it is over', () => heard.complete === true || heard.error !== undefined)
+  return { heard, asking, over }
+}
+
+describe('a request', () => {
+  it('says where it goes, what it has to say, and how long that is', async () => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const pool = openPool(vendor.url)
+    const { host } = new URL(vendor.url)
+    await ask(pool).over
+    const head = `/a?b=c HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\nx-name: v\r\n`
+    expect(vendor.heard).toEqual([`GET ${head}\r\n`])
+    const { heard, over } = ask(pool, POST, Buffer.from('question'))
+    await over
+    expect(vendor.heard[0]).toContain(`POST ${head}content-length: 8\r\n\r\nquestion`)
+    expect(heard).toMatchObject({ status: 200, body: 'hello', headers: ['content-length', '5'] })
+    await ask(pool, POST).over
+    expect(vendor.heard[0]).toContain('x-name: v\r\ncontent-length: 0\r\n\r\n')
+  })
+
+  it('of any size arrives whole', async () => {
+    const vendor = await startVendor((socket, text) => {
+      if (text.endsWith('!')) socket.write(HELLO)
+    })
+    const body = Buffer.from(`${'x'.repeat(3_000_000)}!`)
+    const { heard, over } = ask(openPool(vendor.url), POST, body)
+    await over
+    expect(heard).toMatchObject({ complete: true })
+    expect(vendor.heard[0]?.length).toBeGreaterThan(body.length)
+  })
+
+  it.each([
+    ['a header with a line break', { headers: ['x', 'a\r\nhost: b'] }],
+    ['a name with a line break', { headers: ['x: a\r\nhost', 'b'] }],
+    ['a path with a space', { path: '/a HTTP/1.1' }],
+    ['a path with a line break', { path: '/a\r\nx: y' }],
+  ])('never carries %s, and costs no connection', async (_, odd) => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const pool = openPool(vendor.url)
+    await ask(pool).over
+    expect(() => ask(pool, { ...GET, ...odd })).toThrow(TypeError)
+    await ask(pool).over
+    expect(pool.counts).toEqual({ open: 1, idle: 1 })
+    expect(vendor.sockets).toHaveLength(1)
+  })
+})
+
+describe('a connection', () => {
+  it('is used again, and there are as many as requests at once', async () => {
+    const vendor = await startVendor((socket) => setTimeout(() => socket.write(HELLO), 20))
+    const pool = openPool(vendor.url)
+    await Promise.all([ask(pool).over, ask(pool).over])
+    await Promise.all([ask(pool).over, ask(pool).over])
+    expect(vendor.sockets).toHaveLength(2)
+    expect(pool.counts).toEqual({ open: 2, idle: 2 })
+  })
+
+  it.each([
+    ['says so', 'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'],
+    ['closes it soon', 'HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n'],
+  ])('is not used again if the vendor %s', async (_, reply) => {
+    const vendor = await startVendor((socket) => socket.write(reply))
+    const pool = openPool(vendor.url)
+    await ask(pool).over
+    await ask(pool).over
+    expect(vendor.sockets).toHaveLength(2)
+    await until('they are closed', () => pool.counts.open === 0)
+  })
+
+  it('that the vendor closes while it rests is forgotten', async () => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const pool = openPool(vendor.url)
+    await ask(pool).over
+    vendor.sockets[0]?.end()
+    await until('it is gone', () => pool.counts.open === 0)
+    const { heard, over } = ask(pool)
+    await over
+    expect(heard).toMatchObject({ complete: true })
+  })
+
+  it('on which the vendor speaks unasked is closed: what it says is no answer to anything', async () => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const pool = openPool(vendor.url)
+    await ask(pool).over
+    vendor.sockets[0]?.write(HELLO)
+    await until('it is gone', () => pool.counts.open === 0)
+  })
+
+  it('does not rest for ever', { timeout: 15_000 }, async () => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const pool = openPool(vendor.url)
+    await ask(pool).over
+    await until('it is given up', () => pool.counts.open === 0, 10_000)
+  })
+
+  it('is not used again before all of a request has left', async () => {
+    // It answers at once, and reads no further.
+    const vendor = await startVendor((socket) => {
+      socket.pause()
+      socket.write(HELLO)
+    })
+    const pool = openPool(vendor.url)
+    const { heard, over } = ask(pool, POST, Buffer.alloc(20_000_000))
+    await over
+    expect(heard).toMatchObject({ body: 'hello', complete: true })
+    await until('it is closed', () => pool.counts.open === 0)
+  })
+})
+
+describe('an answer', () => {
+  it('without a length is over when its connection is', async () => {
+    const vendor = await startVendor((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello'))
+    const { heard, over } = ask(openPool(vendor.url))
+    await over
+    expect(heard).toMatchObject({ body: 'hello', complete: true })
+  })
+
+  it.each([
+    ['before it began', ''],
+    ['in its head', 'HTTP/1.1 200 OK\r\nx: '],
+    ['in its body', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello'],
+    ['between its chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n'],
+  ])('that breaks off %s never ends well', async (_, text) => {
+    const vendor = await startVendor((socket) => socket.end(text))
+    const { heard, over } = ask(openPool(vendor.url))
+    await over
+    expect(heard.complete).toBeUndefined()
+    expect(heard.error).toMatchObject({ code: 'CONNECTION_CLOSED' })
+  })
+
+  it('whose connection is reset is an error, too', async () => {
+    const vendor = await startVendor((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello')
+      setTimeout(() => socket.resetAndDestroy(), 20)
+    })
+    const { heard, over } = ask(openPool(vendor.url))
+    await over
+    expect(heard).toMatchObject({ body: 'hello', error: { code: 'ECONNRESET' } })
+  })
+
+  it('that is none closes its connection', async () => {
+    const vendor = await startVendor((socket) => socket.write('220 mail.example ESMTP\r\n\r\n'))
+    const pool = openPool(vendor.url)
+    const { heard, over } = ask(pool)
+    await over
+    expect(heard.error).toMatchObject({ code: 'MALFORMED_ANSWER' })
+    await until('it is closed', () => pool.counts.open === 0)
+  })
+
+  it('keeps its bytes, though all connections read into the same place', async () => {
+    const vendor = await startVendor((socket, text) => {
+      const letter = /\/(\w)/.exec(text)?.[1] ?? '?'
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n${letter.repeat(500)}`)
+      setTimeout(() => socket.write(letter.repeat(500)), 5)
+    })
+    const pool = openPool(vendor.url)
+    const letters = [...'abcdefghij']
+    const all = letters.map((letter) => ask(pool, { ...GET, path: `/${letter}` }))
+    await Promise.all(all.map(({ over }) => over))
+    expect(all.map(({ heard }) => heard.body)).toEqual(letters.map((each) => each.repeat(1_000)))
+  })
+
+  it('waits in the vendor while nobody takes it, and goes on where it was', async () => {
+    const bytes = 30_000_000
+    let sent = 0
+    const vendor = await startVendor((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${bytes}\r\n\r\n`)
+      const piece = Buffer.alloc(100_000, 'x')
+      const more = () => {
+        while (sent < bytes) {
+          sent += piece.length
+          if (!socket.write(piece)) return void socket.once('drain', more)
+        }
+      }
+      more()
+    })
+    let open = false
+    const { heard, asking, over } = ask(openPool(vendor.url), GET, undefined, () => open)
+    await until('some has come', () => heard.pieces > 0)
+    await pauseMs(200)
+    expect(heard.body.length).toBeLessThan(200_000)
+    expect(sent).toBeLessThan(bytes)
+    open = true
+    asking.resume()
+    await over
+    expect(heard).toMatchObject({ complete: true })
+    expect(heard.body.length).toBe(bytes)
+  })
+})
+
+describe('a request that nobody wants any more', () => {
+  it('is gone at the vendor, and nothing more is heard of it', async () => {
+    const vendor = await startVendor(() => {})
+    const pool = openPool(vendor.url)
+    const { heard, asking } = ask(pool)
+    await until('it is there', () => vendor.heard[0] !== undefined && vendor.heard[0] !== '')
+    asking.abort(new Error('enough'))
+    await once(vendor.sockets[0] as Socket, 'close')
+    await until('it is closed', () => pool.counts.open === 0)
+    expect(heard).toEqual({ body: '', pieces: 0 })
+  })
+
+  it('does no harm to the next one on its connection', async () => {
+    const vendor = await startVendor((socket) => setTimeout(() => socket.write(HELLO), 20))
+    const pool = openPool(vendor.url)
+    const first = ask(pool)
+    await first.over
+    const second = ask(pool)
+    first.asking.abort(new Error('too late'))
+    first.asking.resume()
+    await second.over
+    expect(second.heard).toMatchObject({ body: 'hello', complete: true })
+    expect(vendor.sockets).toHaveLength(1)
+  })
+})
+
+describe('a vendor that cannot be reached', () => {
+  it('says why', async () => {
+    const vendor = await startVendor(() => {})
+    vendor.server.close()
+    const { heard, over } = ask(openPool(vendor.url))
+    await over
+    expect(heard.error).toMatchObject({ code: 'ECONNREFUSED' })
+  })
+
+  it('is given up in time', async () => {
+    // It accepts, and never says a word of TLS.
+    const vendor = await startVendor(() => {})
+    const pool = openPool(vendor.url.replace('http', 'https'), 100)
+    const { heard, over } = ask(pool)
+    await over
+    expect(heard.error).toMatchObject({ code: 'CONNECT_TIMEOUT' })
+    await until('it is closed', () => pool.counts.open === 0)
+  })
+})
+
+describe('over TLS', () => {
+  it('nothing is said to a server that nobody vouches for', async () => {
+    const vendor = await startVendor((socket) => socket.write(HELLO), true)
+    const { heard, over } = ask(openPool(vendor.url))
+    await over
+    expect(heard.error).toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+    expect(vendor.heard.join('')).toBe('')
+  })
+
+  it('everything is as without, once it is trusted', async () => {
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+    undo.push(() => delete process.env.NODE_TLS_REJECT_UNAUTHORIZED)
+    const vendor = await startVendor((socket) => socket.write(HELLO), true)
+    const pool = openPool(vendor.url)
+    for (let i = 0; i < 3; i++) {
+      const { heard, over } = ask(pool, POST, Buffer.from('question'))
+      await over
+      expect(heard).toMatchObject({ body: 'hello', complete: true })
+    }
+    expect(vendor.sockets).toHaveLength(1)
+  })
+})
+
+describe('closing all connections', () => {
+  it('tells those who wait, and nobody can ask any more', async () => {
+    const vendor = await startVendor(() => {})
+    const pool = openPool(vendor.url)
+    const { heard } = ask(pool)
+    await until('it is there', () => vendor.sockets.length === 1)
+    await pool.destroy()
+    expect(heard.error).toMatchObject({ code: 'CONNECTIONS_CLOSED' })
+    expect(() => ask(pool)).toThrow('closed')
+  })
+})
