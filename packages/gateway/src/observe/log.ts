@@ -6,7 +6,8 @@ import { Lines } from './lines.js'
 import type { Scrub } from './scrub.js'
 
 export interface GatewayLog {
-  request(record: RequestRecord): void
+  /** `atMs`: the time of day when it was over. */
+  request(record: RequestRecord, atMs: number): void
   event(event: SpillwayEvent): void
   /** Something that should not be, with its stack. */
   failure(error: unknown): void
@@ -30,8 +31,8 @@ export function createLog(level: string, scrub: Scrub = (text) => text): Gateway
   }
   setLevel(level)
   return {
-    request(record) {
-      if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record))
+    request(record, atMs) {
+      if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record, atMs))
     },
     event: (event) => logEvent(logger, event),
     failure: (error) => logger.error({ err: error }, 'internal error'),
@@ -42,9 +43,9 @@ export function createLog(level: string, scrub: Scrub = (text) => text): Gateway
 }
 
 /** In one piece, which takes a third of what pino takes for as many fields. */
-function lineOf(record: RequestRecord): string {
+function lineOf(record: RequestRecord, atMs: number): string {
   const level = record.status >= 500 ? pino.levels.values.warn : pino.levels.values.info
-  return `{"level":${level},"time":${Date.now()},"msg":"request",${JSON.stringify(record).slice(1)}\n`
+  return `{"level":${level},"time":${atMs},"msg":"request",${JSON.stringify(record).slice(1)}\n`
 }
 
 const WORTH_A_LINE = /^(breaker\.(?!refused)|store\.|callback\.|operator\.|pod\.|queue\.|job\.dead)/

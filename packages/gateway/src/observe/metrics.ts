@@ -24,15 +24,21 @@ interface Port {
   readonly connectionsRefused: number
 }
 
+interface Sources {
+  port(): Port
+  readonly reloads: ReloadFigures
+  /** Somebody is about to look at what has been counted. */
+  beforeLook(): void
+}
+
 export function createMetrics(
   spillway: Spillway,
-  port: () => Port,
-  reloads: ReloadFigures,
+  { port, reloads, beforeLook }: Sources,
 ): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
 
-  const series = new AllSeries()
+  const series = new AllSeries(beforeLook)
   addCounters(registry, series)
   addGauges(registry, spillway, port)
   addReloads(registry, reloads)
