@@ -1,7 +1,7 @@
 /**
- * The way to one vendor. Nearly every request has its body at hand and goes the short way, which takes a
- * third of the processor's time of the long one; a body that is still coming goes by undici, and so does
- * whoever wants to read an answer as a stream.
+ * The way to one vendor. Nearly every request has its body at hand and goes the short way, which takes far
+ * less of the processor; a body that is still coming goes by undici, and so does whoever wants to read an
+ * answer as a stream.
  */
 import { type Dispatcher, Pool } from 'undici'
 import type { Asking, WireHandler, WireRequest } from './ask.js'
