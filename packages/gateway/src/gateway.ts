@@ -18,7 +18,6 @@ import { Demo } from './demo/demo.js'
 import { Jobs } from './jobs/jobs.js'
 import { createLog, type GatewayLog } from './observe/log.js'
 import { createMetrics } from './observe/metrics.js'
-import { Records } from './observe/records.js'
 import { createScrub } from './observe/scrub.js'
 import { loadTracing } from './observe/tracing.js'
 import { applicable, boundVendor, changesBetween } from './reload/changes.js'
@@ -83,17 +82,12 @@ export async function createGateway(
     if (event.type === 'pod.asked' && event.name === spillway.pod) void gateway.close()
   })
   const reloads = new Reloads()
-  const records = new Records((record, atMs) => {
-    metrics.request(record)
-    log.request(record, atMs)
-  })
-  const metrics = createMetrics(spillway, {
-    port: () => data,
-    reloads,
-    beforeLook: () => records.flush(),
-  })
+  const metrics = createMetrics(spillway, () => data, reloads)
   const hooks = {
-    onRecord: (record: RequestRecord) => records.add(record),
+    onRecord(record: RequestRecord) {
+      metrics.request(record)
+      log.request(record)
+    },
     onFailure: (error: unknown) => log.failure(error),
     tracer: tracing?.requests,
     draining: false,
@@ -166,7 +160,6 @@ export async function createGateway(
     await admin.close()
     await store?.close()
     stopListening()
-    records.flush()
     log.close()
     onClosed?.()
   }

@@ -53,6 +53,11 @@ function openPool(url: string, connectMs = 5_000): ConnectionPool {
   return pool
 }
 
+function trustEverybody(): void {
+  process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
+  undo.push(() => delete process.env.NODE_TLS_REJECT_UNAUTHORIZED)
+}
+
 const GET: WireRequest = {
   method: 'GET',
   path: '/a?b=c',
@@ -301,6 +306,16 @@ describe('a request that nobody wants any more', () => {
   })
 })
 
+describe('a vendor with several addresses', () => {
+  it.each([false, true])('is found at the one that answers, with TLS: %s', async (secure) => {
+    if (secure) trustEverybody()
+    const vendor = await startVendor((socket) => socket.write(HELLO), secure)
+    const { heard, over } = ask(openPool(vendor.url.replace('127.0.0.1', 'localhost')))
+    await over
+    expect(heard).toMatchObject({ body: 'hello', complete: true })
+  })
+})
+
 describe('a vendor that cannot be reached', () => {
   it('says why', async () => {
     const vendor = await startVendor(() => {})
@@ -331,8 +346,7 @@ describe('over TLS', () => {
   })
 
   it('everything is as without, once it is trusted', async () => {
-    process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
-    undo.push(() => delete process.env.NODE_TLS_REJECT_UNAUTHORIZED)
+    trustEverybody()
     const vendor = await startVendor((socket) => socket.write(HELLO), true)
     const pool = openPool(vendor.url)
     for (let i = 0; i < 3; i++) {

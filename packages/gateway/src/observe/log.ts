@@ -3,11 +3,11 @@ import { type Logger, pino } from 'pino'
 import type { SpillwayEvent } from 'spillway'
 import type { RequestRecord } from '../data/record.js'
 import { Lines } from './lines.js'
+import { Records } from './records.js'
 import type { Scrub } from './scrub.js'
 
 export interface GatewayLog {
-  /** `atMs`: the time of day when it was over. */
-  request(record: RequestRecord, atMs: number): void
+  request(record: RequestRecord): void
   event(event: SpillwayEvent): void
   /** Something that should not be, with its stack. */
   failure(error: unknown): void
@@ -21,6 +21,7 @@ export interface GatewayLog {
 /** On standard output. `scrub`: takes secrets out of what others have put into words. */
 export function createLog(level: string, scrub: Scrub = (text) => text): GatewayLog {
   const lines = new Lines()
+  const records = new Records((record, atMs) => lines.write(lineOf(record, atMs)))
   const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
   const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
   const logs = { info: false, warn: false }
@@ -31,14 +32,17 @@ export function createLog(level: string, scrub: Scrub = (text) => text): Gateway
   }
   setLevel(level)
   return {
-    request(record, atMs) {
-      if (record.status >= 500 ? logs.warn : logs.info) lines.write(lineOf(record, atMs))
+    request(record) {
+      if (record.status >= 500 ? logs.warn : logs.info) records.add(record)
     },
     event: (event) => logEvent(logger, event),
     failure: (error) => logger.error({ err: error }, 'internal error'),
     notice: (worth, message, facts) => logger[worth](facts, message),
     setLevel,
-    close: () => lines.close(),
+    close() {
+      records.flush()
+      lines.close()
+    },
   }
 }
 

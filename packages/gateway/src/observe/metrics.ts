@@ -24,21 +24,15 @@ interface Port {
   readonly connectionsRefused: number
 }
 
-interface Sources {
-  port(): Port
-  readonly reloads: ReloadFigures
-  /** Somebody is about to look at what has been counted. */
-  beforeLook(): void
-}
-
 export function createMetrics(
   spillway: Spillway,
-  { port, reloads, beforeLook }: Sources,
+  port: () => Port,
+  reloads: ReloadFigures,
 ): GatewayMetrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
 
-  const series = new AllSeries(beforeLook)
+  const series = new AllSeries()
   addCounters(registry, series)
   addGauges(registry, spillway, port)
   addReloads(registry, reloads)

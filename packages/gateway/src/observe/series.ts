@@ -41,12 +41,6 @@ function increase(counts: Map<string, number>, name: string, by: number): void {
 
 export class AllSeries {
   readonly #byLabels = new Map<string, Series>()
-  readonly #beforeLook: () => void
-
-  /** `beforeLook`: may still add something. */
-  constructor(beforeLook: () => void) {
-    this.#beforeLook = beforeLook
-  }
 
   add(record: RequestRecord): void {
     const { route = '', vendor = '', status, code = '' } = record
@@ -67,7 +61,7 @@ export class AllSeries {
   ): void {
     registerSamples(registry, { name, help, type: 'counter' }, () => {
       const sums = new Map<string, Sample>()
-      for (const series of this.#all()) {
+      for (const series of this.#byLabels.values()) {
         const own = pick(series.labels, labels)
         for (const [more, count] of read(series)) {
           if (count > 0) addTo(sums, { labels: { ...own, ...more }, value: count })
@@ -85,17 +79,12 @@ export class AllSeries {
   ): void {
     registerSamples(registry, { name, help, type: 'histogram' }, () => {
       const sums = new Map<string, Sample>()
-      for (const series of this.#all()) {
+      for (const series of this.#byLabels.values()) {
         const own = pick(series.labels, ['route', 'vendor'])
         for (const sample of histogramOf(name, own, read(series))) addTo(sums, sample)
       }
       return [...sums.values()]
     })
-  }
-
-  #all(): Iterable<Series> {
-    this.#beforeLook()
-    return this.#byLabels.values()
   }
 }
 
