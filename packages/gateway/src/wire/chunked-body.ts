@@ -8,6 +8,9 @@ const LF = 0x0a
 const SEMICOLON = 0x3b
 /** More than fits a body that anybody sends. */
 const MOST_DIGITS = 12
+/** Names, some of them with values, behind the first `;`. */
+const EXTENSIONS =
+  /^(?:(?:^|;)[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)+$/
 /** Of all extensions together, and of all trailers. */
 const MOST_SKIPPED_BYTES = 16_384
 
@@ -16,6 +19,7 @@ export class ChunkedBody {
   #size = 0
   #digits = 0
   #skipped = 0
+  #extension = ''
   /** Bytes of the trailer's line so far, and whether its last one was a CR. */
   #line = 0
   #afterCr = false
@@ -49,9 +53,7 @@ export class ChunkedBody {
       case 'size':
         return this.#takeSize(byte)
       case 'extension':
-        if (byte === CR) this.#part = 'size-end'
-        else this.#skip(byte)
-        return
+        return this.#takeExtension(byte)
       case 'size-end':
         this.#want(byte, LF)
         this.#part = this.#size === 0 ? 'trailer' : 'data'
@@ -82,6 +84,17 @@ export class ChunkedBody {
     if (byte === CR) this.#part = 'size-end'
     else if (byte === SEMICOLON) this.#part = 'extension'
     else throw malformed('has a chunk of odd size')
+  }
+
+  #takeExtension(byte: number): void {
+    if (byte !== CR) {
+      this.#skip(byte)
+      this.#extension += String.fromCharCode(byte)
+      return
+    }
+    if (!EXTENSIONS.test(this.#extension)) throw malformed('has an odd extension of a chunk')
+    this.#extension = ''
+    this.#part = 'size-end'
   }
 
   #takeTrailer(byte: number): void {

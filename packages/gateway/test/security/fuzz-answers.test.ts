@@ -1,0 +1,129 @@
+/**
+ * Answers with something odd in them, read by us and by Node's own client. Whatever we take for an answer,
+ * Node must take for the same one; what we refuse, it may read as it likes.
+ */
+import { once } from 'node:events'
+import { get } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { fc } from '../../../spillway/test/fast-check.js'
+import { ConnectionPool } from '../../src/wire/connection-pool.js'
+
+const SEEDS = [
+  'HTTP/1.1 200 OK\r\ncontent-length: 5\r\nx-name: some value\r\n\r\nhello',
+  'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n3;a=b\r\nyou\r\n0\r\n\r\n',
+  'HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\nnothing here',
+  'HTTP/1.1 204 No Content\r\nx: y\r\n\r\n',
+  'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 503 x\r\ncontent-length: 2\r\n\r\nno',
+]
+const ODD = [
+  '\r',
+  '\n',
+  '\r\n',
+  ' ',
+  '\t',
+  ':',
+  ';',
+  ',',
+  '\0',
+  '0',
+  '1',
+  'f',
+  '-',
+  '+',
+  '\u00e9',
+  'X',
+]
+const HEADERS = [
+  'content-length: 3\r\n',
+  'transfer-encoding: chunked\r\n',
+  'connection: close\r\n',
+  ' x\r\n',
+]
+
+const edit = fc.record({
+  at: fc.nat(200),
+  taken: fc.nat(2),
+  put: fc.constantFrom('', ...ODD, ...HEADERS),
+})
+const oddAnswer = fc
+  .tuple(fc.constantFrom(...SEEDS), fc.array(edit, { minLength: 1, maxLength: 3 }))
+  .map(([seed, edits]) =>
+    edits.reduce((text, { at, taken, put }) => {
+      const place = at % (text.length + 1)
+      return text.slice(0, place) + put + text.slice(place + taken)
+    }, seed),
+  )
+
+let server: Server
+let url = ''
+let reply = ''
+
+beforeAll(async () => {
+  server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', () => socket.end(Buffer.from(reply, 'latin1')))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+
+afterAll(() => void server.close())
+
+interface Got {
+  status: number
+  body: string
+}
+
+/** Nothing, if it was refused. */
+function askUs(): Promise<Got | undefined> {
+  const pool = new ConnectionPool(url, 5_000)
+  const got = { status: 0, body: '' }
+  return new Promise<Got | undefined>((resolve) => {
+    pool.ask({ method: 'GET', path: '/', headers: [], body: undefined }, undefined, {
+      onHead: (status) => {
+        got.status = status
+      },
+      onData(piece) {
+        got.body += piece.toString('latin1')
+        return true
+      },
+      onComplete: () => resolve(got),
+      onError: () => resolve(undefined),
+    })
+  }).finally(() => pool.destroy())
+}
+
+function askNode(): Promise<Got | undefined> {
+  return new Promise((resolve) => {
+    const refuse = () => resolve(undefined)
+    const request = get(url, { agent: false }, (response) => {
+      let body = ''
+      response.setEncoding('latin1').on('data', (text: string) => {
+        body += text
+      })
+      response.on('error', refuse)
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, body }))
+    })
+    request.on('upgrade', refuse).on('error', refuse)
+  })
+}
+
+describe('an odd answer', () => {
+  it('is refused, or means to us what it means to Node', { timeout: 60_000 }, async () => {
+    let taken = 0
+    await fc.assert(
+      fc.asyncProperty(oddAnswer, async (text) => {
+        reply = text
+        const ours = await askUs()
+        if (ours === undefined) return
+        taken++
+        expect(ours).toEqual(await askNode())
+      }),
+      { numRuns: 1_000 },
+    )
+    // Otherwise it has shown nothing.
+    expect(taken).toBeGreaterThan(100)
+  })
+})
