@@ -141,6 +141,8 @@ describe('what is no answer is an error:', () => {
     ['half a line break behind a size', `${CHUNKED}5\nhello\r\n`],
     ['half a line break in an extension', `${CHUNKED}5;a\nb\r\nhello\r\n`],
     ['an extension that is none', `${CHUNKED}5;=a\r\nhello\r\n`],
+    ['a trailer that is none', `${CHUNKED}0\r\nhello\r\n\r\n`],
+    ['a trailer with a length', `${CHUNKED}0\r\nContent-Length: 3\r\n\r\n`],
     ['half a line break in a trailer', `${CHUNKED}0\r\na: b\n\r\n`],
     ['more than it says', `${LENGTH_5}!`],
     ['another answer behind it', `${LENGTH_5}${LENGTH_5}`],

@@ -11,6 +11,9 @@ const MOST_DIGITS = 12
 /** Names, some of them with values, behind the first `;`. */
 const EXTENSIONS =
   /^(?:(?:^|;)[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)+$/
+/** A header that says nothing of the body's own frame. */
+const TRAILER =
+  /^(?!content-length:|transfer-encoding:)[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*$/i
 /** Of all extensions together, and of all trailers. */
 const MOST_SKIPPED_BYTES = 16_384
 
@@ -20,8 +23,8 @@ export class ChunkedBody {
   #digits = 0
   #skipped = 0
   #extension = ''
-  /** Bytes of the trailer's line so far, and whether its last one was a CR. */
-  #line = 0
+  /** The trailer's line so far, and whether its last byte was a CR. */
+  #line = ''
   #afterCr = false
   #over = false
 
@@ -57,7 +60,6 @@ export class ChunkedBody {
       case 'size-end':
         this.#want(byte, LF)
         this.#part = this.#size === 0 ? 'trailer' : 'data'
-        this.#line = 0
         this.#digits = 0
         return
       case 'data-cr':
@@ -101,12 +103,13 @@ export class ChunkedBody {
     if (this.#afterCr) {
       this.#want(byte, LF)
       this.#afterCr = false
-      if (this.#line === 0) this.#over = true
-      this.#line = 0
+      if (this.#line === '') this.#over = true
+      else if (!TRAILER.test(this.#line)) throw malformed('has an odd trailer')
+      this.#line = ''
     } else if (byte === CR) this.#afterCr = true
     else {
       this.#skip(byte)
-      this.#line++
+      this.#line += String.fromCharCode(byte)
     }
   }
 
