@@ -10,6 +10,7 @@ const TOKENS_PER_PART = 4
 const TOKENS_PER_ATTACHMENT = 1_000
 const ATTACHMENT = /^data:[\w.+-]+\/[\w.+-]+;base64,/
 /** Nobody writes so many letters without anything in between. */
+const LEAST_BASE64 = 2_000
 const BASE64 = /^[A-Za-z0-9+/_-]{2000}/
 /** Nothing that means anything is so deep. */
 const DEEPEST = 64
@@ -41,5 +42,7 @@ function tokensOfText(text: string): number {
 }
 
 function isAttachment(text: string): boolean {
-  return ATTACHMENT.test(text) || BASE64.test(text)
+  // Most texts are neither, as their first look shows.
+  if (text.startsWith('data:') && ATTACHMENT.test(text)) return true
+  return text.length >= LEAST_BASE64 && BASE64.test(text)
 }

@@ -17,14 +17,17 @@ export interface AnswerHead {
 export const CHUNKED = -1
 export const UNTIL_CLOSE = -2
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: |$)/
 /** Control characters, and line breaks that are but half of one. */
 const ODD = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const DIGITS = /^\d{1,15}$/
 const TIMEOUT = /(?:^|[,\s])timeout=(\d{1,9})/i
+const MINOR_AT = 7
+const CR = 0x0d
+const ONE = 0x31
 const SPACE = 0x20
 const TAB = 0x09
+const ZERO = 0x30
 
 /** Names come from vendors, and are the same in all their answers. */
 const names = new Map<string, string>()
@@ -32,25 +35,20 @@ const MOST_NAMES = 500
 
 /** `text`: up to the empty line, without it. `bodiless`: it answers a HEAD. */
 export function readHead(text: string, bodiless: boolean): AnswerHead {
-  const lineEnd = text.indexOf('\r\n')
-  const first = lineEnd === -1 ? text : text.slice(0, lineEnd)
-  const [, minor, digits] = STATUS_LINE.exec(first) ?? []
-  if (digits === undefined) throw malformed('does not begin as HTTP/1.1 does')
   if (ODD.test(text)) throw malformed('has characters in its head that must not be there')
-  const status = Number(digits)
+  const status = statusOf(text)
   const headers: string[] = []
   let length: string | undefined
   let coding: string | undefined
   let connection = ''
   let keepAlive = ''
-  for (let at = lineEnd; at !== -1; ) {
+  let at = text.indexOf('\r\n')
+  for (let place = 0; at !== -1; place++) {
     const start = at + 2
     at = text.indexOf('\r\n', start)
     const end = at === -1 ? text.length : at
-    const colon = text.indexOf(':', start)
-    if (colon === -1 || colon >= end) throw malformed('has a header without a colon')
-    const name = headerName(text.slice(start, colon))
-    const value = trimmed(text, colon + 1, end)
+    const { written, name } = headerAt(text, start, end, place)
+    const value = trimmed(text, start + written.length, end)
     headers.push(name, value)
     if (name === 'content-length') {
       if (length !== undefined) throw malformed('says its length twice')
@@ -62,9 +60,51 @@ export function readHead(text: string, bodiless: boolean): AnswerHead {
     else if (name === 'keep-alive') keepAlive = value
   }
   const body = bodyLength(length, coding, bodiless || status === 204 || status === 304)
-  const lasts = minor === '1' ? !connection.includes('close') : connection.includes('keep-alive')
+  const isNew = text.charCodeAt(MINOR_AT) === ONE
+  const lasts = isNew ? !connection.includes('close') : connection.includes('keep-alive')
   const reusable = lasts && body !== UNTIL_CLOSE
   return { status, headers, length: body, keepAliveMs: reusable ? timeoutOf(keepAlive) : 0 }
+}
+
+/** `HTTP/1.1 200`, and then nothing, or a space and some words. */
+function statusOf(text: string): number {
+  const hundreds = text.charCodeAt(9) - ZERO
+  const tens = text.charCodeAt(10) - ZERO
+  const units = text.charCodeAt(11) - ZERO
+  const minor = text.charCodeAt(MINOR_AT)
+  const next = text.charCodeAt(12)
+  const isHttp =
+    text.startsWith('HTTP/1.') && (minor === ONE || minor === ZERO) && text.charCodeAt(8) === SPACE
+  const isStatus = hundreds >= 1 && hundreds <= 9 && isDigit(tens) && isDigit(units)
+  const ends = next === SPACE || next === CR || Number.isNaN(next)
+  if (!isHttp || !isStatus || !ends) throw malformed('does not begin as HTTP/1.1 does')
+  return hundreds * 100 + tens * 10 + units
+}
+
+function isDigit(value: number): boolean {
+  return value >= 0 && value <= 9
+}
+
+/** A header's name as it is written, with its colon, and in small letters. */
+interface Name {
+  readonly written: string
+  readonly name: string
+}
+
+/** A vendor's answers have the same headers in the same order: what was at this place is there again. */
+const lastAt: Name[] = []
+const MOST_PLACES = 64
+
+function headerAt(text: string, start: number, end: number, place: number): Name {
+  const last = lastAt[place]
+  if (last !== undefined && text.startsWith(last.written, start)) return last
+  const colon = text.indexOf(':', start)
+  if (colon === -1 || colon >= end) throw malformed('has a header without a colon')
+  const name = headerName(text.slice(start, colon))
+  // A string of its own: a part of the head would keep all of it.
+  const known = { written: `${Buffer.from(text.slice(start, colon)).toString()}:`, name }
+  if (place < MOST_PLACES) lastAt[place] = known
+  return known
 }
 
 function bodyLength(

@@ -44,7 +44,7 @@ function vendorTimeMs(headers: unknown, wallMs: number): number {
 export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWord {
   const left: VendorWord['left'] = []
   let wallMs: number | undefined
-  // Nearly always there is nothing to read, so everything else is looked up only if there is.
+  // To read a date takes long, and few vendors speak in dates.
   const vendorMs = () => {
     wallMs ??= vendorTimeMs(headers, ownWallMs)
     return wallMs
@@ -52,7 +52,7 @@ export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWo
   const add = (unit: string, remaining: unknown, reset: unknown) => {
     const units = Number(remaining)
     if (typeof remaining !== 'string' || remaining === '' || !(units >= 0)) return
-    left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset, vendorMs()) })
+    left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset, vendorMs) })
   }
   for (const { unit, remaining, reset } of DIALECTS) {
     const units = headerOf(headers, remaining)
@@ -85,15 +85,15 @@ const PART_MS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as c
 const EPOCH_SECONDS = 1e9
 
 /** `1s`, `6m0s`, `20ms`; seconds; seconds since 1970; a date. Unknown: none. */
-function readReset(reset: unknown, wallMs: number): number {
+function readReset(reset: unknown, wallMs: () => number): number {
   if (typeof reset !== 'string' || reset === '') return 0
   const seconds = Number(reset)
-  if (seconds >= EPOCH_SECONDS) return Math.max(0, seconds * 1_000 - wallMs)
+  if (seconds >= EPOCH_SECONDS) return Math.max(0, seconds * 1_000 - wallMs())
   if (seconds >= 0) return seconds * 1_000
   const spanMs = readSpan(reset)
   if (spanMs !== undefined) return spanMs
   const atMs = Date.parse(reset)
-  return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - wallMs)
+  return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - wallMs())
 }
 
 const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y
