@@ -266,7 +266,7 @@ export interface LimitTick {
   /** Absent: not known, because the store is away. */
   used?: number
   remaining?: number
-  /** When the next unit comes free; 0: now. Absent: nobody has had to wait, so nobody knows. */
+  /** When the next unit comes free, if nobody takes it before; 0: now. Absent: the store is away. */
   nextFreeMs?: number
   ageMs: number
   scope: Scope

@@ -2670,7 +2670,7 @@ return { name, now, pulses, lost, joined, pods, rank }`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: '60d538f8043611293a7c66cd3644f5d993c62b32',
+    sha: 'af9078ec6a21ea2bfdd950669437876b64c2436e',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -2967,9 +2967,11 @@ if spans_vendor or changed then save_guard() end
 end
 local figures = {}
 for index = 1, limit_count do
-figures[#figures + 1] = specs[index][LIMIT]
-figures[#figures + 1] = used(specs[index], counts[index], now)
-figures[#figures + 1] = remaining(specs[index], counts[index], now)
+local spec, count = specs[index], counts[index]
+figures[#figures + 1] = spec[LIMIT]
+figures[#figures + 1] = used(spec, count, now)
+figures[#figures + 1] = remaining(spec, count, now)
+figures[#figures + 1] = fits(spec, count, now, 1) and 0 or max(1, wait_us(spec, count, now, 1))
 end
 local requests = 0
 local reports = redis.call('HVALS', KEYS[3])
