@@ -1,12 +1,11 @@
 /** What the page is told of one guard, every second. */
-import { PRIORITIES } from '../../core/priority.js'
 import type { LaneFlow } from '../../guard/decisions/decision-book.js'
 import type { GuardSnapshot } from '../../guard/guard-snapshot.js'
 import type { BreakerSnapshot } from '../../shared/circuit-breaker/api.js'
 import { ALL_LANES, DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { GuardSample, GuardWatch } from './guard-watch.js'
 import type { LaneFigureBook } from './lane-figures.js'
-import { rounded, shown, shownLane } from './shown.js'
+import { inOrder, rounded, shown, shownLane } from './shown.js'
 import type { BreakerTick, GuardTick, LaneTick, LimitTick } from './wire.js'
 
 const MOST_LANES = 100
@@ -29,9 +28,7 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
       waiting: room.waiting,
       size: room.size,
       oldestMs: rounded(room.oldestMs),
-      byPriority: PRIORITIES.map(
-        (each) => room.byPriority[each],
-      ) as GuardTick['room']['byPriority'],
+      byPriority: inOrder(room.byPriority),
       codel: machinery.room.stands,
     },
     slots: { active, ...(Number.isFinite(limit) && { limit }) },
