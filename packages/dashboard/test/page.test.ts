@@ -170,6 +170,20 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     ])
   })
 
+  it('shows whose jobs wait, by priority, and says where that is an estimate', async () => {
+    const { page, complaints } = await open('#/queues', { queues: 2 })
+    const first = page.getByRole('region', { name: 'Queue queue-0' })
+    const ann = first.locator('.tenants .meter').first()
+    expect(await ann.innerText()).toMatch(/ann\s+118\s+2 critical, 30 high, 70 normal, 16 low/)
+    await first.getByText('no tenant').waitFor()
+    await first.getByText('and 4 more tenants with 9 jobs').waitFor()
+    expect(await first.getByText('about').count()).toBe(0)
+    const second = page.getByRole('region', { name: 'Queue queue-1' })
+    await second.getByText('about 118').waitFor()
+    await second.getByText('these are estimates').waitFor()
+    expect(complaints).toEqual([])
+  })
+
   it('says that it is disconnected, marks what it shows as old, and comes back by itself', async () => {
     const { page, feed } = await open()
     await page.getByTestId('calls').waitFor()

@@ -1221,7 +1221,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: 'ec2ac46e827269abc8c1a31aef83e0f46b85e839',
+    sha: 'fbbc10bd005cf847d214e42f613e3306a3701cf1',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -1250,6 +1250,7 @@ try('GET', key)
 try('MGET', key)
 try('HGET', key, 'field')
 try('HGETALL', key)
+try('HLEN', key)
 try('HVALS', key)
 try('HDEL', key, 'field')
 try('ZCARD', key)
