@@ -31,6 +31,8 @@ export interface FakeFeedOptions extends FakeFleetOptions {
   still?: boolean
   /** Looking needs it, too. */
   locked?: boolean
+  /** Nobody may look from here, for this reason. */
+  barred?: string
   /** Nothing is ever said: the page waits. */
   silent?: boolean
 }
@@ -63,6 +65,9 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
     const shown = request.headers.authorization?.replace('Bearer ', '')
     if (path === '/events' && options.locked === true && shown !== options.token) {
       return void response.writeHead(401).end('{"ok":false,"problem":"needs the token"}')
+    }
+    if (path === '/events' && options.barred !== undefined) {
+      return void response.writeHead(403).end(JSON.stringify({ problem: options.barred }))
     }
     if (path === '/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' })

@@ -174,7 +174,9 @@ describe('the feed', () => {
     expect(head.headers.get('content-type')).toContain('text/event-stream')
     expect(pod.dashboard.readers).toBe(0)
     const gone = { destroyed: true } as ServerResponse
-    const from = { socket: { destroyed: true }, headers: {}, method: 'GET', url: '/events' }
+    const socket = { destroyed: true, remoteAddress: '127.0.0.1' }
+    const headers = { host: 'localhost' }
+    const from = { socket, headers, method: 'GET', url: '/events' }
     pod.dashboard(from as IncomingMessage, gone)
     expect(pod.dashboard.readers).toBe(0)
     const reader = await pod.read()
