@@ -19,6 +19,21 @@ const PAGE = `http://127.0.0.1:${ADMIN_PORT}/dashboard/`
 const LOAD_MS = 100_000
 const MOST_BYTES = 150_000
 
+const PRIORITIES = ['critical', 'high', 'normal', 'low']
+/** Of each tenant, so many by priority. */
+const TENANTS = {
+  acme: [6, 140, 420, 80],
+  globex: [0, 90, 310, 160],
+  initech: [0, 0, 260, 120],
+  'Umbrella GmbH': [2, 30, 120, 90],
+  hooli: [0, 12, 90, 40],
+  stark: [0, 8, 60, 0],
+  wayne: [1, 0, 40, 12],
+  wonka: [0, 0, 24, 8],
+  soylent: [0, 0, 9, 0],
+  tyrell: [0, 0, 6, 0],
+}
+
 const say = (line) => process.stderr.write(`${line}\n`)
 await setupOrExit({ build: ['packages/gateway'], redis: true })
 await ensureBrowser(say)
@@ -100,10 +115,8 @@ async function takeQueues() {
     await page.getByLabel('Admin token').fill(token)
     await page.getByRole('button', { name: 'Look at the fleet' }).click()
     await page.locator('.letters td').first().waitFor()
-    await page.setViewportSize({ width: 1280, height: 560 })
+    await page.setViewportSize({ width: 1280, height: 700 })
     await take(page, 'queues-light')
-    await page.setViewportSize({ width: 360, height: 900 })
-    await take(page, 'queues-narrow')
     await page.close()
   } finally {
     server.closeAllConnections()
@@ -111,21 +124,6 @@ async function takeQueues() {
     await spillway.close({ graceMs: 0 })
     await store.close()
   }
-}
-
-const PRIORITIES = ['critical', 'high', 'normal', 'low']
-/** Of each tenant, so many by priority. */
-const TENANTS = {
-  acme: [6, 140, 420, 80],
-  globex: [0, 90, 310, 160],
-  initech: [0, 0, 260, 120],
-  'Umbrella GmbH': [2, 30, 120, 90],
-  hooli: [0, 12, 90, 40],
-  stark: [0, 8, 60, 0],
-  wayne: [1, 0, 40, 12],
-  wonka: [0, 0, 24, 8],
-  soylent: [0, 0, 9, 0],
-  tyrell: [0, 0, 6, 0],
 }
 
 async function fillQueue(spillway) {

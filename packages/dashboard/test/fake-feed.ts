@@ -33,6 +33,8 @@ export interface FakeFeedOptions extends FakeFleetOptions {
   locked?: boolean
   /** Nobody may look from here, for this reason. */
   barred?: string
+  /** So often dead letters cannot be read. */
+  unread?: number
   /** Nothing is ever said: the page waits. */
   silent?: boolean
 }
@@ -47,6 +49,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
   const asked: FakeFeed['asked'] = []
   let number = 0
   let isCut = false
+  let unread = options.unread ?? 0
   const say = <Name extends keyof Messages>(to: ServerResponse, name: Name, data: Messages[Name]) =>
     to.write(`id: fake.${++number}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
   const notes: Messages['act'][] = []
@@ -84,6 +87,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
       for (const note of notes) say(response, 'act', note)
       return
     }
+    if (path === '/dead' && unread-- > 0) return void response.writeHead(503).end()
     if (path === '/dead') {
       response.setHeader('content-type', 'application/json')
       return void response.end(JSON.stringify(fleet.deadLetters()))

@@ -184,6 +184,13 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(complaints).toEqual([])
   })
 
+  it('reads dead letters again that could not be read', async () => {
+    const { page } = await open('#/queues', { unread: 1 })
+    await page.getByText('They cannot be read now').waitFor()
+    await page.getByRole('row', { name: /a7f3/ }).waitFor()
+    expect(await page.getByText('They cannot be read now').count()).toBe(0)
+  })
+
   it('says that it is disconnected, marks what it shows as old, and comes back by itself', async () => {
     const { page, feed } = await open()
     await page.getByTestId('calls').waitFor()

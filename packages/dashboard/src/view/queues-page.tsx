@@ -12,6 +12,7 @@ import { Depth, Priorities } from './priorities'
 import { type Column, Table } from './table'
 
 const MOST_LETTERS = 50
+const AGAIN_MS = 3_000
 
 export function QueuesPage() {
   const queues = queuesTick.value?.queues ?? []
@@ -129,12 +130,14 @@ function Tenants({ queue: { byTenant, waiting } }: { queue: QueueTick }) {
   )
 }
 
-/** Read when there are others than before, and not every second. */
+/** Read when there are others than before, and not every second; again, if they could not be read. */
 function Letters({ queue, dead }: { queue: string; dead: number }) {
   const letters = useSignal<DeadLetters['letters'] | undefined>(undefined)
   const problem = useSignal<string | undefined>(undefined)
+  const failures = useSignal(0)
   useEffect(() => {
     let wanted = true
+    let again: ReturnType<typeof setTimeout> | undefined
     readDeadLetters(queue, MOST_LETTERS).then(
       (read) => {
         if (!wanted) return
@@ -142,13 +145,16 @@ function Letters({ queue, dead }: { queue: string; dead: number }) {
         problem.value = undefined
       },
       (error: Error) => {
-        if (wanted) problem.value = error.message
+        if (!wanted) return
+        problem.value = error.message
+        again = setTimeout(() => failures.value++, AGAIN_MS)
       },
     )
     return () => {
       wanted = false
+      clearTimeout(again)
     }
-  }, [queue, dead])
+  }, [queue, dead, failures.value])
   return (
     <div class="letters">
       <div class="spread">

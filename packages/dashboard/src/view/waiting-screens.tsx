@@ -82,7 +82,7 @@ export function LockedScreen({ wrong, connect }: { wrong: boolean; connect: () =
       </button>
       <p class="note">
         It is <code>admin.token</code> of the gateway’s configuration, or <code>token</code> of{' '}
-        <code>createDashboard</code>. The page keeps it in memory only.
+        <code>createDashboard</code>.
       </p>
     </form>
   )
