@@ -60,11 +60,13 @@ export function harden(
 
 /** Who may not is told why, and a line in the log tells of it. */
 export function turnAway(
-  { status, code, problem: message }: AccessDenial,
+  { status, code, problem }: AccessDenial,
   request: FastifyRequest,
   reply: FastifyReply,
   audit: (event: SpillwayEvent) => void,
 ): unknown {
+  const isAboutToken = code === 'UNKNOWN_TOKEN' || code === 'NO_TOKEN'
+  const message = isAboutToken ? `${problem} (admin.token of the configuration)` : problem
   audit(attempt(request, 'refused', `${code}: ${message}`))
   if (status === 401) reply.header('www-authenticate', 'Bearer')
   return reply.code(status).send({ error: { code, message } })
