@@ -1,5 +1,6 @@
 // npm run bench: the benchmarks. Arguments after `--` go to them; stdout is theirs alone.
 
+import { ensureBrowser, findBrowser } from './ensure-browser.mjs'
 import { ensureWrk } from './ensure-wrk.mjs'
 import { runBuilt } from './run-built.mjs'
 import { setupOrExit } from './setup.mjs'
@@ -14,7 +15,15 @@ const gateway = args.includes('gateway')
 const withWrk = gateway || args.includes('overload') || args.includes('middleware')
 await setupOrExit({ build: gateway ? ['bench', 'packages/gateway'] : ['bench'], redis })
 if (withWrk) await wrkOrExit()
+if (args.includes('dashboard')) await nameBrowser()
 await runBuilt({ project: 'bench', name: 'main', args })
+
+/** A bench that needs one says so if there is none. */
+async function nameBrowser() {
+  await ensureBrowser((line) => process.stderr.write(`${line}\n`))
+  const browser = findBrowser()
+  if (browser !== undefined) process.env.SPILLWAY_CHROMIUM = browser
+}
 
 async function wrkOrExit() {
   const problem = await ensureWrk((line) => process.stderr.write(`${line}\n`))

@@ -2,7 +2,9 @@
 // load, and a vendor that breaks. Look at each before it is committed.
 
 import { spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,6 +18,21 @@ const PAGE = `http://127.0.0.1:${ADMIN_PORT}/dashboard/`
 /** Long enough for charts that show something. */
 const LOAD_MS = 100_000
 const MOST_BYTES = 150_000
+
+const PRIORITIES = ['critical', 'high', 'normal', 'low']
+/** Of each tenant, so many by priority. */
+const TENANTS = {
+  acme: [6, 140, 420, 80],
+  globex: [0, 90, 310, 160],
+  initech: [0, 0, 260, 120],
+  'Umbrella GmbH': [2, 30, 120, 90],
+  hooli: [0, 12, 90, 40],
+  stark: [0, 8, 60, 0],
+  wayne: [1, 0, 40, 12],
+  wonka: [0, 0, 24, 8],
+  soylent: [0, 0, 9, 0],
+  tyrell: [0, 0, 6, 0],
+}
 
 const say = (line) => process.stderr.write(`${line}\n`)
 await setupOrExit({ build: ['packages/gateway'], redis: true })
@@ -54,7 +71,7 @@ async function takeAll(redis) {
   const narrow = await open({ width: 360, height: 760 }, 'light')
   await light.getByRole('switch', { name: 'Load' }).click()
   say(`a load for ${LOAD_MS / 1_000} seconds …`)
-  await sleep(LOAD_MS)
+  await Promise.all([sleep(LOAD_MS), takeQueues()])
   await take(light, 'fleet-light', '#/fleet')
   await take(dark, 'fleet-dark', '#/fleet')
   await light.getByRole('switch', { name: 'Break the vendor' }).click()
@@ -73,6 +90,61 @@ async function takeAll(redis) {
   await light.getByTestId('degraded').waitFor()
   await sleep(2_000)
   await take(light, 'degraded-light')
+}
+
+/** The dashboard of a process of one's own, with a job queue behind it and a token in front. */
+async function takeQueues() {
+  const built = (file) => import(join(root, 'packages/spillway/dist', file))
+  const [{ createSpillway }, { createDashboard }, { redisStore }] = await Promise.all(
+    ['index.js', 'http/index.js', 'store/redis/index.js'].map(built),
+  )
+  const store = redisStore({ url: `redis://127.0.0.1:${REDIS_PORT}` })
+  const spillway = createSpillway({ store, pod: 'worker-1' })
+  const token = randomBytes(24).toString('hex')
+  const server = createServer(createDashboard({ spillway, token })).listen(0, '127.0.0.1')
+  try {
+    while (!store.ready) await sleep(100)
+    await fillQueue(spillway)
+    const page = await browser.newPage({
+      viewport: { width: 1000, height: 560 },
+      colorScheme: 'light',
+      reducedMotion: 'reduce',
+    })
+    await page.goto(`http://127.0.0.1:${server.address().port}/#/queues`)
+    await take(page, 'locked-light')
+    await page.getByLabel('Admin token').fill(token)
+    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await page.locator('.letters td').first().waitFor()
+    await page.setViewportSize({ width: 1280, height: 700 })
+    await take(page, 'queues-light')
+    await page.close()
+  } finally {
+    server.closeAllConnections()
+    server.close()
+    await spillway.close({ graceMs: 0 })
+    await store.close()
+  }
+}
+
+async function fillQueue(spillway) {
+  spillway.guard('openai', { limits: [{ limit: 600, windowMs: '1m' }] })
+  const queue = spillway.queue('summaries', { guard: 'openai', keep: 0 })
+  const worker = queue.work(
+    async ({ data }) => {
+      if (data.bad) throw Object.assign(new Error('no such document'), { status: 404 })
+      await sleep(3_000)
+    },
+    { concurrency: 8 },
+  )
+  const bad = ['acme', 'globex', 'hooli'].map((tenant) => ({ data: { bad: true }, tenant }))
+  await queue.addMany(bad)
+  while (worker.snapshot().dead < bad.length) await sleep(50)
+  for (const [tenant, counts] of Object.entries(TENANTS)) {
+    for (const [place, count] of counts.entries()) {
+      const jobs = Array.from({ length: count }, () => ({ data: {}, tenant }))
+      await queue.addMany(jobs.map((job) => ({ ...job, priority: PRIORITIES[place] })))
+    }
+  }
 }
 
 async function open(viewport, colorScheme) {

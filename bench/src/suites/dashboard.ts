@@ -1,15 +1,17 @@
 /**
- * What a dashboard that somebody looks at costs its process: 50 pods in the store, 20 guards, 5,000 decisions a
- * second in the process itself. CPU time is read from the system, with a reader attached and without, in turns.
+ * A dashboard that somebody looks at, with 50 pods in the store, 20 guards, and 5,000 decisions a second in the
+ * process that serves it. What it costs that process: CPU time, read from the system, with a reader attached and
+ * without, in turns. What it is to the one who looks: frames and memory of the page in a real Chromium.
  */
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BenchError } from '../bench-error.js'
 import { startOtherPods } from '../dashboard/other-pods.js'
+import { framesByTheSecond, frameTimes, openRealPage } from '../dashboard/real-page.js'
 import type { CpuReading } from '../dashboard/watched-pod.js'
 import { type ServerProcess, startServerProcess } from '../gateway/server-process.js'
-import type { Figure, Preparation, Round, Suite } from '../measure.js'
+import { type Figure, median, type Preparation, type Round, type Suite } from '../measure.js'
 import { startRedis } from '../redis-server.js'
 
 const PODS = 50
@@ -91,6 +93,54 @@ async function cpuShare(preparation: Preparation): Promise<Round> {
   }
 }
 
+/** So many frames were drawn in a second, as told by `of` all seconds of a tour through the page. */
+function framesOf(of: (seconds: readonly number[]) => number) {
+  return async (preparation: Preparation): Promise<Round> => {
+    const { url } = await startWatched(preparation)
+    const page = await openRealPage(url, PODS, preparation)
+    return async () => of((await page.tour(frameTimes)).flatMap(framesByTheSecond))
+  }
+}
+
+/** The most it had on a tour. */
+async function pageMemory(preparation: Preparation): Promise<Round> {
+  const { url } = await startWatched(preparation)
+  const page = await openRealPage(url, PODS, preparation)
+  const look = async (_: unknown, ms: number) => {
+    await sleep(ms)
+    return page.memoryMb()
+  }
+  return async () => Math.max(...(await page.tour(look)))
+}
+
+const TOURS = { warmUp: 1, counted: 5 }
+
+const frames: Figure = {
+  name: 'dashboard-frames',
+  what: 'frames a second that the page draws in the slowest second of a tour through its views',
+  unit: 'frames/s',
+  target: { atLeast: 30 },
+  rounds: TOURS,
+  prepare: framesOf((seconds) => Math.min(...seconds)),
+}
+
+const usualFrames: Figure = {
+  name: 'dashboard-frames-median',
+  what: 'the same in half of all seconds',
+  unit: 'frames/s',
+  rounds: TOURS,
+  prepare: framesOf(median),
+}
+
+const memory: Figure = {
+  name: 'dashboard-memory-mb',
+  what: 'memory (PSS) of the process that draws the page, at most on a tour through its views',
+  unit: 'MB',
+  target: { atMost: 200 },
+  rounds: TOURS,
+  prepare: pageMemory,
+}
+
 const share: Figure = {
   name: 'dashboard-cpu-share',
   what: 'what part of a core the feed takes for a reader: 50 pods, 20 guards, 5,000 decisions a second',
@@ -102,6 +152,6 @@ const share: Figure = {
 
 export const dashboard: Suite = {
   name: 'dashboard',
-  what: 'what a dashboard that somebody looks at costs',
-  benches: [share],
+  what: 'what a dashboard that somebody looks at costs, and how it feels',
+  benches: [share, frames, usualFrames, memory],
 }

@@ -9,7 +9,7 @@ import './style/why.css'
 import './style/queues.css'
 import './style/widths.css'
 import { render } from 'preact'
-import { baseUrl, token } from './model/acting'
+import { baseUrl, forgetToken, token } from './model/acting'
 import { startClock } from './model/clock'
 import { Feed } from './model/feed'
 import { feedState, take } from './model/live'
@@ -22,6 +22,7 @@ const feed = new Feed({
   token: () => token.value,
   onMessage: take,
   onState(state) {
+    if (state.kind === 'locked') forgetToken()
     feedState.value = state
   },
 })

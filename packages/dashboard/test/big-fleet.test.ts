@@ -1,28 +1,13 @@
-/** Fifty pods, twenty guards, five thousand decisions a second, all of them sent to the page. */
-import { availableParallelism, loadavg } from 'node:os'
+/**
+ * Fifty pods, twenty guards, five thousand decisions a second, all of them sent to the page. How many frames it draws
+ * and how much memory it has depends on the machine: `npm run bench -- dashboard` measures that.
+ */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { browserPath, openPage, startBrowser } from './browser.js'
 import { startFakeFeed } from './fake-feed.js'
 
-const MEASURE_MS = 2_000
-
-/** This test alone keeps both the browser and the feed busy. */
-const isQuiet = () => (loadavg()[0] ?? 0) < availableParallelism() + 1
-
-/** In the page: frames drawn in so much time. */
-function countFrames(ms: number): Promise<{ frames: number; ms: number }> {
-  return new Promise((resolve) => {
-    let frames = 0
-    const fromMs = performance.now()
-    const next = (nowMs: number) => {
-      frames++
-      if (nowMs - fromMs >= ms) resolve({ frames, ms: nowMs - fromMs })
-      else requestAnimationFrame(next)
-    }
-    requestAnimationFrame(next)
-  })
-}
+const LOOK_MS = 2_000
 
 describe.skipIf(browserPath === undefined)('a big fleet', () => {
   let browser: Browser
@@ -31,7 +16,7 @@ describe.skipIf(browserPath === undefined)('a big fleet', () => {
   })
   afterAll(() => browser?.close())
 
-  it('is shown with over 30 frames a second in under 200 MB', async () => {
+  it('is shown by a page that is idle nearly half of the time, small, and leaves nothing behind', async () => {
     const feed = await startFakeFeed({ pods: 50, guards: 20, decisionRate: 5_000, lanes: 4 })
     onTestFinished(() => feed.close())
     const { page, complaints, close } = await openPage(browser, feed.url)
@@ -47,20 +32,33 @@ describe.skipIf(browserPath === undefined)('a big fleet', () => {
         nodes: named.Nodes ?? 0,
       }
     }
-    for (const hash of ['#/fleet', '#/guards/openai', '#/why']) {
+    const visit = async (hash: string) => {
       await page.goto(`${feed.url}${hash}`)
       await page.locator('.panel').first().waitFor()
-      const before = await figures()
-      const { frames, ms } = await page.evaluate(countFrames, MEASURE_MS)
-      const after = await figures()
-      // What the page's own thread takes of each second, which does not depend on who else wants the processor,
-      // leaves time for more than thirty frames. Where nobody else does, they are there.
-      const seconds = ms / 1_000
-      expect((after.cpuS - before.cpuS) / seconds, `busy at ${hash}`).toBeLessThan(0.6)
-      if (isQuiet()) expect(frames / seconds, `frames a second at ${hash}`).toBeGreaterThan(30)
-      expect(after.heap, `memory at ${hash}`).toBeLessThan(200e6)
-      expect(after.nodes, `nodes at ${hash}`).toBeLessThan(30_000)
     }
+    for (const hash of ['#/fleet', '#/guards/openai', '#/why']) {
+      await visit(hash)
+      const before = await figures()
+      const beganMs = performance.now()
+      await page.waitForTimeout(LOOK_MS)
+      const after = await figures()
+      // CPU time of the page's own thread, which does not depend on who else wants the processor.
+      const seconds = (performance.now() - beganMs) / 1_000
+      expect((after.cpuS - before.cpuS) / seconds, `busy at ${hash}`).toBeLessThan(0.6)
+      expect(after.heap, `JavaScript's memory at ${hash}`).toBeLessThan(100e6)
+      expect(after.nodes, `nodes at ${hash}`).toBeLessThan(20_000)
+    }
+    // What was shown before is gone, once it has been collected.
+    await visit('#/queues')
+    await expect
+      .poll(
+        async () => {
+          await session.send('HeapProfiler.collectGarbage')
+          return (await figures()).nodes
+        },
+        { timeout: 20_000 },
+      )
+      .toBeLessThan(1_000)
     expect(complaints).toEqual([])
   })
 })

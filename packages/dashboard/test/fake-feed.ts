@@ -31,6 +31,10 @@ export interface FakeFeedOptions extends FakeFleetOptions {
   still?: boolean
   /** Looking needs it, too. */
   locked?: boolean
+  /** Nobody may look from here, for this reason. */
+  barred?: string
+  /** So often dead letters cannot be read. */
+  unread?: number
   /** Nothing is ever said: the page waits. */
   silent?: boolean
 }
@@ -45,6 +49,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
   const asked: FakeFeed['asked'] = []
   let number = 0
   let isCut = false
+  let unread = options.unread ?? 0
   const say = <Name extends keyof Messages>(to: ServerResponse, name: Name, data: Messages[Name]) =>
     to.write(`id: fake.${++number}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
   const notes: Messages['act'][] = []
@@ -64,6 +69,9 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
     if (path === '/events' && options.locked === true && shown !== options.token) {
       return void response.writeHead(401).end('{"ok":false,"problem":"needs the token"}')
     }
+    if (path === '/events' && options.barred !== undefined) {
+      return void response.writeHead(403).end(JSON.stringify({ problem: options.barred }))
+    }
     if (path === '/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       response.flushHeaders()
@@ -79,6 +87,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
       for (const note of notes) say(response, 'act', note)
       return
     }
+    if (path === '/dead' && unread-- > 0) return void response.writeHead(503).end()
     if (path === '/dead') {
       response.setHeader('content-type', 'application/json')
       return void response.end(JSON.stringify(fleet.deadLetters()))

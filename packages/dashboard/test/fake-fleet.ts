@@ -4,6 +4,7 @@ import { ORDER } from '../../spillway/src/guard/order.js'
 import type {
   Act,
   BreakerTick,
+  ByPriority,
   DeadLetters,
   Decision,
   DemoState,
@@ -391,9 +392,13 @@ export class FakeFleet {
         paused: false,
         oldestMs: 42_000 + count(900),
         lapsed: 1,
-        byPriority: [2, 40, 230, 48] as [number, number, number, number],
-        byTenant: USERS.map((tenant, place) => ({ tenant, waiting: 120 - place * 15 })),
-        tenantsLeftOut: 4,
+        byPriority: [2, 40, 230, 48] satisfies ByPriority as ByPriority,
+        byTenant: {
+          top: [...this.#options.names, ...USERS, ''].slice(0, 8).map(depthOf),
+          others: 4,
+          othersWaiting: 9,
+          exact: index === 0,
+        },
       })),
     }
   }
@@ -419,6 +424,16 @@ export class FakeFleet {
       `pod-${String.fromCharCode(97 + (index % 26))}${index >= 26 ? index : ''}`
     )
   }
+}
+
+function depthOf(tenant: string, place: number) {
+  const byPriority: ByPriority = [
+    place === 0 ? 2 : 0,
+    30 - 4 * place,
+    70 - 9 * place,
+    16 - 2 * place,
+  ]
+  return { tenant, byPriority, waiting: byPriority.reduce((sum, each) => sum + each, 0) }
 }
 
 function laneName(index: number): string {

@@ -50,12 +50,20 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     ])
     onOne = await openPage(browser, `${one.adminUrl}/dashboard/`)
     onTwo = await openPage(browser, `${two.adminUrl}/dashboard/#/guards/openai`)
+    for (const { page } of [onOne, onTwo]) await show(page, TOKEN)
   })
   afterAll(async () => {
     await Promise.all([browser?.close(), one?.stop(), two?.stop(), vendor?.close()])
     await redis?.stop()
   })
 
+  /** Browsers tell of every connection that fails, and of the answer that asked for the token. */
+  const isReal = (complaint: string) => !/net::ERR_|401/.test(complaint)
+  /** At the door. */
+  const show = async (page: Page, token: string) => {
+    await page.getByLabel('Admin token').fill(token)
+    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+  }
   const call = (gateway: Gateway | undefined, user = 'ann') =>
     fetch(`${gateway?.url}/v1/chat/completions`, {
       method: 'POST',
@@ -65,12 +73,9 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
   const breakerOn = (page: Page) => page.locator('.guard-main .page-head .badge').first()
   const until = (page: Page, state: string) =>
     breakerOn(page).getByText(state, { exact: true }).waitFor({ timeout: 30_000 })
-  const act = async (page: Page, button: string, token?: string) => {
+  const act = async (page: Page, button: string) => {
     const dialog = page.getByRole('dialog')
-    if (!(await dialog.isVisible())) {
-      await page.getByRole('button', { name: `${button} …` }).click()
-    }
-    if (token !== undefined) await dialog.getByLabel('Admin token').fill(token)
+    await page.getByRole('button', { name: `${button} …` }).click()
     await dialog.getByRole('button', { name: button }).click()
     return (await dialog.getByTestId('act-answer').textContent()) ?? ''
   }
@@ -89,8 +94,13 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(await calls.textContent()).toBe('0/s')
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(one)))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
-    await expect.poll(() => calls.textContent(), { timeout: 30_000 }).not.toBe('0/s')
-    expect(complaints).toEqual([])
+    // A browser that is busy may draw one second of several.
+    const shown = async () => {
+      await call(one)
+      return calls.textContent()
+    }
+    await expect.poll(shown, { timeout: 30_000 }).not.toBe('0/s')
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
   it('shows on the page of one pod, within a second, a breaker that opened on the other', async () => {
@@ -124,15 +134,28 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(detail).toMatch(/Breaker.*refused/s)
     expect(detail).toContain('not reached')
     expect(await page.locator('#app script').count()).toBe(0)
-    expect(complaints).toEqual([])
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
-  it('resets the breaker of the whole fleet, with the right token and not without', async () => {
+  it('shows nothing, and does nothing, without the right token', async () => {
+    const { page, close } = await openPage(browser, `${two?.adminUrl}/dashboard/`)
+    await show(page, 'not-the-right-token')
+    await page.getByText('That is not the token').waitFor()
+    expect(await page.locator('.panel').count()).toBe(0)
+    await close()
+    const answer = await fetch(`${two?.adminUrl}/dashboard/act`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer not-the-right-token' },
+      body: JSON.stringify({ act: 'reset', guard: 'openai' }),
+    })
+    expect(answer.status).toBe(401)
+    await until((onTwo as WatchedPage).page, 'open')
+  })
+
+  it('resets the breaker of the whole fleet', async () => {
     const { page } = onTwo as WatchedPage
     vendor.reset()
-    expect(await act(page, 'Reset', 'not-the-right-token')).toContain('Not done')
-    await until(page, 'open')
-    expect(await act(page, 'Reset', TOKEN)).toContain('Done')
+    expect(await act(page, 'Reset')).toContain('Done')
     await close(page)
     await until(page, 'closed')
     await expect.poll(async () => (await call(one)).status, { timeout: 30_000 }).toBe(200)
@@ -160,7 +183,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await page.getByTestId('degraded').waitFor({ timeout: 30_000 })
     redis.resume()
     await page.getByTestId('degraded').waitFor({ state: 'detached', timeout: 30_000 })
-    expect(complaints.filter((each) => !each.includes('401'))).toEqual([])
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
   it('comes back by itself after its gateway was restarted', async () => {
@@ -173,12 +196,12 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await page.goto(`${one.adminUrl}/dashboard/#/why`)
     await call(one, 'after')
     await page.locator('.decision').getByText('after').waitFor()
-    // Browsers tell of every connection that fails.
-    expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
+    expect(complaints.filter(isReal)).toEqual([])
   })
 
   it('is told no secret, key or body', async () => {
-    const response = await fetch(`${two?.adminUrl}/dashboard/events`)
+    const headers = { authorization: `Bearer ${TOKEN}` }
+    const response = await fetch(`${two?.adminUrl}/dashboard/events`, { headers })
     const reader = response.body?.getReader()
     const decoder = new TextDecoder()
     await call(two)

@@ -31,6 +31,12 @@ describe.skipIf(browserPath === undefined)('a name', () => {
       const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
       expect(tooWide, hash).toBeLessThanOrEqual(0)
     }
+    // A tenant names itself.
+    for (const [place, name] of [MARKUP, RIGHT_TO_LEFT, LONG].entries()) {
+      const label = page.locator('.tenants .meter-label').nth(place)
+      expect(await label.textContent()).toBe(name)
+      expect(await label.evaluate((each) => getComputedStyle(each).unicodeBidi)).toBe('isolate')
+    }
     await page.goto(`${feed.url}#/fleet`)
     await page.getByText(MARKUP).first().waitFor()
     expect(await page.locator('#app script, #app img').count()).toBe(0)

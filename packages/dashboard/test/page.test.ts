@@ -170,6 +170,27 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     ])
   })
 
+  it('shows whose jobs wait, by priority, and says where that is an estimate', async () => {
+    const { page, complaints } = await open('#/queues', { queues: 2 })
+    const first = page.getByRole('region', { name: 'Queue queue-0' })
+    const ann = first.locator('.tenants .meter').first()
+    expect(await ann.innerText()).toMatch(/ann\s+118\s+2 critical, 30 high, 70 normal, 16 low/)
+    await first.getByText('no tenant').waitFor()
+    await first.getByText('and 4 more tenants with 9 jobs').waitFor()
+    expect(await first.getByText('about').count()).toBe(0)
+    const second = page.getByRole('region', { name: 'Queue queue-1' })
+    await second.getByText('about 118').waitFor()
+    await second.getByText('these are estimates').waitFor()
+    expect(complaints).toEqual([])
+  })
+
+  it('reads dead letters again that could not be read', async () => {
+    const { page } = await open('#/queues', { unread: 1 })
+    await page.getByText('They cannot be read now').waitFor()
+    await page.getByRole('row', { name: /a7f3/ }).waitFor()
+    expect(await page.getByText('They cannot be read now').count()).toBe(0)
+  })
+
   it('says that it is disconnected, marks what it shows as old, and comes back by itself', async () => {
     const { page, feed } = await open()
     await page.getByTestId('calls').waitFor()
@@ -226,11 +247,29 @@ describe.skipIf(browserPath === undefined)('the page', () => {
   it('asks for the token where looking needs it, and asks again if it was the wrong one', async () => {
     const { page } = await open('', { token: 'right', locked: true })
     const field = page.getByLabel('Admin token')
+    await page.getByText('locked', { exact: true }).waitFor()
+    expect(await page.getByText('That is not the token').count()).toBe(0)
+    // Whoever opens it can type at once.
+    await expect.poll(() => field.evaluate((each) => each === document.activeElement)).toBe(true)
     await field.fill('wrong')
-    await page.getByRole('button', { name: 'Look at the fleet' }).click()
+    await page.keyboard.press('Enter')
+    await page.getByText('That is not the token').waitFor()
     await field.fill('right')
     await page.getByRole('button', { name: 'Look at the fleet' }).click()
     await page.getByTestId('calls').waitFor()
+    // It is known now, for acting as well.
+    await page.getByRole('link', { name: 'Guards' }).click()
+    await page.getByRole('button', { name: 'Reset …' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).waitFor()
+    expect(await page.getByRole('dialog').getByLabel('Admin token').count()).toBe(0)
+  })
+
+  it('says why it may not be looked at from here, where no token would help', async () => {
+    const { page } = await open('', { barred: 'no admin token is set: <b>set one</b>' })
+    await page.getByRole('heading', { name: 'Not from here' }).waitFor()
+    await page.getByText('no admin token is set: <b>set one</b>').waitFor()
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('heading', { name: 'Not from here' }).waitFor()
   })
 
   it('stands still for those who want no motion', async () => {

@@ -3,10 +3,11 @@
  * With a Redis, all gateways of a fleet share one verdict on each vendor and one budget for it.
  */
 import { createOperator, createSpillway, onEvent, type Spillway } from 'spillway'
-import { createDashboard } from 'spillway/http'
+import { createDashboard, createOperatorAccess } from 'spillway/http'
 import type { RedisStore } from 'spillway/redis'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
-import { DASHBOARD_PATH, lookRule } from './admin/dashboard.js'
+import { accessOf } from './admin/access.js'
+import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
@@ -102,11 +103,11 @@ export async function createGateway(
   hooks.deferral = jobs
   const data = new DataServer(sites, (path) => health.at(path))
   const demo = inside && createDemo(config, inside, spillway, () => address)
+  const access = accessOf(config.admin)
   const dashboard = createDashboard({
     spillway,
     path: DASHBOARD_PATH,
-    ...(config.admin.token !== undefined && { token: config.admin.token }),
-    mayLook: lookRule(config.admin),
+    ...access,
     ...(demo && { demo }),
   })
   const admin = createAdminServer({
@@ -115,8 +116,7 @@ export async function createGateway(
     spillway,
     operator: () =>
       createOperator({ store: spillway.store, guards: guardsOf(sites.current.config) }),
-    host: config.admin.host,
-    token: config.admin.token,
+    access: createOperatorAccess(access),
     audit: (event) => log.event(event),
     config: {
       status: () => reloads.status(),

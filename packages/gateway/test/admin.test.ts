@@ -177,6 +177,26 @@ describe('a token', () => {
     expect(JSON.stringify(audit())).not.toContain(TOKEN)
   })
 
+  it('is asked for looking at the dashboard, too, unless the configuration says otherwise', async () => {
+    const events = async (admin: object) => {
+      const written = { admin: { ...withToken.admin, ...admin } }
+      const { adminUrl } = await startLogged(written, { ADMIN_TOKEN: TOKEN })
+      const status = async (path: string, headers: Headers = {}) => {
+        const response = await fetch(`${adminUrl}${path}`, { headers })
+        await response.body?.cancel()
+        return response.status
+      }
+      // The page itself has nothing in it, and asks.
+      expect(await status('/dashboard/')).toBe(200)
+      const authorization = `Bearer ${TOKEN}`
+      expect(await status('/dashboard/events', { authorization })).toBe(200)
+      expect((await post(adminUrl, '/actions', ISOLATE)).status).toBe(401)
+      return [await status('/dashboard/events'), await status('/status')]
+    }
+    expect(await events({})).toEqual([401, 401])
+    expect(await events({ look: 'machine' })).toEqual([200, 200])
+  })
+
   it('is not asked for health and metrics: those who look after us have none', async () => {
     const { adminUrl } = await startLogged(withToken, { ADMIN_TOKEN: TOKEN })
     for (const path of ['/health/live', '/health/ready', '/health/deep', '/metrics']) {
@@ -189,7 +209,8 @@ describe('a token', () => {
     const { adminUrl } = await startLogged(open)
     const refused = await post(adminUrl, '/actions', ISOLATE)
     expect(refused.status).toBe(403)
-    expect(await refused.text()).toContain('set admin.token')
+    expect(await refused.text()).toContain('no admin token is set')
+    expect((await fetch(`${adminUrl}/dashboard/events`)).status).toBe(403)
     expect((await fetch(`${adminUrl}/health/ready`)).status).toBe(200)
   })
 })

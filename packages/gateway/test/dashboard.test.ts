@@ -50,7 +50,8 @@ describe('the dashboard of a gateway', () => {
       {},
       { ADA_KEY: 'planted-caller-key', VENDOR_KEY: 'planted-vendor-key', ADMIN_TOKEN: TOKEN },
     )
-    const reader = await readFeed(`${adminUrl}/dashboard/events`)
+    const shown = { authorization: `Bearer ${TOKEN}` }
+    const reader = await readFeed(`${adminUrl}/dashboard/events`, shown)
     const hello = await reader.until('hello')
     expect(hello.acts).toBe('token')
     expect(hello.demo).toBeUndefined()

@@ -96,6 +96,10 @@ describe('spillway queue', () => {
     const { stdout } = await run('show', 'night', '--count', '2')
     expect(stdout).toContain('night, of openai')
     expect(stdout).toContain('waiting: critical 0, high 0, normal 0, low 1')
+    // Only jobs of nobody wait here.
+    expect(stdout).toMatch(
+      /^TENANT +WAITING +CRITICAL +HIGH +NORMAL +LOW\n\(none\) +1 +0 +0 +0 +1$/m,
+    )
     expect(stdout).toContain('Dead letters, 2 of 3, the oldest first:')
     expect(stdout).toMatch(/\d{16} +1 +ann +\w+ +Error: no \[31m/)
     // A terminal is not for a vendor to write on.
@@ -124,6 +128,19 @@ describe('spillway queue', () => {
       done: false,
       stderr: 'night: no dead letters\n',
     })
+  })
+
+  it('shows whose jobs wait, whatever tenants call themselves', async () => {
+    const { queue } = await fill('whose', 0)
+    const odd = '<b>\u202ekcart\u001b[31m'
+    const tenants = [odd, odd, ...Array.from({ length: 9 }, (_, index) => `t${index}`)]
+    await queue.addMany(tenants.map((tenant) => ({ data: {}, tenant })))
+    const { stdout } = await run('show', 'openai/whose')
+    expect(stdout).toMatch(/^<b> kcart \[31m +2 +0 +0 +2 +0$/m)
+    expect(stdout).toMatch(/^and 3 more, with 3$/m)
+    const shown = JSON.parse((await run('show', 'openai/whose', '--json')).stdout)
+    expect(shown.tenants).toMatchObject({ exact: true, others: 3 })
+    expect(shown.tenants.top[0]).toMatchObject({ tenant: odd, waiting: 2 })
   })
 
   it('knows queues of programs by their guard, and says what it does not know', async () => {

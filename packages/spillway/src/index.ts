@@ -130,5 +130,7 @@ export type {
   JobInfo,
   JobOptions,
   JobQueue,
+  TenantCount,
+  TenantCounts,
 } from './shared/job-queue/api.js'
 export type { JobQueueSettings } from './shared/job-queue/options.js'

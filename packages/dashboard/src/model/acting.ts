@@ -52,7 +52,7 @@ export function setToken(value: string, { remember }: { remember: boolean }): vo
   } catch {}
 }
 
-function forgetToken(): void {
+export function forgetToken(): void {
   token.value = undefined
   try {
     sessionStorage.removeItem(TOKEN_KEY)

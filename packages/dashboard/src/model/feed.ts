@@ -9,8 +9,10 @@ export type FeedState =
   /** Nothing has come yet. */
   | { kind: 'connecting' }
   | { kind: 'live' }
-  /** It is for those who have the token. */
-  | { kind: 'locked' }
+  /** It is for those who have the token; `wrong`: what was shown is not it. */
+  | { kind: 'locked'; wrong: boolean }
+  /** It is not for whoever is here, token or not; in the server's words. */
+  | { kind: 'barred'; problem: string }
   /** It broke at `sinceAt`; the next try is at `nextAt`, or under way. */
   | { kind: 'lost'; sinceAt: number; nextAt: number | undefined; problem: string }
 
@@ -26,7 +28,15 @@ export interface FeedOptions {
   onState(state: FeedState): void
 }
 
-class LockedError extends Error {}
+/** Trying again would change nothing. */
+class ShutError extends Error {
+  readonly state: FeedState
+
+  constructor(state: FeedState) {
+    super(state.kind)
+    this.state = state
+  }
+}
 
 const FIRST_DELAY_MS = 250
 const LONGEST_DELAY_MS = 5_000
@@ -57,7 +67,7 @@ export class Feed {
     void this.#read(connection.signal).then(
       () => this.#lost(connection, 'the gateway ended the stream'),
       (error: unknown) => {
-        if (error instanceof LockedError) this.#locked(connection)
+        if (error instanceof ShutError) this.#shut(connection, error.state)
         else this.#lost(connection, wordsOf(error))
       },
     )
@@ -70,11 +80,11 @@ export class Feed {
     connection?.abort()
   }
 
-  /** Trying again would change nothing; whoever has the token connects anew. */
-  #locked(connection: AbortController): void {
+  /** Whoever has the token, or has changed something, connects anew. */
+  #shut(connection: AbortController, state: FeedState): void {
     if (connection !== this.#connection) return
     this.#lostAt = undefined
-    this.#options.onState({ kind: 'locked' })
+    this.#options.onState(state)
   }
 
   #lost(connection: AbortController, problem: string): void {
@@ -93,7 +103,12 @@ export class Feed {
     const token = this.#options.token()
     if (token !== undefined) headers.authorization = `Bearer ${token}`
     const response = await fetch(this.#options.url, { headers, signal, cache: 'no-store' })
-    if (response.status === 401) throw new LockedError()
+    if (response.status === 401) {
+      throw new ShutError({ kind: 'locked', wrong: token !== undefined })
+    }
+    if (response.status === 403) {
+      throw new ShutError({ kind: 'barred', problem: await problemIn(response) })
+    }
     if (!response.ok || response.body === null) {
       throw new Error(`the gateway answered with ${response.status}`)
     }
@@ -135,6 +150,12 @@ export class Feed {
     }
     this.#options.onMessage({ name, data: JSON.parse(data) } as Message)
   }
+}
+
+/** Of a gateway's admin port, or of the dashboard itself. */
+async function problemIn(response: Response): Promise<string> {
+  const body = await response.json().catch(() => undefined)
+  return String(body?.problem ?? body?.error?.message ?? 'it did not say why')
 }
 
 async function withinSilence(reader: ReadableStreamDefaultReader<Uint8Array>) {

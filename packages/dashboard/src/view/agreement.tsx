@@ -6,7 +6,6 @@ import { hrefOf } from '../model/route'
 import type { Fleet, PodRow } from '../wire'
 import { Name, Panel, Scroller } from './bits'
 import { BREAKER_LOOKS, type BreakerLook, lookOfCode } from './breaker-words'
-import { Icon } from './icons'
 
 /** Guards with a breaker anywhere, in the order of their names; the order on the wire may change. */
 const columns = computed(() => {
@@ -39,7 +38,7 @@ export function Agreement() {
       <ul class="signs" aria-label="Signs">
         {(['closed', 'half-open', 'open', 'isolated'] as const).map((look) => (
           <li key={look} class={`tone-${BREAKER_LOOKS[look].tone}`}>
-            <Icon name={BREAKER_LOOKS[look].icon} size={13} /> {BREAKER_LOOKS[look].word}
+            <i class={`sign sign-${look}`} /> {BREAKER_LOOKS[look].word}
           </li>
         ))}
       </ul>
@@ -75,12 +74,12 @@ export function Agreement() {
   )
 }
 
+/** There may be thousands: as little as can be, and its sign is drawn by the style. */
 function Cell({ look }: { look: BreakerLook }) {
-  const { tone, icon, word } = BREAKER_LOOKS[look]
+  const { tone, word } = BREAKER_LOOKS[look]
   return (
-    <td class={`tone-${tone}`} title={word}>
-      <Icon name={icon} size={14} />
-      <span class="visually-hidden">{word}</span>
+    <td class={`tone-${tone} sign sign-${look}`} title={word}>
+      {word}
     </td>
   )
 }

@@ -9,7 +9,7 @@ import { FleetPage } from './fleet-page'
 import { GuardPage } from './guard-page'
 import { Header } from './header'
 import { QueuesPage } from './queues-page'
-import { LockedScreen, WaitingScreen } from './waiting-screens'
+import { BarredScreen, LockedScreen, WaitingScreen } from './waiting-screens'
 import { WhyPage } from './why-page'
 
 export function App({ retry }: { retry: () => void }) {
@@ -25,6 +25,7 @@ export function App({ retry }: { retry: () => void }) {
     }
     first.current = false
   }, [page])
+  const state = feedState.value
   const known = hello.value !== undefined && fleet.value !== undefined
   return (
     <div class={isStale.value && known ? 'is-stale' : ''}>
@@ -33,8 +34,10 @@ export function App({ retry }: { retry: () => void }) {
       </button>
       <Header />
       <main id="main" ref={main} tabIndex={-1}>
-        {feedState.value.kind === 'locked' ? (
-          <LockedScreen connect={retry} />
+        {state.kind === 'locked' ? (
+          <LockedScreen wrong={state.wrong} connect={retry} />
+        ) : state.kind === 'barred' ? (
+          <BarredScreen problem={state.problem} connect={retry} />
         ) : known ? (
           <>
             <Banners retry={retry} />

@@ -3,7 +3,8 @@ import { countOf, formatCount, formatMs, formatSeconds, formatShare, formatTime 
 import { now } from '../model/clock'
 import { range } from '../model/preferences'
 import type { BreakerTick, GuardCard, GuardTick, LaneTick } from '../wire'
-import { Badge, Empty, Meter, Name, Panel } from './bits'
+import { Empty, Meter, Name, Panel } from './bits'
+import { BreakerBadge } from './breaker-badge'
 import { BREAKER_LOOKS, lookOf } from './breaker-words'
 import { Icon } from './icons'
 import { sinceTick } from './stage-facts'
@@ -48,17 +49,15 @@ function gravity({ breaker }: LaneTick): number {
 
 function LaneBreaker({ lane, card, named }: { lane: LaneTick; card: GuardCard; named: boolean }) {
   const breaker = lane.breaker as BreakerTick
-  const look = BREAKER_LOOKS[lookOf(breaker)]
+  const look = lookOf(breaker)
   const leftMs = breaker.untilMs === undefined ? undefined : breaker.untilMs - sinceTick()
   const changes = breaker.timeline.slice(-MOST_CHANGES).reverse()
   return (
-    <div class={`breaker tone-${look.tone}`} data-lane={lane.lane}>
+    <div class={`breaker tone-${BREAKER_LOOKS[look].tone}`} data-lane={lane.lane}>
       <div class="spread">
         <span class="row">
           {named && <Name text={lane.lane} />}
-          <Badge tone={look.tone} icon={look.icon}>
-            {look.word}
-          </Badge>
+          <BreakerBadge look={look} />
         </span>
         {leftMs !== undefined && breaker.state !== 'closed' && (
           <span class="figure" data-testid="countdown">

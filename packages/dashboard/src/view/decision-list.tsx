@@ -94,6 +94,8 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
         aria-activedescendant={
           chosen.value === undefined ? undefined : `decision-${chosen.value.id}`
         }
+        // What somebody points at must not move away before they have chosen it.
+        onPointerDown={() => hold(true)}
         onScroll={(event) => {
           top.value = event.currentTarget.scrollTop
           if (event.currentTarget.scrollTop > 0) hold(true)
@@ -106,7 +108,8 @@ export function DecisionList({ list, chosen, hold, held, newer }: DecisionListPr
         >
           {list.slice(first, last).map((each, index) => (
             <Row
-              key={each.id}
+              // By its place: rows that came and went with each decision would be thousands a minute.
+              key={first + index}
               decision={each}
               place={first + index}
               of={list.length}

@@ -6,7 +6,8 @@ import { hrefOf } from '../model/route'
 import type { PodRow } from '../wire'
 import { Agreement } from './agreement'
 import { AuditPanel } from './audit-panel'
-import { Badge, Empty, Meter, Name, Panel, type Tone } from './bits'
+import { Empty, Meter, Name, Panel, type Tone } from './bits'
+import { BreakerBadge } from './breaker-badge'
 import { BREAKER_LOOKS, lookOfGuard } from './breaker-words'
 import { Chart, type Line } from './chart'
 import { leftTone, tightestOf } from './limit-words'
@@ -209,18 +210,16 @@ function GuardGrid() {
 
 function GuardTile({ name }: { name: string }) {
   const tick = guardByName.value.get(name)
-  const look = BREAKER_LOOKS[lookOfGuard(name)]
+  const look = lookOfGuard(name)
   const { calls, refused } = fleetRates.value.get(name) ?? { calls: 0, refused: 0 }
   const tightest = tightestOf(tick?.lanes ?? [])
   const slots = tick?.slots
   return (
-    <li class={`tile tone-${look.tone}`}>
+    <li class={`tile tone-${BREAKER_LOOKS[look].tone}`}>
       <a class="tile-link" href={hrefOf({ page: 'guards', guard: name, lane: undefined })}>
         <Name text={name} />
       </a>
-      <Badge tone={look.tone} icon={look.icon}>
-        {look.word}
-      </Badge>
+      <BreakerBadge look={look} />
       <div class="tile-figures">
         <span>
           <b>{formatCount(calls)}</b>/s

@@ -4,8 +4,9 @@ import { guardByName, guardCards, tracksOf } from '../model/live'
 import { hrefOf, replaceRoute, route } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
 import { Badge, Empty, Name, Panel } from './bits'
+import { BreakerBadge } from './breaker-badge'
 import { BreakerPanel } from './breaker-panel'
-import { BREAKER_LOOKS, lookOfGuard } from './breaker-words'
+import { lookOfGuard } from './breaker-words'
 import { Chart, type Line } from './chart'
 import { GuardActions } from './guard-actions'
 import { GuardPodsPanel } from './guard-pods-panel'
@@ -88,7 +89,6 @@ function GuardList({ chosen }: { chosen: string }) {
 }
 
 function GuardLink({ name, chosen }: { name: string; chosen: boolean }) {
-  const look = BREAKER_LOOKS[lookOfGuard(name)]
   return (
     <li>
       <a
@@ -96,9 +96,7 @@ function GuardLink({ name, chosen }: { name: string; chosen: boolean }) {
         aria-current={chosen ? 'true' : undefined}
       >
         <Name text={name} />
-        <Badge tone={look.tone} icon={look.icon}>
-          {look.word}
-        </Badge>
+        <BreakerBadge look={lookOfGuard(name)} />
       </a>
     </li>
   )
@@ -114,16 +112,13 @@ function GuardView({ card, lane }: { card: GuardCard; lane: string | undefined }
       </Panel>
     )
   }
-  const look = BREAKER_LOOKS[lookOfGuard(card.name)]
   return (
     <>
       <div class="page-head">
         <h1>
           <Name text={card.name} />
         </h1>
-        <Badge tone={look.tone} icon={look.icon}>
-          {look.word}
-        </Badge>
+        <BreakerBadge look={lookOfGuard(card.name)} />
         {tick.closed && (
           <Badge tone="iso" icon="left">
             closing

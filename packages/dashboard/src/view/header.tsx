@@ -64,7 +64,7 @@ function LiveBadge() {
       </Badge>
     )
   }
-  if (kind === 'locked') {
+  if (kind === 'locked' || kind === 'barred') {
     return (
       <Badge tone="iso" icon="lock">
         locked

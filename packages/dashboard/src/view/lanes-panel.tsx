@@ -4,70 +4,57 @@ import { rates } from '../model/live'
 import { pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardTick, LaneTick } from '../wire'
-import { Badge, Name, Panel, Scroller } from './bits'
-import { BREAKER_LOOKS, lookOf } from './breaker-words'
+import { Name, Panel } from './bits'
+import { BreakerBadge } from './breaker-badge'
+import { lookOf } from './breaker-words'
 import { tightestOf } from './limit-words'
+import { type Column, Table } from './table'
 
 export function LanesPanel({ guard, tick }: { guard: string; tick: GuardTick }) {
   return (
     <Panel title="Lanes" note="each with its own breaker, limits and line">
-      <Scroller label="Lanes">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">lane</th>
-              <th scope="col">breaker</th>
-              <th scope="col" class="number">
-                calls
-              </th>
-              <th scope="col" class="number">
-                refused
-              </th>
-              <th scope="col" class="number">
-                waiting
-              </th>
-              <th scope="col">tightest limit</th>
-            </tr>
-          </thead>
-          <tbody>
-            {tick.lanes.map((lane) => (
-              <Row key={lane.lane} guard={guard} lane={lane} />
-            ))}
-          </tbody>
-        </table>
-      </Scroller>
+      <Table
+        label="Lanes"
+        rows={tick.lanes}
+        keyOf={({ lane }) => lane}
+        columns={columnsOf(guard)}
+      />
     </Panel>
   )
 }
 
-function Row({ guard, lane }: { guard: string; lane: LaneTick }) {
-  const own = rates.of(pairKey(guard, lane.lane))
-  const refused = Object.values(own?.refused ?? {}).reduce((sum, each) => sum + each, 0)
-  const look = BREAKER_LOOKS[lookOf(lane.breaker)]
-  const tightest = tightestOf([lane])
-  return (
-    <tr>
-      <th scope="row">
-        <a href={hrefOf({ page: 'guards', guard, lane: lane.lane })}>
-          <Name text={lane.lane} />
+function columnsOf(guard: string): Column<LaneTick>[] {
+  const ratesOf = ({ lane }: LaneTick) => rates.of(pairKey(guard, lane))
+  const refusedOf = (lane: LaneTick) =>
+    Object.values(ratesOf(lane)?.refused ?? {}).reduce((sum, each) => sum + each, 0)
+  return [
+    {
+      title: 'lane',
+      of: ({ lane }) => (
+        <a href={hrefOf({ page: 'guards', guard, lane })}>
+          <Name text={lane} />
         </a>
-      </th>
-      <td>
-        <Badge tone={look.tone} icon={look.icon}>
-          {look.word}
-        </Badge>
-      </td>
-      <td class="number">{formatCount(own?.calls ?? 0)}/s</td>
-      <td class="number">{formatCount(refused)}/s</td>
-      <td class="number">{formatCount(lane.waiting)}</td>
-      <td>
-        {tightest === undefined ? (
-          <span class="quiet">none</span>
-        ) : (
-          `${formatShare(tightest.left)} of ${tightest.limit.id} left`
-        )}
-        {(lane.pausedMs ?? 0) > 0 && `, paused for ${formatSeconds(lane.pausedMs ?? 0)}`}
-      </td>
-    </tr>
+      ),
+    },
+    { title: 'breaker', of: ({ breaker }) => <BreakerBadge look={lookOf(breaker)} /> },
+    { title: 'calls', number: true, of: (lane) => `${formatCount(ratesOf(lane)?.calls ?? 0)}/s` },
+    { title: 'refused', number: true, of: (lane) => `${formatCount(refusedOf(lane))}/s` },
+    { title: 'waiting', number: true, of: ({ waiting }) => formatCount(waiting) },
+    { title: 'tightest limit', of: (lane) => <Tightest lane={lane} /> },
+  ]
+}
+
+function Tightest({ lane }: { lane: LaneTick }) {
+  const tightest = tightestOf([lane])
+  const pausedMs = lane.pausedMs ?? 0
+  return (
+    <>
+      {tightest === undefined ? (
+        <span class="quiet">none</span>
+      ) : (
+        `${formatShare(tightest.left)} of ${tightest.limit.id} left`
+      )}
+      {pausedMs > 0 && `, paused for ${formatSeconds(pausedMs)}`}
+    </>
   )
 }

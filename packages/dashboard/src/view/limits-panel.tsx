@@ -117,7 +117,7 @@ function Hint({
   limit: LimitTick
 }) {
   const nextMs = (nextFreeMs ?? 0) - sinceTick()
-  let when = 'nobody here has asked when'
+  let when = 'the next comes free about now'
   if ((remaining ?? 0) > 0) when = 'free now'
   else if (nextMs > 0) when = `next free in ${formatMs(Math.ceil(nextMs / 100) * 100)}`
   return (

@@ -3,8 +3,47 @@ import { formatCount, formatMs, formatShare } from '../format'
 import { fleet, hello } from '../model/live'
 import type { PodRow } from '../wire'
 import { askFor, may } from './act-dialog'
-import { Badge, Name, Panel, Scroller, type Tone } from './bits'
+import { Badge, Name, Panel, type Tone } from './bits'
 import type { IconName } from './icons'
+import { type Column, Table } from './table'
+
+const COLUMNS: Column<PodRow>[] = [
+  {
+    title: 'pod',
+    of: ({ pod }) => (
+      <>
+        <Name text={pod} /> {pod === hello.value?.pod && <span class="quiet">(this one)</span>}
+      </>
+    ),
+  },
+  { title: 'state', of: (pod) => <State pod={pod} /> },
+  { title: 'pressure', of: (pod) => <Pressure pod={pod} /> },
+  {
+    title: 'event loop',
+    number: true,
+    of: ({ loopMs, loopBusy }) => (
+      <>
+        {formatMs(loopMs)} <span class="quiet">{formatShare(loopBusy)} busy</span>
+      </>
+    ),
+  },
+  { title: 'in flight', number: true, of: ({ inFlight }) => formatCount(inFlight) },
+  { title: 'waiting', number: true, of: ({ waiting }) => formatCount(waiting) },
+  { title: 'memory', number: true, of: ({ memoryMb }) => `${formatCount(memoryMb)} MB` },
+  { title: 'up', number: true, of: ({ upMs }) => formatMs(Math.floor(upMs / 1_000) * 1_000) },
+  {
+    title: 'actions',
+    untitled: true,
+    number: true,
+    of: ({ pod, state }) =>
+      may('drain') &&
+      state === 'up' && (
+        <button type="button" class="small" onClick={() => askFor({ act: 'drain', pod })}>
+          Drain<bdi class="visually-hidden"> {pod}</bdi>
+        </button>
+      ),
+  },
+]
 
 export function PodsTable() {
   const known = fleet.value
@@ -16,79 +55,17 @@ export function PodsTable() {
       note={podsLeftOut > 0 ? `and ${formatCount(podsLeftOut)} more` : undefined}
       class="pods"
     >
-      <Scroller label="Pods">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">pod</th>
-              <th scope="col">state</th>
-              <th scope="col">pressure</th>
-              <th scope="col" class="number">
-                event loop
-              </th>
-              <th scope="col" class="number">
-                in flight
-              </th>
-              <th scope="col" class="number">
-                waiting
-              </th>
-              <th scope="col" class="number">
-                memory
-              </th>
-              <th scope="col" class="number">
-                up
-              </th>
-              <th scope="col">
-                <span class="visually-hidden">actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {pods.map((pod) => (
-              <Row key={pod.pod} pod={pod} />
-            ))}
-          </tbody>
-        </table>
-      </Scroller>
+      <Table label="Pods" rows={pods} keyOf={({ pod }) => pod} columns={COLUMNS} />
     </Panel>
   )
 }
 
-function Row({ pod }: { pod: PodRow }) {
+function State({ pod }: { pod: PodRow }) {
   const { tone, icon, word } = stateOf(pod)
-  const own = pod.pod === hello.value?.pod
   return (
-    <tr data-pod={pod.pod}>
-      <th scope="row">
-        <Name text={pod.pod} /> {own && <span class="quiet">(this one)</span>}
-      </th>
-      <td>
-        <Badge tone={tone} icon={icon}>
-          {word}
-        </Badge>
-      </td>
-      <td>
-        <Pressure pod={pod} />
-      </td>
-      <td class="number">
-        {formatMs(pod.loopMs)} <span class="quiet">{formatShare(pod.loopBusy)} busy</span>
-      </td>
-      <td class="number">{formatCount(pod.inFlight)}</td>
-      <td class="number">{formatCount(pod.waiting)}</td>
-      <td class="number">{formatCount(pod.memoryMb)} MB</td>
-      <td class="number">{formatMs(Math.floor(pod.upMs / 1_000) * 1_000)}</td>
-      <td class="number">
-        {may('drain') && pod.state === 'up' && (
-          <button
-            type="button"
-            class="small"
-            onClick={() => askFor({ act: 'drain', pod: pod.pod })}
-          >
-            Drain<bdi class="visually-hidden"> {pod.pod}</bdi>
-          </button>
-        )}
-      </td>
-    </tr>
+    <Badge tone={tone} icon={icon}>
+      {word}
+    </Badge>
   )
 }
 

@@ -1,16 +1,18 @@
 /** Job queues: how much waits, for whom, how old it is, and what could not be done. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { formatCount, formatMs } from '../format'
+import { countOf, formatCount, formatMs } from '../format'
 import { readDeadLetters } from '../model/acting'
 import { hello, queuesTick } from '../model/live'
 import { hrefOf } from '../model/route'
 import type { DeadLetters, QueueTick } from '../wire'
 import { askFor, may } from './act-dialog'
-import { Badge, Empty, Meter, Name, Panel, Scroller } from './bits'
+import { Badge, Empty, Name, Panel } from './bits'
+import { Depth, Priorities } from './priorities'
+import { type Column, Table } from './table'
 
-const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const
 const MOST_LETTERS = 50
+const AGAIN_MS = 3_000
 
 export function QueuesPage() {
   const queues = queuesTick.value?.queues ?? []
@@ -77,22 +79,10 @@ function Queue({ queue }: { queue: QueueTick }) {
           <span class="quiet">oldest waits</span>
         </div>
       </div>
-      <div class="columns">
+      <div class="queue-depths">
         <div class="stack">
           <h3>By priority</h3>
-          {queue.byPriority === undefined ? (
-            <p class="note">This store does not count them.</p>
-          ) : (
-            PRIORITIES.map((priority, index) => (
-              <Meter
-                key={priority}
-                label={priority}
-                value={queue.byPriority?.[index] ?? 0}
-                most={Math.max(1, waiting)}
-                words={formatCount(queue.byPriority?.[index] ?? 0)}
-              />
-            ))
-          )}
+          <Priorities of={queue.byPriority} waiting={waiting} />
         </div>
         <div class="stack">
           <h3>By tenant</h3>
@@ -113,32 +103,41 @@ function Figure({ label, value, bad = false }: { label: string; value: number; b
   )
 }
 
-function Tenants({ queue: { byTenant, tenantsLeftOut, waiting } }: { queue: QueueTick }) {
-  if (byTenant === undefined) return <p class="note">This store does not count them.</p>
-  if (byTenant.length === 0) return <p class="note">Nobody waits.</p>
+function Tenants({ queue: { byTenant, waiting } }: { queue: QueueTick }) {
+  const { top, others, othersWaiting, exact } = byTenant
+  if (waiting === 0) return <p class="note">Nobody waits.</p>
   return (
     <>
-      {byTenant.slice(0, 8).map((each) => (
-        <Meter
-          key={each.tenant}
-          label={each.tenant === '' ? 'no tenant' : each.tenant}
-          value={each.waiting}
-          most={Math.max(1, waiting)}
-          tone="iso"
-          words={formatCount(each.waiting)}
-        />
-      ))}
-      {(tenantsLeftOut ?? 0) > 0 && <p class="note">and {formatCount(tenantsLeftOut ?? 0)} more</p>}
+      <div class="tenants">
+        {top.map(({ tenant, waiting: own, byPriority }, place) => (
+          <Depth
+            // Two names may look the same, cut short.
+            key={place}
+            label={tenant === '' ? 'no tenant' : tenant}
+            of={byPriority}
+            most={top[0]?.waiting ?? 1}
+            words={`${exact ? '' : 'about '}${formatCount(own)}`}
+          />
+        ))}
+      </div>
+      {others > 0 && (
+        <p class="note">
+          and {countOf(others, 'more tenant')} with {countOf(othersWaiting, 'job')}
+        </p>
+      )}
+      {!exact && <p class="note">Too many wait to count each: these are estimates.</p>}
     </>
   )
 }
 
-/** Read when there are others than before, and not every second. */
+/** Read when there are others than before, and not every second; again, if they could not be read. */
 function Letters({ queue, dead }: { queue: string; dead: number }) {
   const letters = useSignal<DeadLetters['letters'] | undefined>(undefined)
   const problem = useSignal<string | undefined>(undefined)
+  const failures = useSignal(0)
   useEffect(() => {
     let wanted = true
+    let again: ReturnType<typeof setTimeout> | undefined
     readDeadLetters(queue, MOST_LETTERS).then(
       (read) => {
         if (!wanted) return
@@ -146,13 +145,16 @@ function Letters({ queue, dead }: { queue: string; dead: number }) {
         problem.value = undefined
       },
       (error: Error) => {
-        if (wanted) problem.value = error.message
+        if (!wanted) return
+        problem.value = error.message
+        again = setTimeout(() => failures.value++, AGAIN_MS)
       },
     )
     return () => {
       wanted = false
+      clearTimeout(again)
     }
-  }, [queue, dead])
+  }, [queue, dead, failures.value])
   return (
     <div class="letters">
       <div class="spread">
@@ -165,59 +167,38 @@ function Letters({ queue, dead }: { queue: string; dead: number }) {
       </div>
       {problem.value !== undefined && <p class="note">They cannot be read now: {problem.value}</p>}
       {letters.value === undefined ? null : (
-        <Scroller label={`Dead letters of ${queue}`}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">job</th>
-                <th scope="col">tenant</th>
-                <th scope="col">priority</th>
-                <th scope="col" class="number">
-                  attempts
-                </th>
-                <th scope="col" class="number">
-                  age
-                </th>
-                <th scope="col">
-                  <span class="visually-hidden">actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {letters.value.map(({ id, tenant, priority, attempt, attempts, ageMs }) => (
-                <tr key={id}>
-                  <th scope="row">
-                    <Name text={id} />
-                  </th>
-                  <td>
-                    {tenant === undefined ? (
-                      <span class="quiet">none</span>
-                    ) : (
-                      <Name text={tenant} />
-                    )}
-                  </td>
-                  <td>{priority}</td>
-                  <td class="number">
-                    {attempt} of {attempts}
-                  </td>
-                  <td class="number">{formatMs(ageMs)}</td>
-                  <td class="number">
-                    {may('replay') && (
-                      <button
-                        type="button"
-                        class="small"
-                        onClick={() => askFor({ act: 'replay', queue, id })}
-                      >
-                        Retry<bdi class="visually-hidden"> {id}</bdi>
-                      </button>
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </Scroller>
+        <Table
+          label={`Dead letters of ${queue}`}
+          rows={letters.value}
+          keyOf={({ id }) => id}
+          columns={letterColumns(queue)}
+        />
       )}
     </div>
   )
+}
+
+function letterColumns(queue: string): Column<DeadLetters['letters'][number]>[] {
+  return [
+    { title: 'job', of: ({ id }) => <Name text={id} /> },
+    {
+      title: 'tenant',
+      of: ({ tenant }) =>
+        tenant === undefined ? <span class="quiet">none</span> : <Name text={tenant} />,
+    },
+    { title: 'priority', of: ({ priority }) => priority },
+    { title: 'attempts', number: true, of: ({ attempt, attempts }) => `${attempt} of ${attempts}` },
+    { title: 'age', number: true, of: ({ ageMs }) => formatMs(ageMs) },
+    {
+      title: 'actions',
+      untitled: true,
+      number: true,
+      of: ({ id }) =>
+        may('replay') && (
+          <button type="button" class="small" onClick={() => askFor({ act: 'replay', queue, id })}>
+            Retry<bdi class="visually-hidden"> {id}</bdi>
+          </button>
+        ),
+    },
+  ]
 }

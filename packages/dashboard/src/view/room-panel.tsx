@@ -2,8 +2,7 @@
 import { formatCount, formatMs, formatShare, spellOut } from '../format'
 import type { GuardCard, GuardTick } from '../wire'
 import { Badge, Meter, Panel } from './bits'
-
-const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const
+import { Priorities } from './priorities'
 
 export function RoomPanel({ card, tick }: { card: GuardCard; tick: GuardTick }) {
   const { waiting, size, oldestMs, byPriority, codel } = tick.room
@@ -26,16 +25,7 @@ export function RoomPanel({ card, tick }: { card: GuardCard; tick: GuardTick }) 
           words={waiting === 0 ? 'nobody waits' : formatMs(oldestMs)}
         />
         <div class="priorities">
-          {PRIORITIES.map((priority, index) => (
-            <Meter
-              key={priority}
-              label={priority}
-              value={byPriority[index] ?? 0}
-              most={Math.max(1, waiting)}
-              tone="flow"
-              words={formatCount(byPriority[index] ?? 0)}
-            />
-          ))}
+          <Priorities of={byPriority} waiting={waiting} />
         </div>
         {codel && (
           <Badge tone="refused" icon="warning">

@@ -5,7 +5,8 @@ import { now } from '../model/clock'
 import { guardsTick } from '../model/live'
 import type { GuardCard, GuardTick, LaneTick } from '../wire'
 import { Badge, type Tone } from './bits'
-import { BREAKER_LOOKS, lookOf } from './breaker-words'
+import { BreakerBadge } from './breaker-badge'
+import { lookOf } from './breaker-words'
 import { leftTone, tightestOf } from './limit-words'
 import type { StageName } from './stage-words'
 
@@ -119,10 +120,7 @@ function BreakerFact({ lanes }: { lanes: readonly LaneTick[] }) {
   return (
     <>
       {[...counts].map(([look, count]) => (
-        <Badge key={look} tone={BREAKER_LOOKS[look].tone} icon={BREAKER_LOOKS[look].icon}>
-          {lanes.length > 1 && `${count} `}
-          {BREAKER_LOOKS[look].word}
-        </Badge>
+        <BreakerBadge key={look} look={look} {...(lanes.length > 1 && { count })} />
       ))}
       {untilMs > 0 && <div class="quiet">for {formatSeconds(untilMs - sinceTick())}</div>}
     </>

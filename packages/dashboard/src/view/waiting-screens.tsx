@@ -1,7 +1,9 @@
 /** What is shown before there is anything to show. */
 import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
 import { setToken } from '../model/acting'
 import { feedState } from '../model/live'
+import { Icon } from './icons'
 import { TokenFields } from './token-fields'
 
 export function WaitingScreen({ retry }: { retry: () => void }) {
@@ -50,12 +52,15 @@ function Wave({ at }: { at: number }) {
   )
 }
 
-/** From another machine, looking needs the token as well. */
-export function LockedScreen({ connect }: { connect: () => void }) {
+/** Looking needs the token as well as acting. */
+export function LockedScreen({ wrong, connect }: { wrong: boolean; connect: () => void }) {
   const secret = useSignal('')
   const remember = useSignal(false)
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => form.current?.querySelector('input')?.focus(), [])
   return (
     <form
+      ref={form}
       class="waiting-screen locked"
       onSubmit={(event) => {
         event.preventDefault()
@@ -63,12 +68,38 @@ export function LockedScreen({ connect }: { connect: () => void }) {
         connect()
       }}
     >
+      <Icon name="lock" size={34} />
       <h1>This fleet is for its operators</h1>
-      <p>Looking at it from another machine needs the admin token of the gateway.</p>
+      <p>Decisions, users and queues are shown to whoever has the admin token.</p>
       <TokenFields secret={secret} remember={remember} />
+      {wrong && (
+        <p class="locked-wrong tone-bad" role="alert">
+          That is not the token.
+        </p>
+      )}
       <button type="submit" class="primary" disabled={secret.value === ''}>
         Look at the fleet
       </button>
+      <p class="note">
+        It is <code>admin.token</code> of the gateway’s configuration, or <code>token</code> of{' '}
+        <code>createDashboard</code>.
+      </p>
     </form>
+  )
+}
+
+/** No token would help from here. */
+export function BarredScreen({ problem, connect }: { problem: string; connect: () => void }) {
+  return (
+    <div class="waiting-screen" role="alert">
+      <Icon name="lock" size={34} />
+      <h1>Not from here</h1>
+      <p>
+        The gateway says: <bdi>{problem}</bdi>.
+      </p>
+      <button type="button" class="primary" onClick={connect}>
+        Try again
+      </button>
+    </div>
   )
 }

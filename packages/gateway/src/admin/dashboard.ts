@@ -1,7 +1,6 @@
 /** The dashboard on the admin port: at /dashboard/, where / leads. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Dashboard } from 'spillway/http'
-import { isLoopback } from './access.js'
 
 export const DASHBOARD_PATH = '/dashboard'
 
@@ -17,13 +16,4 @@ export function mountDashboard(server: FastifyInstance, dashboard: Dashboard): v
     server.all(path, { onRequest }, never)
   }
   server.get('/', (_, reply) => reply.redirect(`${DASHBOARD_PATH}/`))
-}
-
-/** As of the rest of the admin port: what is open to other machines wants a token. */
-export function lookRule({ host, token }: { host: string; token: string | undefined }) {
-  const closed = token === undefined && !isLoopback(host)
-  return ({ socket }: { socket: { remoteAddress?: string | undefined } }): true | string =>
-    !closed || isLoopback((socket.remoteAddress ?? '').replace(/^::ffff:/, ''))
-      ? true
-      : 'the admin port is open to other machines: set admin.token in the configuration'
 }

@@ -4,9 +4,9 @@
  * suddenly means 127.0.0.1.
  */
 import type { Server } from 'node:http'
-import type { FastifyHttpOptions, FastifyInstance } from 'fastify'
+import type { FastifyHttpOptions, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SpillwayEvent } from 'spillway'
-import { strangerIn } from './access.js'
+import type { AccessDenial, OperatorAccess } from 'spillway/http'
 import { attempt } from './audit.js'
 
 /** As strict as the data port, and less patient: who operates sends little. */
@@ -39,26 +39,37 @@ const HEADERS = {
   'x-frame-options': 'DENY',
 } as const
 
-/** `loopback`: it listens for this machine only. `audit` hears of whoever is turned away. */
+/** `audit` hears of whoever is turned away. */
 export function harden(
   server: FastifyInstance,
-  loopback: boolean,
+  access: OperatorAccess,
   audit: (event: SpillwayEvent) => void,
 ): void {
   server.server.maxConnections = MOST_CONNECTIONS
   server.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS)
-    const refusal = strangerIn(request.headers, loopback)
-    if (refusal === undefined) return undefined
-    const { status, code, message } = refusal
-    audit(attempt(request, 'refused', `${code}: ${message}`))
-    return reply.code(status).send({ error: { code, message } })
+    const denial = access.stranger(request.raw)
+    return denial && turnAway(denial, request, reply, audit)
   })
   server.setNotFoundHandler((_, reply) => refuse(reply, 404, 'NOT_FOUND'))
   server.setErrorHandler((error: { statusCode?: number; code?: string }, _, reply) => {
     const { statusCode: status = 500, code = 'INTERNAL' } = error
     return refuse(reply, status, status >= 500 ? 'INTERNAL' : code)
   })
+}
+
+/** Who may not is told why, and a line in the log tells of it. */
+export function turnAway(
+  { status, code, problem }: AccessDenial,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  audit: (event: SpillwayEvent) => void,
+): unknown {
+  const isAboutToken = code === 'UNKNOWN_TOKEN' || code === 'NO_TOKEN'
+  const message = isAboutToken ? `${problem} (admin.token of the configuration)` : problem
+  audit(attempt(request, 'refused', `${code}: ${message}`))
+  if (status === 401) reply.header('www-authenticate', 'Bearer')
+  return reply.code(status).send({ error: { code, message } })
 }
 
 /** Says no more than the reason: what was asked for may have a token in it. */

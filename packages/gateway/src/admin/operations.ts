@@ -8,8 +8,9 @@ import {
   SpillwayError,
   type SpillwayEvent,
 } from 'spillway'
-import { type AccessRules, refusalOf } from './access.js'
+import type { OperatorAccess } from 'spillway/http'
 import { attempt } from './audit.js'
+import { turnAway } from './hardening.js'
 
 export interface ConfigAnswer {
   readonly ok: boolean
@@ -35,7 +36,7 @@ export interface ConfigHooks {
 }
 
 export interface OperationsOptions {
-  readonly access: AccessRules
+  readonly access: OperatorAccess
   readonly spillway: Spillway
   /** Of the configuration that is in force. */
   readonly operator: () => Operator
@@ -47,12 +48,9 @@ export function operations(options: OperationsOptions) {
   const { access, spillway, operator, audit, config } = options
 
   async function guarded(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
-    const refusal = refusalOf(request.headers, access)
-    if (refusal === undefined) return undefined
-    const { status, code, message } = refusal
-    audit(attempt(request, 'refused', `${code}: ${message}`))
-    if (status === 401) reply.header('www-authenticate', 'Bearer')
-    return reply.code(status).send({ error: { code, message } })
+    const looks = request.method === 'GET' || request.method === 'HEAD'
+    const denial = looks ? access.look(request.raw) : access.act(request.raw)
+    return denial && turnAway(denial, request, reply, audit)
   }
 
   return async (server: FastifyInstance): Promise<void> => {

@@ -2,13 +2,11 @@
 import { type FastifyInstance, fastify } from 'fastify'
 import type { Registry } from 'prom-client'
 import { createHealth, type Operator, type Spillway, type SpillwayEvent } from 'spillway'
-import type { Dashboard } from 'spillway/http'
-import { isLoopback, refusalOf } from './access.js'
+import type { Dashboard, OperatorAccess } from 'spillway/http'
 import { mountDashboard } from './dashboard.js'
 import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
 import { type ConfigHooks, operations } from './operations.js'
-import { Token } from './token.js'
 
 export type { ConfigAnswer } from './operations.js'
 
@@ -17,9 +15,7 @@ export interface AdminOptions {
   readonly registry: Registry
   readonly spillway: Spillway
   readonly operator: () => Operator
-  /** Where it will listen. */
-  readonly host: string
-  readonly token: string | undefined
+  readonly access: OperatorAccess
   /** Hears of every attempt that was refused; of actions everybody hears. */
   readonly audit: (event: SpillwayEvent) => void
   readonly config: ConfigHooks
@@ -27,10 +23,9 @@ export interface AdminOptions {
 }
 
 export function createAdminServer(options: AdminOptions): FastifyInstance {
-  const { health, registry, spillway, operator, host, token, audit, config } = options
+  const { health, registry, spillway, operator, access, audit, config } = options
   const server = fastify(ADMIN_SERVER_OPTIONS)
-  const loopback = isLoopback(host)
-  harden(server, loopback, audit)
+  harden(server, access, audit)
   // A form of another site could send that without asking first.
   server.removeContentTypeParser('text/plain')
   for (const path of ['/health/live', '/health/ready']) {
@@ -40,15 +35,11 @@ export function createAdminServer(options: AdminOptions): FastifyInstance {
     })
   }
   const deep = createHealth({ spillway })
-  const access = {
-    token: token === undefined ? undefined : new Token(token),
-    loopback,
-  }
-  server.get('/health/deep', async ({ headers }, reply) => {
+  server.get('/health/deep', async ({ raw }, reply) => {
     const report = await deep.deep()
     const { refused, ...standing } = config.status()
     // Mistakes quote the file they are in.
-    const mayKnow = refusalOf(headers, access) === undefined
+    const mayKnow = access.act(raw) === undefined
     const said = refused && (mayKnow ? refused : { at: refused.at })
     return reply
       .code(report.status === 'unhealthy' ? 503 : 200)

@@ -1,6 +1,6 @@
 /** `spillway queue`: how queues stand, and what becomes of dead letters. */
 import { createInterface } from 'node:readline/promises'
-import type { JobCounts, JobInfo } from 'spillway'
+import type { JobCounts, JobInfo, TenantCounts } from 'spillway'
 import { type NamedQueue, type OpenQueues, openQueues } from './queue-store.js'
 import { roughlyInWords } from './spans.js'
 import { table } from './table.js'
@@ -39,7 +39,8 @@ async function list({ configured, open }: OpenQueues, json: boolean): Promise<bo
 }
 
 async function show({ name, guard, jobs }: NamedQueue, count: number, json: boolean) {
-  const [counts, dead] = await Promise.all([jobs.counts(), jobs.dead({ count })])
+  const wanted = { tenants: MOST_TENANTS }
+  const [counts, dead] = await Promise.all([jobs.counts(wanted), jobs.dead({ count })])
   const letters = dead.map(brief)
   if (json) {
     say(JSON.stringify({ name, guard, ...counts, letters }))
@@ -49,15 +50,33 @@ async function show({ name, guard, jobs }: NamedQueue, count: number, json: bool
   lines.push(table([...HEAD, 'LAPSED'], [[...cellsOf(counts), String(counts.lapsed)]]))
   const { critical, high, normal, low } = counts.byPriority
   lines.push(`waiting: critical ${critical}, high ${high}, normal ${normal}, low ${low}`)
+  if (counts.tenants !== undefined && counts.waiting > 0) {
+    lines.push('', ...tenantLines(counts.tenants, counts.waiting))
+  }
   if (letters.length > 0) {
     lines.push('', `Dead letters, ${letters.length} of ${counts.dead}, the oldest first:`, '')
     const rows = letters.map(({ id, attempt, tenant = '', ageMs, error = '' }) => {
-      return [id, String(attempt), tenant, roughlyInWords(ageMs), oneLine(error)]
+      return [id, String(attempt), oneLine(tenant), roughlyInWords(ageMs), oneLine(error)]
     })
     lines.push(table(['ID', 'TRIED', 'TENANT', 'AGE', 'WHY'], rows))
   }
   say(lines.join('\n'))
   return true
+}
+
+function tenantLines({ exact, top, others }: TenantCounts, waiting: number): string[] {
+  const rows = top.map(({ tenant, waiting, byPriority }) => {
+    const { critical, high, normal, low } = byPriority
+    const name = tenant === undefined ? '(none)' : oneLine(tenant)
+    return [name, ...[waiting, critical, high, normal, low].map(String)]
+  })
+  const left = waiting - top.reduce((sum, each) => sum + each.waiting, 0)
+  return [
+    exact ? 'Tenants, by what waits:' : 'Tenants, by what waits, about:',
+    '',
+    table(['TENANT', 'WAITING', 'CRITICAL', 'HIGH', 'NORMAL', 'LOW'], rows),
+    ...(others > 0 ? [`and ${others} more, with ${Math.max(0, left)}`] : []),
+  ]
 }
 
 async function showJob({ name, jobs }: NamedQueue, id: string, json: boolean): Promise<boolean> {
@@ -114,6 +133,7 @@ function brief(job: JobInfo) {
 
 const HEAD = ['WAITING', 'DELAYED', 'RUNNING', 'DONE', 'DEAD', 'OLDEST', 'STATE']
 const WIDEST = 12
+const MOST_TENANTS = 8
 
 function cellsOf({ waiting, delayed, active, done, dead, oldestMs, paused }: JobCounts): string[] {
   const numbers = [waiting, delayed, active, done, dead].map(String)
@@ -122,7 +142,7 @@ function cellsOf({ waiting, delayed, active, done, dead, oldestMs, paused }: Job
 
 /** Errors may quote what a vendor said; a terminal is not for it to write on. */
 function oneLine(text: string): string {
-  return text.replace(/[^\x20-\x7e\xa0-\uffff]+/g, ' ').slice(0, 100)
+  return text.replace(/[^\x20-\x7e\xa0-\u{10ffff}]+|\p{Cf}+/gu, ' ').slice(0, 100)
 }
 
 function textOf(value: unknown): string {

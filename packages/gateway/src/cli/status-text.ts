@@ -18,7 +18,7 @@ export function statusText(report: FleetReport, guards: Guards): string {
       report.guards.flatMap(breakerRows),
     ),
     table(
-      ['VENDOR', 'LANE', 'LIMIT', 'USED', 'OF', 'LEFT', 'PAUSED'],
+      ['VENDOR', 'LANE', 'LIMIT', 'USED', 'OF', 'LEFT', 'NEXT', 'PAUSED'],
       report.guards.flatMap((guard) => limitRows(guard, guards)),
     ),
   ]
@@ -41,7 +41,7 @@ function breakerRows({ name, breakers }: FleetGuardReport): string[][] {
 }
 
 function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[][] {
-  return limits.map(({ lane, id, limit, used, available, pausedMs }) => {
+  return limits.map(({ lane, id, limit, used, available, nextFreeMs, pausedMs }) => {
     const usual = usualLimit(guards?.[name], id)
     const of = usual === undefined || usual === limit ? `${limit}` : `${limit} (not ${usual})`
     const paused = pausedMs > 0 ? seconds(pausedMs) : ''
@@ -52,6 +52,7 @@ function limitRows({ name, limits }: FleetGuardReport, guards: Guards): string[]
       String(Math.ceil(used)),
       of,
       String(Math.floor(available)),
+      nextFreeMs > 0 ? seconds(nextFreeMs) : 'now',
       paused,
     ]
   })

@@ -119,6 +119,8 @@ export interface GatewayConfig {
     readonly port: number
     /** What operators have to show; none: whoever is on this machine is one. */
     readonly token: string | undefined
+    /** Who may look without being one. */
+    readonly look: 'operators' | 'machine' | 'anybody'
   }
   /** Shared state; none: in this process alone. */
   readonly redis: RedisConfig | undefined

@@ -61,7 +61,7 @@ describe('a configuration', () => {
       server: SERVER_LIMITS,
       host: '0.0.0.0',
       port: 8080,
-      admin: { host: '127.0.0.1', port: 8081 },
+      admin: { host: '127.0.0.1', port: 8081, look: 'operators' },
       redis: undefined,
       pod: undefined,
       vendors: [
@@ -139,7 +139,7 @@ log: { level: warn }
     expect(config).toMatchObject({
       host: '::',
       port: 0,
-      admin: { host: '0.0.0.0', port: 9000 },
+      admin: { host: '0.0.0.0', port: 9000, look: 'operators' },
       redis: { url: 'redis://user@cache:6379/1', prefix: 'team' },
       pod: 'pod-7',
       body: { keepBytes: 65_536, maxBytes: 2_097_152 },

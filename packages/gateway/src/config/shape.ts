@@ -26,7 +26,7 @@ import { readToken } from './token-shape.js'
 import { readVendors } from './vendor-shape.js'
 
 const PORT = 8_080
-const ADMIN = { host: '127.0.0.1', port: 8_081, token: undefined }
+const ADMIN = { host: '127.0.0.1', port: 8_081, token: undefined, look: 'operators' as const }
 const KEEP_BYTES = 1_024 ** 2
 const MAX_BYTES = 32 * 1_024 ** 2
 
@@ -37,6 +37,7 @@ const readAdmin = (sources: Sources) =>
     host: optional(text(), ADMIN.host),
     port: optional(port, ADMIN.port),
     token: optional(readToken(sources)),
+    look: optional(oneOf('operators', 'machine', 'anybody'), ADMIN.look),
   })
 
 const readBody = together(

@@ -33,6 +33,8 @@ export interface FleetLimitReport {
   used: number
   /** What can be taken now. */
   available: number
+  /** Milliseconds until one unit is free, if nobody takes it before; 0: one is. */
+  nextFreeMs: number
   /** Milliseconds for which the vendor wants this lane to pause. */
   pausedMs: number
 }
@@ -86,12 +88,13 @@ export async function readGuard(sources: FleetSources): Promise<FleetGuardReport
     name,
     breakers: views.map(({ lane, view }) => breakerReport(lane, view)),
     limits: figures.flatMap(({ lane, figures }) =>
-      (figures?.limits ?? []).map(({ id, limit, used, remaining }) => ({
+      (figures?.limits ?? []).map(({ id, limit, used, remaining, nextFreeMs }) => ({
         lane,
         id,
         limit,
         used,
         available: remaining,
+        nextFreeMs,
         pausedMs: figures?.pausedMs ?? 0,
       })),
     ),

@@ -6,6 +6,13 @@ export { createDashboard, type Dashboard, type DashboardOptions } from './dashbo
 export { createHops, type Hops, type HopsOptions } from './hops.js'
 export { type HttpHandler, type HttpListener, spillwayHttp } from './node-server.js'
 export {
+  type AccessDenial,
+  type AccessRequest,
+  createOperatorAccess,
+  type OperatorAccess,
+  type OperatorAccessOptions,
+} from './operator-access.js'
+export {
   exhaustedItem,
   type Left,
   type Policy,

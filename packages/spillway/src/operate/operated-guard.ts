@@ -6,6 +6,7 @@ import { lookAt } from '../shared/circuit-breaker/look.js'
 import { toSpec } from '../shared/circuit-breaker/options.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { listMembers, type Member } from '../shared/membership.js'
+import { figuresOf } from '../shared/rate-limiter/figures.js'
 import {
   toUnitLimits,
   type UnitLimit,
@@ -103,9 +104,7 @@ export class OperatedGuard {
           ? undefined
           : {
               async figures(lane) {
-                const read = await store.figures({ guard: name, lane, limits, version: 0 })
-                const pausedMs = Math.max(0, read.pausedUntilUs - read.nowUs) / 1_000
-                return { ...read, pausedMs }
+                return figuresOf(await store.figures({ guard: name, lane, limits, version: 0 }))
               },
             },
       lanes: lanesOf(members, name),

@@ -80,11 +80,20 @@ export interface PauseRequest {
   forUs: number
 }
 
+export interface LimitFigures {
+  id: string
+  limit: number
+  used: number
+  remaining: number
+  /** Until one unit fits, if nobody takes it before; 0: it does now. A pause is not in it. */
+  waitUs: number
+}
+
 export interface LaneFigures {
   nowUs: number
   version: number
   pausedUntilUs: number
-  limits: readonly { id: string; limit: number; used: number; remaining: number }[]
+  limits: readonly LimitFigures[]
   /** Of the whole fleet, on all lanes, as pods last reported it. */
   requestsLastMinute: number
 }

@@ -180,6 +180,18 @@ export interface QueueCounts {
   oldestUs: number
   /** Leases that ended without a word since the queue was made. */
   lapsed: number
+  /** Where they were asked for. */
+  tenants?: TenantDepths
+}
+
+/** Whose jobs wait. */
+export interface TenantDepths {
+  /** False: an estimate, because so many wait that not all can be counted. */
+  exact: boolean
+  /** Those with the most, by priority as above. */
+  top: readonly { tenant: string; byPriority: readonly number[] }[]
+  /** How many more there are; of an estimate, of how many it knows. */
+  others: number
 }
 
 export type QueueCommand =
@@ -196,7 +208,8 @@ export interface QueueStore {
   finish(request: FinishRequest): MaybePromise<Finished[]>
   extend(request: ExtendRequest): MaybePromise<Extended[]>
   job(request: QueueRef & { id: string }): MaybePromise<JobView | undefined>
-  counts(request: QueueRef): MaybePromise<QueueCounts>
+  /** `tenants`: of so many, those with the most jobs, how many wait; nothing: it is not asked. */
+  counts(request: QueueRef & { tenants?: number }): MaybePromise<QueueCounts>
   /** Oldest first. */
   dead(request: QueueRef & { from: number; count: number }): MaybePromise<JobView[]>
   /** Answers whether there was anything to do. */

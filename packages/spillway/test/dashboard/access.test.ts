@@ -1,79 +1,151 @@
-import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { Access } from '../../src/http/dashboard/access.js'
+import { type AccessRequest, createOperatorAccess } from '../../src/http/operator-access.js'
 
 const TOKEN = 'a-token-of-some-length'
 
-function from(remoteAddress: string, headers: Record<string, string> = {}): IncomingMessage {
-  return { socket: { remoteAddress }, headers } as unknown as IncomingMessage
+function from(remoteAddress: string, headers: Record<string, string> = {}): AccessRequest {
+  return { method: 'POST', socket: { remoteAddress }, headers }
 }
 
 const LOCAL = { host: 'localhost:8081', origin: 'http://localhost:8081' }
+const POD = { host: 'pod:8081' }
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+const NEAR = from('127.0.0.1', LOCAL)
+const FAR = from('10.0.0.7', POD)
 
-describe('acting without a configured token', () => {
-  const access = new Access({ token: undefined, hosts: [] })
-  const denied = (request: IncomingMessage) => access.act(request)?.status
+describe('without a token', () => {
+  const access = createOperatorAccess()
 
   it.each(['127.0.0.1', '::1', '::ffff:127.0.0.1', '127.8.9.10'])(
-    'is possible from %s',
+    'whoever is on this machine may look and act, from %s',
     (address) => {
-      expect(denied(from(address, LOCAL))).toBeUndefined()
-      expect(access.acts(from(address, LOCAL))).toBe('open')
+      const request = from(address, LOCAL)
+      expect(access.look(request)).toBeUndefined()
+      expect(access.act(request)).toBeUndefined()
+      expect(access.acts(request)).toBe('open')
+      // A program says nothing of where it comes from.
+      expect(access.act(from(address, { host: '[::1]:8081' }))).toBeUndefined()
     },
   )
 
   it.each([
-    ['another machine', from('10.0.0.7', LOCAL)],
+    ['another machine', from('10.0.0.7', LOCAL), 'NO_TOKEN'],
     [
       'a name that was bound to this machine',
       from('127.0.0.1', { host: 'evil.example', origin: 'http://evil.example' }),
+      'WRONG_HOST',
     ],
-    ['a page of another origin', from('127.0.0.1', { ...LOCAL, origin: 'http://evil.example' })],
-    ['a page of another port', from('127.0.0.1', { ...LOCAL, origin: 'http://localhost:3000' })],
-    ['a page without an origin', from('127.0.0.1', { host: 'localhost', origin: 'null' })],
-    ['nowhere', from('127.0.0.1', { host: 'localhost:8081' })],
-    ['another site', from('127.0.0.1', { ...LOCAL, 'sec-fetch-site': 'cross-site' })],
     [
-      'behind a proxy on this machine',
-      from('127.0.0.1', { ...LOCAL, 'x-forwarded-for': '10.0.0.7' }),
+      'a page of another origin',
+      from('127.0.0.1', { ...LOCAL, origin: 'http://evil.example' }),
+      'OTHER_SITE',
     ],
-  ])('is not possible from %s', (_, request) => {
-    expect(denied(request)).toBe(403)
+    [
+      'a page of another port',
+      from('127.0.0.1', { ...LOCAL, origin: 'http://localhost:3000' }),
+      'OTHER_SITE',
+    ],
+    [
+      'a page that hides its origin',
+      from('127.0.0.1', { host: 'localhost', origin: 'null' }),
+      'OTHER_SITE',
+    ],
+    ['another site', from('127.0.0.1', { ...LOCAL, 'sec-fetch-site': 'cross-site' }), 'OTHER_SITE'],
+    [
+      'a proxy on this machine',
+      from('127.0.0.1', { ...LOCAL, 'x-forwarded-for': '10.0.0.7' }),
+      'NO_TOKEN',
+    ],
+    [
+      'a bound name that claims to be a proxy',
+      from('127.0.0.1', { host: 'evil.example', 'x-forwarded-for': '10.0.0.7' }),
+      'WRONG_HOST',
+    ],
+    ['nowhere', from('', LOCAL), 'NO_TOKEN'],
+  ])('nobody may do either from %s', (_, request, code) => {
+    expect(access.act(request)).toMatchObject({ status: 403, code })
+    expect(access.look(request)).toMatchObject({ status: 403, code })
+    expect(access.acts(request)).toBe('off')
   })
-})
 
-describe('acting with a configured token', () => {
-  const access = new Access({ token: TOKEN, hosts: [] })
-
-  it('takes the whole token, from wherever', () => {
-    expect(access.act(from('10.0.0.7', { host: 'pod:8081', ...bearer(TOKEN) }))).toBeUndefined()
-    for (const wrong of ['', 'a', TOKEN.slice(0, -1), `${TOKEN}x`, TOKEN.toUpperCase()]) {
-      expect(access.act(from('127.0.0.1', { ...LOCAL, ...bearer(wrong) }))?.status).toBe(401)
+  it('nobody may do anything on a port that other machines can reach: anybody could seem to be here', () => {
+    const exposed = createOperatorAccess({ exposed: true })
+    for (const request of [NEAR, FAR]) {
+      expect(exposed.look(request)).toMatchObject({ code: 'NO_TOKEN' })
+      expect(exposed.act(request)).toMatchObject({ code: 'NO_TOKEN' })
     }
-    expect(access.act(from('127.0.0.1', LOCAL))?.status).toBe(401)
-    expect(access.act(from('127.0.0.1', { ...LOCAL, authorization: TOKEN }))?.status).toBe(401)
-  })
-
-  it('does not let a page of somebody else use it', () => {
-    const headers = { host: 'pod:8081', origin: 'http://evil.example', ...bearer(TOKEN) }
-    expect(access.act(from('10.0.0.7', headers))?.status).toBe(403)
-  })
-
-  it('takes it for looking, too, but not on this machine', () => {
-    expect(access.look(from('10.0.0.7', { host: 'pod:8081' }))?.status).toBe(401)
-    expect(access.look(from('10.0.0.7', { host: 'pod:8081', ...bearer(TOKEN) }))).toBeUndefined()
-    expect(access.look(from('127.0.0.1', { host: 'localhost:8081' }))).toBeUndefined()
-    expect(access.look(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(401)
+    expect(exposed.act(NEAR)?.problem).toContain('set one')
+    // What needs no token is for whoever asks for it, by whatever name.
+    expect(exposed.stranger(from('127.0.0.1', POD))).toBeUndefined()
   })
 })
 
-describe('looking without a configured token', () => {
-  it('is possible for whoever reaches it, but not under a name that this machine does not have', () => {
-    const access = new Access({ token: undefined, hosts: ['dash.example'] })
-    expect(access.look(from('10.0.0.7', { host: '10.0.0.1:8081' }))).toBeUndefined()
-    expect(access.look(from('127.0.0.1', { host: '[::1]:8081' }))).toBeUndefined()
+describe('with a token', () => {
+  const access = createOperatorAccess({ token: TOKEN })
+
+  it('it takes the whole token to look and to act, wherever one is', () => {
+    for (const request of [NEAR, FAR]) {
+      for (const wrong of ['', 'a', TOKEN.slice(0, -1), `${TOKEN}x`, TOKEN.toUpperCase()]) {
+        const shown = { ...request, headers: { ...request.headers, ...bearer(wrong) } }
+        expect(access.act(shown)).toMatchObject({ status: 401, code: 'UNKNOWN_TOKEN' })
+        expect(access.look(shown)?.status).toBe(401)
+      }
+      const plain = { ...request, headers: { ...request.headers, authorization: TOKEN } }
+      expect(access.act(plain)?.status).toBe(401)
+      expect(access.look(request)?.status).toBe(401)
+      const right = { ...request, headers: { ...request.headers, ...bearer(TOKEN) } }
+      expect(access.look(right)).toBeUndefined()
+      expect(access.act(right)).toBeUndefined()
+      expect(access.acts(request)).toBe('token')
+    }
+  })
+
+  it('a page of somebody else cannot use it', () => {
+    const headers = { ...POD, origin: 'http://evil.example', ...bearer(TOKEN) }
+    expect(access.act(from('10.0.0.7', headers))).toMatchObject({ code: 'OTHER_SITE' })
+    expect(access.look(from('10.0.0.7', headers))).toMatchObject({ code: 'OTHER_SITE' })
+  })
+
+  it('whoever shows it may come through a proxy on this machine, whatever that calls it', () => {
+    const proxied = { host: 'dash.example', 'x-forwarded-for': '10.0.0.7', ...bearer(TOKEN) }
+    expect(access.act(from('127.0.0.1', proxied))).toBeUndefined()
+  })
+
+  it('has to be long enough to be one', () => {
+    expect(() => createOperatorAccess({ token: 'short' })).toThrow(
+      'access.token: must have at least 16 characters',
+    )
+  })
+})
+
+describe('looking, where that was said to be for more than operators', () => {
+  it('is for whoever is on this machine, and acting is not', () => {
+    const access = createOperatorAccess({ token: TOKEN, look: 'machine' })
+    expect(access.look(NEAR)).toBeUndefined()
+    expect(access.act(NEAR)?.status).toBe(401)
+    expect(access.look(FAR)?.status).toBe(401)
+    expect(access.look(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(403)
+  })
+
+  it('is for anybody, but not under a name that this machine does not have', () => {
+    const access = createOperatorAccess({ look: 'anybody', hosts: ['dash.example'] })
+    expect(access.look(FAR)).toBeUndefined()
+    expect(access.act(FAR)).toMatchObject({ code: 'NO_TOKEN' })
     expect(access.look(from('127.0.0.1', { host: 'dash.example:443' }))).toBeUndefined()
     expect(access.look(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(403)
+  })
+})
+
+describe('a link on a page of another site', () => {
+  const access = createOperatorAccess()
+  const link = { ...LOCAL, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
+  const { origin: _, ...followed } = { ...link, 'sec-fetch-dest': 'document' }
+
+  it('may be followed, and neither framed nor posted', () => {
+    const request = { ...from('127.0.0.1', followed), method: 'GET' }
+    expect(access.stranger(request)).toBeUndefined()
+    expect(access.stranger({ ...request, method: 'POST' })).toMatchObject({ code: 'OTHER_SITE' })
+    const framed = { ...followed, 'sec-fetch-dest': 'iframe' }
+    expect(access.stranger({ ...request, headers: framed })).toMatchObject({ code: 'OTHER_SITE' })
   })
 })

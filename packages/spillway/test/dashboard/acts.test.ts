@@ -84,7 +84,10 @@ describe('an operator', () => {
   it('puts dead letters of a queue back whose name is shown masked', async () => {
     const queue = asked.spillway.queue('sk-proj-0123456789abcdef', { guard: 'openai' })
     expect(queue).toBeDefined()
-    expect((await fetch(`${asked.url}/dead?queue=${encodeURIComponent('sk-…')}`)).status).toBe(200)
+    expect(
+      (await fetch(`${asked.url}/dead?queue=${encodeURIComponent('sk-…')}`, { headers: withToken }))
+        .status,
+    ).toBe(200)
     expect(await asked.act({ act: 'replay', queue: 'sk-…' }, withToken)).toMatchObject({
       body: { did: 'put back 0 dead letters' },
     })
@@ -134,7 +137,7 @@ describe('an operator', () => {
     const reader = await asked.read()
     const tick = await reader.until('queues', ({ queues }) => queues[0]?.dead === 1)
     expect(tick.queues[0]).toMatchObject({ name: 'mail', guard: 'openai', waiting: 0 })
-    const response = await fetch(`${asked.url}/dead?queue=mail`)
+    const response = await fetch(`${asked.url}/dead?queue=mail`, { headers: withToken })
     const letters = await response.text()
     expect(JSON.parse(letters)).toMatchObject({
       queue: 'mail',

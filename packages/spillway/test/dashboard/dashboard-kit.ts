@@ -38,12 +38,13 @@ export async function startPod(
   })
   const { port } = server.address() as AddressInfo
   const url = `http://127.0.0.1:${port}`
+  const shown = own.token === undefined ? {} : { authorization: `Bearer ${own.token}` }
   return {
     spillway,
     url,
     port,
     dashboard,
-    read: (headers) => readFeed(`${url}/events`, headers),
+    read: (headers) => readFeed(`${url}/events`, { ...shown, ...headers }),
     async act(act, headers = { origin: url }) {
       const response = await fetch(`${url}/act`, {
         method: 'POST',

@@ -84,6 +84,39 @@ describe('the feed', () => {
     await Promise.all(calls)
   })
 
+  it('shows whose jobs wait in a queue, by priority, as text of bounded length', async () => {
+    const pod = await startPod()
+    pod.spillway.guard('openai', GUARD)
+    const queue = pod.spillway.queue<string>('night', { guard: 'openai' })
+    const add = (tenant: string, count: number, priority: 'high' | 'low') =>
+      queue.addMany(
+        Array.from({ length: count }, () => ({ data: '', ...(tenant && { tenant }), priority })),
+      )
+    await add('<script>alert(1)</script>', 5, 'high')
+    await add('<script>alert(1)</script>', 3, 'low')
+    await add('sk-live-0123456789abcdef', 4, 'low')
+    await add('x'.repeat(500), 3, 'low')
+    await add('', 2, 'high')
+    for (let tenant = 0; tenant < 6; tenant++) await add(`t${tenant}`, 1, 'low')
+    const reader = await pod.read()
+    const { queues } = await reader.until('queues')
+    expect(queues[0]).toMatchObject({ waiting: 23, byPriority: [0, 7, 0, 16] })
+    expect(queues[0]?.byTenant).toEqual({
+      top: [
+        { tenant: '<script>alert(1)</script>', waiting: 8, byPriority: [0, 5, 0, 3] },
+        { tenant: 'sk-…', waiting: 4, byPriority: [0, 0, 0, 4] },
+        { tenant: `${'x'.repeat(199)}…`, waiting: 3, byPriority: [0, 0, 0, 3] },
+        { tenant: '', waiting: 2, byPriority: [0, 2, 0, 0] },
+        ...['t0', 't1', 't2', 't3'].map((tenant) => {
+          return { tenant, waiting: 1, byPriority: [0, 0, 0, 1] }
+        }),
+      ],
+      others: 2,
+      othersWaiting: 2,
+      exact: true,
+    })
+  })
+
   it('hands a reader that comes back what it missed, and to another process’ reader everything', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
@@ -141,7 +174,9 @@ describe('the feed', () => {
     expect(head.headers.get('content-type')).toContain('text/event-stream')
     expect(pod.dashboard.readers).toBe(0)
     const gone = { destroyed: true } as ServerResponse
-    const from = { socket: { destroyed: true }, headers: {}, method: 'GET', url: '/events' }
+    const socket = { destroyed: true, remoteAddress: '127.0.0.1' }
+    const headers = { host: 'localhost' }
+    const from = { socket, headers, method: 'GET', url: '/events' }
     pod.dashboard(from as IncomingMessage, gone)
     expect(pod.dashboard.readers).toBe(0)
     const reader = await pod.read()

@@ -15,6 +15,35 @@ const GUARD = {
 } as const
 
 describe('two pods over Redis', () => {
+  it('both know when the next unit of a limit comes free, also the one that has never asked for any', async () => {
+    const store = redisStore({ url: redis.url })
+    const pods = await Promise.all(['busy', 'idle'].map((pod) => startPod({ store, pod })))
+    const [busy, idle] = pods as [(typeof pods)[0], (typeof pods)[0]]
+    const limits = [
+      { unit: 'requests', limit: 3, windowMs: '1h' },
+      { unit: 'tokens', limit: 1_000, windowMs: '1h', algorithm: 'token-bucket' },
+    ] as const
+    for (const { spillway } of pods) spillway.guard('used-up', { limits })
+    const cost = { tokens: 1 }
+    for (let call = 0; call < 3; call++) {
+      await busy.spillway.guard('used-up').run(() => 'fine', { lane: 'gpt', cost })
+    }
+    const reader = await idle.read()
+    const isTold = (lane: { lane: string; limits: object[] }) =>
+      lane.lane === 'gpt' && lane.limits.length > 0
+    const { guards } = await reader.until('guards', (tick) =>
+      tick.guards.some(({ lanes }) => lanes.some(isTold)),
+    )
+    const [requests, tokens] = guards[0]?.lanes.find(isTold)?.limits ?? []
+    expect(requests).toMatchObject({ id: 'requests', used: 3, remaining: 0, scope: 'shared' })
+    // Not before the oldest of an hour's slices has left, and the way to the vendor counts.
+    expect(requests?.nextFreeMs).toBeGreaterThan(3_000_000)
+    expect(requests?.nextFreeMs).toBeLessThan(4_500_000)
+    expect(tokens).toMatchObject({ id: 'tokens', remaining: 997, nextFreeMs: 0 })
+    await Promise.all(pods.map(({ spillway }) => spillway.close({ graceMs: 0 })))
+    await store.close()
+  }, 40_000)
+
   it('agree on every page, and say so when Redis is lost and when it is back', async () => {
     const stores = ['a', 'b'].map(() => redisStore({ url: redis.url }))
     const pods = await Promise.all(

@@ -5,6 +5,7 @@ import { START_MS } from '../topologies.js'
 import { claimAdding } from './adding.js'
 import { claimEnds } from './ends.js'
 import { claimTaking } from './taking.js'
+import { claimTenants } from './tenants.js'
 import { claimTold } from './told.js'
 import { claimWorkers } from './workers.js'
 
@@ -16,6 +17,7 @@ export function claimQueues(fleet: Fleet): void {
     claimTaking(fleet)
     claimEnds(fleet)
     claimWorkers(fleet)
+    claimTenants(fleet)
     claimTold(fleet)
   })
 }

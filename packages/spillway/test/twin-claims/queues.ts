@@ -27,7 +27,13 @@ import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
 import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
 import { emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
-import type { JobEnd, NewJob, QueueCommand, ReserveRequest } from '../../src/store/queue-port.js'
+import type {
+  JobEnd,
+  NewJob,
+  QueueCommand,
+  QueueCounts,
+  ReserveRequest,
+} from '../../src/store/queue-port.js'
 import { createRedisBreakers } from '../../src/store/redis/redis-breakers.js'
 import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
 import { createRedisQueues } from '../../src/store/redis/redis-queues.js'
@@ -215,6 +221,7 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
 /** A history that never got there says nothing. */
 const EVERYTHING = [
   ...['full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
+  ...['tenants counted', 'tenants by turns', 'tenants estimated'],
   ...['no', 'empty', 'limited', 'vendor', 'breaker', 'paused'].map((each) => `blocked: ${each}`),
   ...['stale', 'done', 'again', 'dead', 'cancelled'].map((each) => `finished: ${each}`),
   ...['lost', 'kept', 'cancelled'].map((each) => `extended: ${each}`),
@@ -232,6 +239,8 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const queues = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time })
   const limits = createRedisLimits(runner, keys, time)
   const breakers = createRedisBreakers(runner, keys, deaf, time)
+  /** As if there were more than can be looked at one by one. */
+  const hasty = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time, look: 2 })
   const queue = emptyQueue()
   let [lane, guard] = [emptyLane(), emptyGuard()]
   let breakerState: BreakerState = emptyBreaker()
@@ -272,6 +281,17 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
     })
   /** Those handed out last are most likely still out. */
   const one = (index: number) => leased.at(-1 - (index % Math.min(12, Math.max(1, leased.length))))
+
+  /** What it calls exact is, whatever it has looked at. */
+  async function lookAtFew(tenants: number, truth: QueueCounts): Promise<void> {
+    const few = await hasty.counts({ ...QUEUE, tenants })
+    const isShort = truth.byPriority.every((each) => each <= 2)
+    if (few.tenants?.exact) expect(few).toEqual(truth)
+    else expect(isShort).toBe(false)
+    count(
+      few.tenants?.exact ? (isShort ? 'tenants counted' : 'tenants by turns') : 'tenants estimated',
+    )
+  }
 
   for (const { pauseUs: passed, operation: op } of given.steps) {
     nowUs += passed
@@ -365,6 +385,10 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
       }
       case 'look': {
         expect(await queues.counts(QUEUE)).toEqual(countJobs(queue, nowUs))
+        const most = 1 + (op.which % 5)
+        const truth = countJobs(queue, nowUs, most)
+        expect(await queues.counts({ ...QUEUE, tenants: most })).toEqual(truth)
+        await lookAtFew(most, truth)
         const range = { from: op.which % 2, count: 10 }
         const dead = listDead(queue, range, nowUs)
         expect(await queues.dead({ ...QUEUE, ...range })).toEqual(dead)

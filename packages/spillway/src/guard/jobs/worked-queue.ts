@@ -184,7 +184,7 @@ export function createWorkedQueue<Data, Result>({
     addMany: (many) => adding(jobs.addMany(many), (index) => many[index]?.priority ?? 'normal'),
     job: (id) => jobs.job(id),
     cancel: (id) => jobs.cancel(id),
-    counts: () => jobs.counts(),
+    counts: (options) => jobs.counts(options),
     pause: () => turn('queue.paused', jobs.pause()),
     resume: () => turn('queue.resumed', jobs.resume()),
     dead: (range) => jobs.dead(range),

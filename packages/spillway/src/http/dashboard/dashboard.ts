@@ -4,18 +4,25 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import {
-  arrayOf,
   func,
   having,
   OptionsError,
   object,
   optional,
   text,
+  together,
   validate,
 } from '../../core/options.js'
 import { insideOf } from '../../guard/inside.js'
 import type { Spillway } from '../../guard/spillway.js'
-import { Access, type Denial } from './access.js'
+import {
+  type AccessDenial,
+  accessFields,
+  checkToken,
+  createOperatorAccess,
+  type OperatorAccess,
+  type OperatorAccessOptions,
+} from '../operator-access.js'
 import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } from './acts.js'
 import { Feed } from './feed.js'
 import { loadPage } from './page.js'
@@ -25,20 +32,13 @@ import { readJson } from './request-json.js'
 import { namesShownAs, shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire.js'
 
-export interface DashboardOptions {
+export interface DashboardOptions extends OperatorAccessOptions {
   spillway: Spillway
-  /**
-   * What an operator has to present to act, at least 16 characters. Without one, acting is possible only on the same
-   * machine, from the page itself.
-   */
-  token?: string
   /** Where it is served: `/dashboard`. Default: `/`, or wherever a framework has mounted it. */
   path?: string
-  /** Names a proxy on this machine uses for it. Default: none; this machine's own names always do. */
-  hosts?: readonly string[]
   /**
-   * Your own word on who may look: true, or why not in a word or two, which is answered with 403, as is false.
-   * Default: everybody who reaches it.
+   * Your own word, of those who may look, on who may not: true, or why not in a word or two, which is answered with 403,
+   * as is false. Default: all of them may.
    */
   mayLook?: (request: IncomingMessage) => boolean | string
   /** Two switches on the page, for trying things out. */
@@ -54,17 +54,18 @@ export interface Dashboard {
   close(): void
 }
 
-const SHORTEST_TOKEN = 16
 const MOST_READERS = 100
 
-const readOptions = object({
-  spillway: having<Spillway>('a spillway', 'guard', 'snapshot', 'fleet'),
-  token: optional(text()),
-  path: optional(text(), '/'),
-  hosts: optional(arrayOf(text()), []),
-  mayLook: optional(func<(request: IncomingMessage) => boolean | string>()),
-  demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
-})
+const readOptions = together(
+  object({
+    spillway: having<Spillway>('a spillway', 'guard', 'snapshot', 'fleet'),
+    ...accessFields,
+    path: optional(text(), '/'),
+    mayLook: optional(func<(request: IncomingMessage) => boolean | string>()),
+    demo: optional(having<DashboardDemo>('a demo', 'state', 'set')),
+  }),
+  checkToken,
+)
 
 export function createDashboard(options: DashboardOptions): Dashboard {
   const server = new DashboardServer(validate('dashboard', options, readOptions))
@@ -79,24 +80,23 @@ export function createDashboard(options: DashboardOptions): Dashboard {
 class DashboardServer {
   readonly #options: ReturnType<typeof readOptions>
   readonly #base: string
-  readonly #access: Access
+  readonly #access: OperatorAccess
   readonly #feed: Feed
   readonly #around: Parameters<typeof readAct>[1]
 
   constructor(options: ReturnType<typeof readOptions>) {
-    const { spillway, token, path, hosts, demo } = options
+    const { spillway, token, look, hosts, exposed, path, demo } = options
     const inside = insideOf(spillway)
     if (inside === undefined) {
       const message = 'must be what createSpillway gave, and not something around it'
       throw new OptionsError([{ path: 'dashboard.spillway', message }])
     }
-    if (token !== undefined && token.length < SHORTEST_TOKEN) {
-      const message = `must have at least ${SHORTEST_TOKEN} characters; openssl rand -hex 24 makes one`
-      throw new OptionsError([{ path: 'dashboard.token', message }])
-    }
     this.#options = options
     this.#base = path.replace(/\/+$/, '')
-    this.#access = new Access({ token, hosts })
+    this.#access = createOperatorAccess({
+      ...(token !== undefined && { token }),
+      ...{ look, hosts, exposed },
+    })
     this.#around = { inside, demo }
     this.#feed = new Feed({
       inside,
@@ -136,7 +136,7 @@ class DashboardServer {
     this.#feed.close()
   }
 
-  #denied(request: IncomingMessage): Denial | undefined {
+  #denied(request: IncomingMessage): Pick<AccessDenial, 'status' | 'problem'> | undefined {
     const denied = this.#access.look(request)
     if (denied !== undefined) return denied
     const may = this.#mayLook(request)
@@ -274,7 +274,10 @@ function sendPage(request: IncomingMessage, response: ServerResponse): void {
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 
-function deny(response: ServerResponse, { status, problem }: Denial): void {
+function deny(
+  response: ServerResponse,
+  { status, problem }: Pick<AccessDenial, 'status' | 'problem'>,
+): void {
   if (status === 401) response.setHeader('www-authenticate', 'Bearer realm="spillway"')
   answer(response, status, { ok: false, problem })
 }

@@ -245,7 +245,10 @@ export class Feed {
       const { inside } = this.#options
       const queues = inside.queues()
       const [, , ticks] = await Promise.all([
-        this.#figures.refresh(this.#watches.map(({ guard }) => guard)),
+        this.#figures.refresh(
+          this.#watches.map(({ guard }) => guard),
+          this.#fleet.lanes(),
+        ),
         this.#fleet.refresh(),
         queues.length === 0 ? [] : queueTicks(queues),
       ])

@@ -46,6 +46,19 @@ export class FleetWatch {
     return Math.max(1, this.#known.size)
   }
 
+  /** Which lanes of each guard any pod has used, as of the last round. */
+  lanes(): ReadonlyMap<string, ReadonlySet<string>> {
+    const byGuard = new Map<string, Set<string>>()
+    for (const { vitals } of this.#known.values()) {
+      for (const { name, lanes } of vitals?.guards ?? []) {
+        const known = byGuard.get(name) ?? new Set()
+        byGuard.set(name, known)
+        for (const lane of lanes) known.add(lane)
+      }
+    }
+    return byGuard
+  }
+
   /** Asks the store; while it is away everybody is as last heard. */
   async refresh(): Promise<void> {
     if (this.#asking) return

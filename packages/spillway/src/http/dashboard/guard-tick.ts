@@ -1,12 +1,11 @@
 /** What the page is told of one guard, every second. */
-import { PRIORITIES } from '../../core/priority.js'
 import type { LaneFlow } from '../../guard/decisions/decision-book.js'
 import type { GuardSnapshot } from '../../guard/guard-snapshot.js'
 import type { BreakerSnapshot } from '../../shared/circuit-breaker/api.js'
 import { ALL_LANES, DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { GuardSample, GuardWatch } from './guard-watch.js'
 import type { LaneFigureBook } from './lane-figures.js'
-import { rounded, shown, shownLane } from './shown.js'
+import { inOrder, rounded, shown, shownLane } from './shown.js'
 import type { BreakerTick, GuardTick, LaneTick, LimitTick } from './wire.js'
 
 const MOST_LANES = 100
@@ -29,9 +28,7 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
       waiting: room.waiting,
       size: room.size,
       oldestMs: rounded(room.oldestMs),
-      byPriority: PRIORITIES.map(
-        (each) => room.byPriority[each],
-      ) as GuardTick['room']['byPriority'],
+      byPriority: inOrder(room.byPriority),
       codel: machinery.room.stands,
     },
     slots: { active, ...(Number.isFinite(limit) && { limit }) },
@@ -68,7 +65,8 @@ function shedTick(shed: NonNullable<GuardSnapshot['shed']>): NonNullable<GuardTi
 function laneTicks(watch: GuardWatch, snapshot: GuardSnapshot, sources: TickSources): LaneTick[] {
   const flows = watch.book.takeFlows()
   const breakers = new Map(snapshot.breakers.map((each) => [each.lane, each]))
-  const names = new Set([...snapshot.lanes, ...breakers.keys(), ...flows.keys()])
+  const limited = sources.figures.lanesOf(watch.guard)
+  const names = new Set([...snapshot.lanes, ...breakers.keys(), ...flows.keys(), ...limited])
   const calls = (lane: string) => flows.get(lane)?.calls ?? 0
   const order = (one: string, other: string) =>
     Number(other === DEFAULT_LANE) - Number(one === DEFAULT_LANE) || calls(other) - calls(one)
@@ -113,23 +111,22 @@ function breakerTick(watch: GuardWatch, breaker: BreakerSnapshot, at: number): B
 }
 
 function limitTicks(watch: GuardWatch, lane: string, { nowMs, figures }: TickSources): LimitTick[] {
-  const { limits, dispatcher, options } = watch.guard.machinery
+  const { limits, options } = watch.guard.machinery
   if (limits === undefined || options.limits === undefined) return []
-  const waitMs = dispatcher.isPaused(lane) ? 0 : dispatcher.waitMs(lane, nowMs)
   const known = figures.of(watch.guard, lane)
   if (limits.alone) return sharesOf(limits.shares, nowMs - (known?.atMs ?? nowMs))
   if (known === undefined) return []
   const usual = new Map(usualLimits(watch))
-  return known.figures.limits.map(({ id, limit, used, remaining }): LimitTick => {
+  const ageMs = nowMs - known.atMs
+  return known.figures.limits.map(({ id, limit, used, remaining, nextFreeMs }): LimitTick => {
     const usually = usual.get(id)
     return {
       id: shown(id),
       limit,
       used,
       remaining,
-      // The next in turn waits for what there is least of.
-      ...(remaining > 0 ? { nextFreeMs: 0 } : waitMs > 0 && { nextFreeMs: rounded(waitMs) }),
-      ageMs: Math.round(nowMs - known.atMs),
+      nextFreeMs: rounded(Math.max(0, nextFreeMs - ageMs)),
+      ageMs: Math.round(ageMs),
       scope: 'shared',
       ...(usually !== undefined && usually !== limit && { usual: usually }),
     }

@@ -5,8 +5,11 @@
 import type { Clock } from '../../core/clock.js'
 import type { SharedGuard } from '../../guard/guard.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
+import type { FleetWatch } from './fleet-watch.js'
 
 const MOST_TRIPS = 20
+
+type LanesByGuard = ReturnType<FleetWatch['lanes']>
 
 interface Known {
   figures: RateLimiterFigures
@@ -27,15 +30,22 @@ export class LaneFigureBook {
     return this.#known.get(guard)?.get(lane)
   }
 
-  /** Asks for those whose turn it is. What fails is old; a round that takes long is not overtaken. */
-  async refresh(guards: readonly SharedGuard[]): Promise<void> {
+  lanesOf(guard: SharedGuard): Iterable<string> {
+    return this.#known.get(guard)?.keys() ?? []
+  }
+
+  /**
+   * Asks for those whose turn it is, also of `lanes` that only other pods have used. What fails is old; a round that
+   * takes long is not overtaken.
+   */
+  async refresh(guards: readonly SharedGuard[], lanes: LanesByGuard): Promise<void> {
     if (this.#asking) return
     this.#asking = true
     try {
       for (const guard of this.#known.keys()) {
         if (!guards.includes(guard)) this.#known.delete(guard)
       }
-      const wanted = guards.flatMap((guard) => this.#lanesOf(guard))
+      const wanted = guards.flatMap((guard) => this.#wanted(guard, lanes.get(guard.name)))
       const first = wanted.length > MOST_TRIPS ? this.#turn % wanted.length : 0
       this.#turn = first + MOST_TRIPS
       const now = [...wanted.slice(first), ...wanted.slice(0, first)].slice(0, MOST_TRIPS)
@@ -55,13 +65,13 @@ export class LaneFigureBook {
   }
 
   /** Also forgets lanes that are not used any more. */
-  #lanesOf(guard: SharedGuard): { guard: SharedGuard; lane: string }[] {
+  #wanted(guard: SharedGuard, elsewhere: Iterable<string> = []) {
     const { limits, dispatcher } = guard.machinery
     if (limits === undefined) return []
-    const lanes = [...dispatcher.lanes()]
-    for (const lane of this.#known.get(guard)?.keys() ?? []) {
-      if (!lanes.includes(lane)) this.#known.get(guard)?.delete(lane)
+    const lanes = new Set([...dispatcher.lanes(), ...elsewhere])
+    for (const lane of this.lanesOf(guard)) {
+      if (!lanes.has(lane)) this.#known.get(guard)?.delete(lane)
     }
-    return lanes.map((lane) => ({ guard, lane }))
+    return Array.from(lanes, (lane) => ({ guard, lane }))
   }
 }

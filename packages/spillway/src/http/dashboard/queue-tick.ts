@@ -1,12 +1,11 @@
 /** Job queues, by the store's word. */
-import { PRIORITIES, type Priority } from '../../core/priority.js'
 import type { SpillwayInside } from '../../guard/inside.js'
-import type { JobCounts } from '../../shared/job-queue/api.js'
-import { shown } from './shown.js'
+import { inOrder, shown } from './shown.js'
 import type { DeadLetters, QueueTick } from './wire.js'
 
 type Queue = ReturnType<SpillwayInside['queues']>[number]
 const MOST_QUEUES = 50
+const MOST_TENANTS = 8
 
 /** Of a store that does not answer nothing is told. */
 export async function queueTicks(queues: readonly Queue[]): Promise<QueueTick[]> {
@@ -15,24 +14,29 @@ export async function queueTicks(queues: readonly Queue[]): Promise<QueueTick[]>
 }
 
 async function queueTick({ name, guard, queue }: Queue): Promise<QueueTick> {
-  const counts = (await queue.counts()) as JobCounts & { byPriority?: Record<Priority, number> }
-  const { waiting, delayed, active, done, dead, paused, oldestMs, lapsed, byPriority } = counts
+  const { tenants, ...counts } = await queue.counts({ tenants: MOST_TENANTS })
+  const { top = [], others = 0, exact = true } = tenants ?? {}
   return {
+    ...counts,
     name: shown(name),
     guard: shown(guard),
-    waiting,
-    delayed,
-    active,
-    done,
-    dead,
-    paused,
-    oldestMs: Math.round(oldestMs),
-    lapsed,
-    ...(byPriority !== undefined && {
-      byPriority: PRIORITIES.map((each) => byPriority[each] ?? 0) as QueueTick['byPriority'] &
-        object,
-    }),
+    oldestMs: Math.round(counts.oldestMs),
+    byPriority: inOrder(counts.byPriority),
+    byTenant: {
+      top: top.map(({ tenant = '', waiting, byPriority }) => ({
+        tenant: shown(tenant),
+        waiting,
+        byPriority: inOrder(byPriority),
+      })),
+      others,
+      othersWaiting: Math.max(0, counts.waiting - sumOf(top)),
+      exact,
+    },
   }
+}
+
+function sumOf(top: readonly { waiting: number }[]): number {
+  return top.reduce((sum, { waiting }) => sum + waiting, 0)
 }
 
 const MOST_LETTERS = 100

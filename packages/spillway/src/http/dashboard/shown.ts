@@ -4,8 +4,9 @@
  */
 import { toUSVString } from 'node:util'
 import type { Details } from '../../core/errors.js'
+import { PRIORITIES, type Priority } from '../../core/priority.js'
 import { ALL_LANES } from '../../shared/default-lane.js'
-import type { EveryLane, MostText } from './wire.js'
+import type { ByPriority, EveryLane, MostText } from './wire.js'
 
 const MOST_TEXT: MostText = 200
 const MOST_REMEMBERED = 2_000
@@ -78,6 +79,11 @@ export function spoken(ms: unknown): string {
 /** The same in a sentence. */
 export function spokenIn(sentence: string): string {
   return sentence.replace(/\b(\d+(?:\.\d+)?) ms\b/g, (_, ms) => spoken(ms))
+}
+
+/** The most important first. */
+export function inOrder(byPriority: Readonly<Record<Priority, number>>): ByPriority {
+  return PRIORITIES.map((each) => byPriority[each]) as ByPriority
 }
 
 export function rounded(value: number): number {

@@ -17,6 +17,9 @@ import type { Priority } from '../../core/priority.js'
 import type { StageRow } from '../../guard/order.js'
 import type { BreakerStateName } from '../../shared/circuit-breaker/api.js'
 
+/** From the most important down: critical, high, normal, low. */
+export type ByPriority = [number, number, number, number]
+
 /** Of this wire format; a page that knows another one asks to be loaded again. */
 export type WireVersion = 1
 
@@ -181,8 +184,7 @@ export interface GuardTick {
     waiting: number
     size: number
     oldestMs: number
-    /** From the most important down: critical, high, normal, low. */
-    byPriority: [number, number, number, number]
+    byPriority: ByPriority
     /** Its standing delay is over target: newest first, and drops. */
     codel: boolean
   }
@@ -266,7 +268,7 @@ export interface LimitTick {
   /** Absent: not known, because the store is away. */
   used?: number
   remaining?: number
-  /** When the next unit comes free; 0: now. Absent: nobody has had to wait, so nobody knows. */
+  /** When the next unit comes free, if nobody takes it before; 0: now. Absent: the store is away. */
   nextFreeMs?: number
   ageMs: number
   scope: Scope
@@ -340,11 +342,17 @@ export interface QueueTick {
   paused: boolean
   oldestMs: number
   lapsed: number
-  /** Absent: the store has no such figures. */
-  byPriority?: [number, number, number, number]
-  /** The longest ones. */
-  byTenant?: { tenant: string; waiting: number }[]
-  tenantsLeftOut?: number
+  /** Of what waits. */
+  byPriority: ByPriority
+  byTenant: {
+    /** Those with the most, at most eight; an empty name: jobs without a tenant. */
+    top: { tenant: string; waiting: number; byPriority: ByPriority }[]
+    /** How many others there are, and what waits of theirs. */
+    others: number
+    othersWaiting: number
+    /** False: estimated, because too many wait. */
+    exact: boolean
+  }
 }
 
 /** Columns of numbers, one for each step; `null`: nothing is known of it. The last step may not be over. */

@@ -69,6 +69,27 @@ export interface JobCounts {
   oldestMs: number
   /** Leases that ended without a word: a worker died, or was away. Those jobs ran again. */
   lapsed: number
+  /** Whose jobs wait; only where it was asked for. */
+  tenants?: TenantCounts
+}
+
+export interface TenantCounts {
+  /**
+   * False: not all could be counted. With many jobs in a priority that is so if jobs that waited far back were
+   * cancelled, or if there are very many tenants.
+   */
+  exact: boolean
+  /** Those with the most, the most first. */
+  top: TenantCount[]
+  /** How many others have jobs that wait; of an estimate, how many others were seen. */
+  others: number
+}
+
+export interface TenantCount {
+  /** Nothing: jobs without a tenant. */
+  tenant: string | undefined
+  waiting: number
+  byPriority: Record<Priority, number>
 }
 
 export interface JobQueue<Data = unknown, Result = unknown> {
@@ -81,7 +102,8 @@ export interface JobQueue<Data = unknown, Result = unknown> {
   job(id: string): Promise<JobInfo<Data, Result> | undefined>
   /** One that runs is told to stop. Answers whether there was anything to cancel. */
   cancel(id: string): Promise<boolean>
-  counts(): Promise<JobCounts>
+  /** With `tenants`, also of how many jobs each waits: of so many, at most 100, those with the most. */
+  counts(options?: { tenants?: number }): Promise<JobCounts>
   /** Nothing is handed out until `resume`; what runs goes on. For the whole fleet. */
   pause(): Promise<void>
   resume(): Promise<void>

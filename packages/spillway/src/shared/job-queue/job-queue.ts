@@ -6,10 +6,18 @@
 import { inMs, SpillwayError } from '../../core/errors.js'
 import { OptionsError, text, validate } from '../../core/options.js'
 import { PRIORITIES, type Priority } from '../../core/priority.js'
-import type { JobView, NewJob, QueueRef, QueueStore } from '../../store/queue-port.js'
+import type { JobView, NewJob, QueueRef, QueueStore, TenantDepths } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
-import type { AddedJob, AddOptions, JobCounts, JobInfo, JobOptions, JobQueue } from './api.js'
-import { type CheckedSettings, readAdd, readJob, toUs } from './options.js'
+import type {
+  AddedJob,
+  AddOptions,
+  JobCounts,
+  JobInfo,
+  JobOptions,
+  JobQueue,
+  TenantCounts,
+} from './api.js'
+import { type CheckedSettings, readAdd, readCountsOptions, readJob, toUs } from './options.js'
 
 export interface SharedJobQueueOptions {
   ref: QueueRef
@@ -77,10 +85,16 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     )
   }
 
-  async counts(): Promise<JobCounts> {
-    const { oldestUs, byPriority, ...counts } = await this.#ask((store) => store.counts(this.#ref))
-    const named = PRIORITIES.map((priority, index) => [priority, byPriority[index] ?? 0])
-    return { ...counts, byPriority: Object.fromEntries(named), oldestMs: oldestUs / 1_000 }
+  async counts(options: { tenants?: number } = {}): Promise<JobCounts> {
+    const wanted = validate('counts', options, readCountsOptions)
+    const read = await this.#ask((store) => store.counts({ ...this.#ref, ...wanted }))
+    const { oldestUs, byPriority, tenants, ...counts } = read
+    return {
+      ...counts,
+      byPriority: named(byPriority),
+      oldestMs: oldestUs / 1_000,
+      ...(tenants !== undefined && { tenants: tenantsOf(tenants) }),
+    }
   }
 
   async pause(): Promise<void> {
@@ -189,6 +203,23 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
         `queue ${details.name}: ${details.replicas} replicas did not confirm the job within ` +
         `${inMs(details.confirmMs)}; it may be there nevertheless`,
     })
+  }
+}
+
+function named(byPriority: readonly number[]): Record<Priority, number> {
+  const entries = PRIORITIES.map((priority, index) => [priority, byPriority[index] ?? 0])
+  return Object.fromEntries(entries)
+}
+
+function tenantsOf({ exact, top, others }: TenantDepths): TenantCounts {
+  return {
+    exact,
+    top: top.map(({ tenant, byPriority }) => ({
+      tenant: tenant || undefined,
+      waiting: byPriority.reduce((sum, each) => sum + each, 0),
+      byPriority: named(byPriority),
+    })),
+    others,
   }
 }
 

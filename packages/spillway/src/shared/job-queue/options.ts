@@ -96,6 +96,9 @@ export const readAdd = object({
   ),
 })
 
+/** Tenants may be named after what callers send: an answer has an end. */
+export const readCountsOptions = object({ tenants: optional(integer({ min: 0, max: 100 }), 0) })
+
 export function toUs(ms: number): number {
   return Math.ceil(ms * 1_000)
 }

@@ -86,5 +86,12 @@ export interface RateLimiterFigures {
   pausedMs: number
   /** Permits granted in the last minute to the whole fleet, on all lanes; pods report every 5 s. */
   requestsLastMinute: number
-  limits: readonly { id: string; limit: number; used: number; remaining: number }[]
+  limits: readonly {
+    id: string
+    limit: number
+    used: number
+    remaining: number
+    /** Until one unit is free, if nobody takes it before; 0: one is. Pauses are not in it. */
+    nextFreeMs: number
+  }[]
 }

@@ -20,6 +20,7 @@ import type {
 import { DEFAULT_LANE } from '../default-lane.js'
 import type { Spender, StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
+import { figuresOf } from './figures.js'
 import { LimitsAlone } from './limits-alone.js'
 import {
   type readLimits,
@@ -401,10 +402,7 @@ export class LimitBook implements Spender {
 
   /** The same without telling anything. */
   async look(lane: string): Promise<RateLimiterFigures> {
-    const figures = await this.#store.figures(this.#ref(lane))
-    const { limits, requestsLastMinute } = figures
-    const pausedMs = Math.max(0, figures.pausedUntilUs - figures.nowUs) / 1_000
-    return { pausedMs, requestsLastMinute, limits }
+    return figuresOf(await this.#store.figures(this.#ref(lane)))
   }
 
   /** Resolves when all settlements are sent. */

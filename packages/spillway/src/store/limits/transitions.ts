@@ -226,8 +226,13 @@ export function readLimits(
     version: Math.max(guard.v, request.version),
     pausedUntilUs: stillPausedUs(lane, guard, now),
     limits: entries.map(({ spec, count }) => {
-      const left = remaining(spec, count, now)
-      return { id: spec.id, limit: spec.limit, used: used(spec, count, now), remaining: left }
+      return {
+        id: spec.id,
+        limit: spec.limit,
+        used: used(spec, count, now),
+        remaining: remaining(spec, count, now),
+        waitUs: fits(spec, count, now, 1) ? 0 : Math.max(1, waitUs(spec, count, now, 1)),
+      }
     }),
   }
 }

@@ -73,7 +73,7 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
     },
     extend: (request) => extendJobs(queueOf(request), request, nowUs()),
     job: (request) => readJob(queueOf(request), request.id, nowUs()),
-    counts: (request) => countJobs(queueOf(request), nowUs()),
+    counts: (request) => countJobs(queueOf(request), nowUs(), request.tenants),
     dead: (request) => listDead(queueOf(request), request, nowUs()),
     command: (request) => wake(commandQueue(queueOf(request), request.command, nowUs())),
     onWake(worker, run) {

@@ -1,5 +1,6 @@
 /** What people do with a queue, and what they see of it. Twins: `redis/lua/{command,read}-queue.lua`. */
-import type { JobView, QueueCommand, QueueCounts } from '../queue-port.js'
+import type { JobView, QueueCommand, QueueCounts, TenantDepths } from '../queue-port.js'
+import { deepestFirst } from '../tenant-depths.js'
 import type { Woken } from './add-jobs.js'
 import {
   ACTIVE,
@@ -73,7 +74,7 @@ function cancel(
   return true
 }
 
-export function countJobs(state: QueueState, serverUs: number): QueueCounts {
+export function countJobs(state: QueueState, serverUs: number, tenants = 0): QueueCounts {
   const now = timeOf(state, serverUs)
   let oldestUs = 0
   for (const line of state.waiting) {
@@ -90,7 +91,17 @@ export function countJobs(state: QueueState, serverUs: number): QueueCounts {
     paused: state.paused,
     oldestUs,
     lapsed: state.lapsed,
+    ...(tenants > 0 && { tenants: depthsOf(state, tenants) }),
   }
+}
+
+function depthsOf({ depths }: QueueState, most: number): TenantDepths {
+  const all = Array.from(depths, ([tenant, byPriority]) => ({
+    tenant,
+    byPriority: [...byPriority],
+  }))
+  const top = all.sort(deepestFirst).slice(0, most)
+  return { exact: true, top, others: all.length - top.length }
 }
 
 export function readJob(state: QueueState, id: string, serverUs: number): JobView | undefined {

@@ -68,6 +68,8 @@ export interface QueueState {
   keys: Map<string, string>
   /** The last tag of each tenant, by priority and tenant. */
   tags: Map<string, number>
+  /** Of each tenant that has jobs waiting, how many, by priority. The twin works it out when asked. */
+  depths: Map<string, number[]>
 }
 
 export function emptyQueue(): QueueState {
@@ -91,6 +93,7 @@ export function emptyQueue(): QueueState {
     texts: new Map(),
     keys: new Map(),
     tags: new Map(),
+    depths: new Map(),
   }
 }
 
@@ -137,10 +140,19 @@ export function line(state: QueueState, id: string, job: JobRecord, now: number)
     state.tags.set(field, job.tag)
   }
   state.waiting[priority]?.set(id, job.tag)
+  deepen(state, job, 1)
 }
 
 export function unline(state: QueueState, id: string, job: JobRecord): void {
   state.waiting[job.priority]?.delete(id)
+  deepen(state, job, -1)
+}
+
+function deepen({ depths }: QueueState, { tenant, priority }: JobRecord, by: number): void {
+  const own = depths.get(tenant) ?? new Array<number>(PRIORITIES).fill(0)
+  own[priority] = (own[priority] as number) + by
+  if (own.some((each) => each > 0)) depths.set(tenant, own)
+  else depths.delete(tenant)
 }
 
 /** It has ended, and is known for so long. */

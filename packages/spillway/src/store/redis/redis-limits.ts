@@ -199,12 +199,8 @@ type FiguresWire = [
 function readFigures(reply: FiguresWire, request: LaneRef): LaneFigures {
   const [nowUs, version, pausedUntilUs, figures, requestsLastMinute] = reply
   const limits = request.limits.map(({ id }, index) => {
-    const [limit, used, remaining] = figures.slice(index * 3, index * 3 + 3) as [
-      number,
-      number,
-      number,
-    ]
-    return { id, limit, used, remaining }
+    const [limit = 0, used = 0, remaining = 0, waitUs = 0] = figures.slice(index * 4, index * 4 + 4)
+    return { id, limit, used, remaining, waitUs }
   })
   return { nowUs, version, pausedUntilUs, limits, requestsLastMinute }
 }

@@ -15,7 +15,9 @@ import type {
   ReservedJob,
   ReserveReply,
   ReserveRequest,
+  TenantDepths,
 } from '../queue-port.js'
+import { deepestFirst } from '../tenant-depths.js'
 import type { Confirming } from './confirming.js'
 import { readView, writeInput } from './redis-breakers.js'
 import { readTakeReply, writeSpecs } from './redis-limits.js'
@@ -29,6 +31,8 @@ export interface RedisQueuesOptions {
   subscribe: Subscribe
   /** What adds that have to be confirmed go through: others must not wait behind them. */
   confirming: () => Promise<Confirming>
+  /** Of a priority, so many jobs are looked at to tell whose they are. Default: 200. */
+  look?: number
   /** Replaces the server's time, for tests that feed twins the same history. */
   time?: () => string
 }
@@ -46,6 +50,7 @@ export function createRedisQueues({
   keys,
   subscribe,
   confirming,
+  look: mostLookedAt = 200,
   time = () => '',
 }: RedisQueuesOptions): QueueStore {
   const keysOf = ({ guard, queue }: QueueRef) => keys.queue(guard, queue)
@@ -73,11 +78,13 @@ export function createRedisQueues({
     return { jobs: ids, size }
   }
 
-  async function look(request: QueueRef, own: { id: string; from: number; count: number }) {
-    const reply = await runner.run(SCRIPTS.readQueue, keysOf(request), [
-      time(),
-      input(request, own),
-    ])
+  async function look(
+    request: QueueRef,
+    wanted: { id?: string; from?: number; count?: number; tenants?: number },
+  ) {
+    const own = { id: '', from: 0, count: 0, tenants: 0, look: mostLookedAt, ...wanted }
+    const args = [time(), input(request, own)]
+    const reply = await runner.run(SCRIPTS.readQueue, keysOf(request), args)
     const wire = reply as [...CountsWire, ...(JobWire | null)[]]
     return {
       counts: readCounts(wire.slice(0, COUNTS) as CountsWire),
@@ -125,13 +132,13 @@ export function createRedisQueues({
       return (reply as number[]).map((each) => EXTENDED[each] as Extended)
     },
     async job(request) {
-      const { jobs } = await look(request, { id: request.id, from: 0, count: 0 })
+      const { jobs } = await look(request, { id: request.id })
       return jobs[0]
     },
-    counts: async (request) => (await look(request, { id: '', from: 0, count: 0 })).counts,
+    counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
     dead: async (request) => {
       const { from, count } = request
-      return (await look(request, { id: '', from, count })).jobs
+      return (await look(request, { from, count })).jobs
     },
     async command(request) {
       const { kind: command, id, keepUs } = { id: '', keepUs: 0, ...request.command }
@@ -239,7 +246,7 @@ function readReserved(reply: ReserveWire, { take: ref }: ReserveRequest): Reserv
 }
 
 const PRIORITIES = 4
-const COUNTS = PRIORITIES + 7
+const COUNTS = PRIORITIES + 8
 
 type CountsWire = [
   critical: number,
@@ -253,13 +260,15 @@ type CountsWire = [
   paused: number,
   oldestUs: number,
   lapsed: number,
+  tenants: (string | number)[],
 ]
 
 function readCounts(wire: CountsWire): QueueCounts {
-  const byPriority = wire.slice(0, PRIORITIES)
+  const tenants = wire[COUNTS - 1] as (string | number)[]
+  const byPriority = wire.slice(0, PRIORITIES) as number[]
   const waiting = byPriority.reduce((sum, each) => sum + each, 0)
   const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, lapsed = 0] =
-    wire.slice(PRIORITIES)
+    wire.slice(PRIORITIES) as number[]
   return {
     waiting,
     byPriority,
@@ -270,7 +279,17 @@ function readCounts(wire: CountsWire): QueueCounts {
     paused: paused === 1,
     oldestUs,
     lapsed,
+    ...(tenants.length > 0 && { tenants: readTenants(tenants) }),
   }
+}
+
+function readTenants([exact, others, ...rest]: readonly (string | number)[]): TenantDepths {
+  const top: TenantDepths['top'][number][] = []
+  for (let at = 0; at < rest.length; at += 1 + PRIORITIES) {
+    const byPriority = rest.slice(at + 1, at + 1 + PRIORITIES) as number[]
+    top.push({ tenant: rest[at] as string, byPriority })
+  }
+  return { exact: exact === 1, top: top.sort(deepestFirst), others: others as number }
 }
 
 type JobWire = [

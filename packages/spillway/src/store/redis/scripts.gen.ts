@@ -1221,7 +1221,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: 'ec2ac46e827269abc8c1a31aef83e0f46b85e839',
+    sha: 'fbbc10bd005cf847d214e42f613e3306a3701cf1',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -1250,6 +1250,7 @@ try('GET', key)
 try('MGET', key)
 try('HGET', key, 'field')
 try('HGETALL', key)
+try('HLEN', key)
 try('HVALS', key)
 try('HDEL', key, 'field')
 try('ZCARD', key)
@@ -2670,7 +2671,7 @@ return { name, now, pulses, lost, joined, pods, rank }`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: '60d538f8043611293a7c66cd3644f5d993c62b32',
+    sha: 'af9078ec6a21ea2bfdd950669437876b64c2436e',
     text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
 local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
@@ -2967,9 +2968,11 @@ if spans_vendor or changed then save_guard() end
 end
 local figures = {}
 for index = 1, limit_count do
-figures[#figures + 1] = specs[index][LIMIT]
-figures[#figures + 1] = used(specs[index], counts[index], now)
-figures[#figures + 1] = remaining(specs[index], counts[index], now)
+local spec, count = specs[index], counts[index]
+figures[#figures + 1] = spec[LIMIT]
+figures[#figures + 1] = used(spec, count, now)
+figures[#figures + 1] = remaining(spec, count, now)
+figures[#figures + 1] = fits(spec, count, now, 1) and 0 or max(1, wait_us(spec, count, now, 1))
 end
 local requests = 0
 local reports = redis.call('HVALS', KEYS[3])
@@ -2981,7 +2984,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: '589d37ad01c9a64615d47f3b5bbb17ade8093ba6',
+    sha: '82873c2cb414e905e60b126ca9b394fd0dc8fe79',
     text: `local BEFORE_QUEUE = 0
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
@@ -3150,6 +3153,73 @@ id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], jo
 job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
 }
 end
+local MOST_TAGS = 2000
+local MOST_TOO_MANY = 0.02
+local depths, is_exact = {}, true
+local function add_depth(tenant, priority, count)
+local own = depths[tenant] or { 0, 0, 0, 0 }
+own[priority + 1] = own[priority + 1] + count
+depths[tenant] = own
+end
+local last_tags
+local function by_turns(priority, border, count)
+if border <= meta.reached[priority + 1] then return nil end
+if not last_tags then last_tags = call('HLEN', TAGS) <= MOST_TAGS and call('HGETALL', TAGS) or {} end
+local found, sum, begin = {}, 0, priority .. ':'
+for index = 1, #last_tags, 2 do
+local field = last_tags[index]
+if string.sub(field, 1, 2) == begin then
+local jobs = tonumber(last_tags[index + 1]) - border + 1
+if jobs > 0 then found[string.sub(field, 3)], sum = jobs, sum + jobs end
+end
+end
+if sum < count or sum - count > count * MOST_TOO_MANY then return nil end
+is_exact = is_exact and sum == count
+return found
+end
+local function pick_some(priority, from, count)
+is_exact = false
+for _ = 1, queue_input.look do
+local place = from + math.random(0, count - 1)
+local id = call('ZRANGE', WAITING_SET, place, place)[1]
+add_depth(read_job(id)[TENANT], priority, count / queue_input.look)
+end
+end
+local function count_tenants(priority, from, count)
+local look = queue_input.look
+local read = call('ZRANGE', WAITING_SET, from, from + math.min(count, look) - 1, 'WITHSCORES')
+local ids, border = {}, count > look and tonumber(read[#read]) or math.huge
+for index = 1, #read, 2 do
+if tonumber(read[index + 1]) < border then ids[#ids + 1] = read[index] end
+end
+local behind = count > look and by_turns(priority, border - priority * SPAN, count - #ids) or {}
+if count > look and not next(behind) then return pick_some(priority, from, count) end
+for tenant, jobs in pairs(behind) do add_depth(tenant, priority, jobs) end
+for _, id in ipairs(ids) do add_depth(read_job(id)[TENANT], priority, 1) end
+end
+local function top_tenants(most)
+local from = 0
+for priority = 0, PRIORITIES - 1 do
+local count = meta.counts[priority + 1]
+if count > 0 then count_tenants(priority, from, count) end
+from = from + count
+end
+local top, others = {}, 0
+for tenant, own in pairs(depths) do
+local sum, at = own[1] + own[2] + own[3] + own[4], #top + 1
+while at > 1 and (top[at - 1].sum < sum or (top[at - 1].sum == sum and tenant < top[at - 1].tenant)) do
+top[at], at = top[at - 1], at - 1
+end
+top[at] = { tenant = tenant, sum = sum, own = own }
+if #top > most then top[#top], others = nil, others + 1 end
+end
+local reply = { is_exact and 1 or 0, others }
+for _, each in ipairs(top) do
+reply[#reply + 1] = each.tenant
+for priority = 1, PRIORITIES do reply[#reply + 1] = math.floor(each.own[priority] + 0.5) end
+end
+return reply
+end
 local oldest_us = 0
 for priority = 0, PRIORITIES - 1 do
 local id = first_of(priority)
@@ -3159,7 +3229,7 @@ local dead = call('ZCARD', DEAD_SET)
 local counts = meta.counts
 local reply = {
 counts[1], counts[2], counts[3], counts[4], call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
-meta.paused, oldest_us, meta.lapsed,
+meta.paused, oldest_us, meta.lapsed, queue_input.tenants > 0 and top_tenants(queue_input.tenants) or {},
 }
 if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end
 if queue_input.count > 0 then

@@ -1,15 +1,17 @@
--- What is left and used of a lane's limits. Changes nothing.
+-- What is left and used of a lane's limits, and how long one unit has to wait. Changes nothing.
 -- KEYS: lane, guard, the guard's reports
 -- ARGV: see include/lane-state
--- reply: { now us, version, paused until us, {limit, used, remaining, …},
+-- reply: { now us, version, paused until us, {limit, used, remaining, wait us, …},
 --          requests in the last minute }
 --- @include counting
 --- @include lane-state
 local figures = {}
 for index = 1, limit_count do
-  figures[#figures + 1] = specs[index][LIMIT]
-  figures[#figures + 1] = used(specs[index], counts[index], now)
-  figures[#figures + 1] = remaining(specs[index], counts[index], now)
+  local spec, count = specs[index], counts[index]
+  figures[#figures + 1] = spec[LIMIT]
+  figures[#figures + 1] = used(spec, count, now)
+  figures[#figures + 1] = remaining(spec, count, now)
+  figures[#figures + 1] = fits(spec, count, now, 1) and 0 or max(1, wait_us(spec, count, now, 1))
 end
 local requests = 0
 local reports = redis.call('HVALS', KEYS[3])

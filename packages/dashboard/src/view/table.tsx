@@ -1,0 +1,50 @@
+/** Tables as lists of columns, so that what a column is called and what is in it stand together. */
+import type { ComponentChildren } from 'preact'
+import { Scroller } from './bits'
+
+export interface Column<Row> {
+  title: string
+  /** Flush right, so that digits stand below each other. */
+  number?: true
+  /** What is in it speaks for itself: the title is for those who hear it. */
+  untitled?: true
+  of(row: Row): ComponentChildren
+}
+
+/** The first column says what its row is about, and is its name. */
+export function Table<Row>(props: {
+  label: string
+  rows: readonly Row[]
+  keyOf(row: Row): string
+  columns: readonly Column<Row>[]
+}) {
+  const { label, rows, keyOf, columns } = props
+  const [first, ...others] = columns
+  return (
+    <Scroller label={label}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map(({ title, number, untitled }) => (
+              <th key={title} scope="col" class={number && 'number'}>
+                {untitled ? <span class="visually-hidden">{title}</span> : title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              <th scope="row">{first?.of(row)}</th>
+              {others.map(({ title, number, of }) => (
+                <td key={title} class={number && 'number'}>
+                  {of(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroller>
+  )
+}

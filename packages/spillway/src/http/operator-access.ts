@@ -1,0 +1,203 @@
+/**
+ * Who may look at how things stand, and who may change them: one rule for the dashboard and for whatever else
+ * operators reach over HTTP.
+ *
+ * With a token, whoever shows it, wherever they are. Without one, whoever is on this machine. And never a page of
+ * another site in an operator's browser: neither one that sends requests here, nor one whose own name suddenly
+ * leads here (DNS rebinding).
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import {
+  arrayOf,
+  bool,
+  object,
+  oneOf,
+  optional,
+  text,
+  together,
+  validate,
+} from '../core/options.js'
+
+export interface OperatorAccessOptions {
+  /** What operators have to show, `Authorization: Bearer …`; at least 16 characters. Default: none. */
+  token?: string
+  /**
+   * Who may look: whoever may act (`operators`), also whoever is on this machine without showing a token (`machine`),
+   * or whoever reaches it (`anybody`). Default: `operators`.
+   */
+  look?: 'operators' | 'machine' | 'anybody'
+  /** Names that lead here besides this machine's own, through a proxy on it. Default: none. */
+  hosts?: readonly string[]
+  /**
+   * Other machines can reach its port. Then being on this machine is no proof, because proxies beside it make
+   * others appear so, and without a token nobody may do anything. Default: false.
+   */
+  exposed?: boolean
+}
+
+export interface AccessDenial {
+  status: 401 | 403
+  code: 'UNKNOWN_TOKEN' | 'NO_TOKEN' | 'WRONG_HOST' | 'OTHER_SITE'
+  problem: string
+}
+
+/** As much of a request as it takes. */
+export interface AccessRequest {
+  readonly method?: string | undefined
+  readonly headers: IncomingHttpHeaders
+  readonly socket: { readonly remoteAddress?: string | undefined }
+}
+
+export interface OperatorAccess {
+  /** Why this request may not see how things stand, if so. */
+  look(request: AccessRequest): AccessDenial | undefined
+  /** Why it may not change anything. */
+  act(request: AccessRequest): AccessDenial | undefined
+  /** Why nothing is for it, not even what needs no token: it is a stranger's page that asks. */
+  stranger(request: AccessRequest): AccessDenial | undefined
+  /** What it takes to act from there: the token, nothing, or it cannot be done. */
+  acts(request: AccessRequest): 'token' | 'open' | 'off'
+}
+
+const SHORTEST_TOKEN = 16
+
+export const accessFields = {
+  token: optional(text()),
+  look: optional(oneOf('operators', 'machine', 'anybody'), 'operators' as const),
+  hosts: optional(arrayOf(text()), []),
+  exposed: optional(bool(), false),
+}
+
+/** For options that have these among others. */
+export function checkToken(
+  { token }: { token: string | undefined },
+  path: string,
+  problems: { path: string; message: string }[],
+): void {
+  if (token === undefined || token.length >= SHORTEST_TOKEN) return
+  const message = `must have at least ${SHORTEST_TOKEN} characters; openssl rand -hex 24 makes one`
+  problems.push({ path: `${path}.token`, message })
+}
+
+const readOptions = together(object(accessFields), checkToken)
+
+export function createOperatorAccess(options: OperatorAccessOptions = {}): OperatorAccess {
+  return new Access(validate('access', options, readOptions))
+}
+
+const UNKNOWN_TOKEN: AccessDenial = {
+  status: 401,
+  code: 'UNKNOWN_TOKEN',
+  problem: 'needs the admin token: Authorization: Bearer …',
+}
+const NOT_FROM_HERE: AccessDenial = {
+  status: 403,
+  code: 'NO_TOKEN',
+  problem: 'only from this machine itself: no admin token is set that others could show',
+}
+const EXPOSED: AccessDenial = {
+  status: 403,
+  code: 'NO_TOKEN',
+  problem: 'other machines can reach this port, and no admin token is set: set one',
+}
+const OTHER_SITE: AccessDenial = {
+  status: 403,
+  code: 'OTHER_SITE',
+  problem: 'not for a page of another site',
+}
+
+const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+const OWN_NAME = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+class Access implements OperatorAccess {
+  readonly #digest: Buffer | undefined
+  readonly #look: NonNullable<OperatorAccessOptions['look']>
+  readonly #hosts: ReadonlySet<string>
+  readonly #exposed: boolean
+
+  constructor({ token, look, hosts, exposed }: ReturnType<typeof readOptions>) {
+    this.#digest = token === undefined ? undefined : digestOf(token)
+    this.#look = look
+    this.#hosts = new Set(hosts.map((host) => host.toLowerCase()))
+    this.#exposed = exposed
+  }
+
+  look(request: AccessRequest): AccessDenial | undefined {
+    const stranger = this.stranger(request)
+    if (stranger !== undefined || this.#look === 'anybody') return stranger
+    if (this.#look === 'machine' && this.#isNear(request)) return undefined
+    return this.#operate(request)
+  }
+
+  act(request: AccessRequest): AccessDenial | undefined {
+    return this.stranger(request) ?? this.#operate(request)
+  }
+
+  stranger(request: AccessRequest): AccessDenial | undefined {
+    if (isOtherSite(request)) return OTHER_SITE
+    // Whatever it is called there: who shows the token is an operator. Of a port that is open to others, others
+    // know the names.
+    if (this.#exposed || !isLocal(request) || this.#knows(request) || this.#shows(request)) {
+      return undefined
+    }
+    const name = JSON.stringify(nameIn(request).slice(0, 100))
+    const problem = `this machine is not called ${name}: ask for localhost, or name it in hosts`
+    return { status: 403, code: 'WRONG_HOST', problem }
+  }
+
+  acts(request: AccessRequest): 'token' | 'open' | 'off' {
+    if (this.#digest !== undefined) return 'token'
+    return this.act(request) === undefined ? 'open' : 'off'
+  }
+
+  #operate(request: AccessRequest): AccessDenial | undefined {
+    if (this.#digest !== undefined) return this.#shows(request) ? undefined : UNKNOWN_TOKEN
+    if (this.#isNear(request)) return undefined
+    return this.#exposed ? EXPOSED : NOT_FROM_HERE
+  }
+
+  /** On this machine, under its own name, and not for somebody further away. */
+  #isNear(request: AccessRequest): boolean {
+    const { forwarded, 'x-forwarded-for': forwardedFor } = request.headers
+    if (this.#exposed || forwarded !== undefined || forwardedFor !== undefined) return false
+    return isLocal(request) && OWN_NAME.test(nameIn(request))
+  }
+
+  #knows(request: AccessRequest): boolean {
+    const name = nameIn(request)
+    const { host = '' } = request.headers
+    return OWN_NAME.test(name) || this.#hosts.has(name) || this.#hosts.has(host.toLowerCase())
+  }
+
+  #shows({ headers: { authorization = '' } }: AccessRequest): boolean {
+    if (this.#digest === undefined) return false
+    const [, shown = ''] = /^Bearer +(\S+)\s*$/i.exec(authorization) ?? []
+    return timingSafeEqual(digestOf(shown), this.#digest)
+  }
+}
+
+/** Whatever its length, comparing takes as long. */
+function digestOf(token: string): Buffer {
+  return createHash('sha256').update(token).digest()
+}
+
+function isLocal({ socket }: AccessRequest): boolean {
+  return LOOPBACK.test(socket.remoteAddress ?? '')
+}
+
+/** What it was asked for by, without the port. */
+function nameIn({ headers: { host = '' } }: AccessRequest): string {
+  return host.replace(/:\d+$/, '').toLowerCase()
+}
+
+/** Browsers say where a request comes from; other programs need not. Following a link is no harm. */
+function isOtherSite({ method = 'GET', headers }: AccessRequest): boolean {
+  const { origin, host, 'sec-fetch-site': site, 'sec-fetch-mode': mode } = headers
+  if (origin !== undefined) {
+    if (!URL.canParse(origin) || new URL(origin).host !== host?.toLowerCase()) return true
+  } else if (mode === 'navigate' && headers['sec-fetch-dest'] === 'document' && method === 'GET') {
+    return false
+  }
+  return typeof site === 'string' && site !== 'same-origin' && site !== 'none'
+}
