@@ -107,8 +107,8 @@ export function createRedisQueues({
     },
     async finish(request) {
       const { breaker } = request
-      const own = { finish: writeEnds(request, breaker !== undefined) }
-      const args = [time(), input(request, own), ...request.ends.map(({ text }) => text)]
+      const own = { has_breaker: breaker !== undefined, end_dead: request.deadUs }
+      const args = [time(), input(request, own), ...writeEnds(request)]
       const scriptKeys = [breakerKey(keys, request.guard, breaker?.lane), ...keysOf(request)]
       const reply = await runner.run(SCRIPTS.finishJobs, scriptKeys, args)
       return readFinished(reply as number[])
@@ -151,16 +151,14 @@ function breakerKey(keys: Keys, guard: string, lane = ''): string {
   return keys.breaker(guard, lane)
 }
 
-function writeEnds({ ends, resultUs, deadUs }: Ends, hasBreaker: boolean): object {
-  const written = ends.map(({ id, turn, kind, delayUs, generation, probe }) => [
-    id,
-    turn,
-    END.indexOf(kind),
-    delayUs,
-    generation,
-    probe ? 1 : 0,
-  ])
-  return { has_breaker: hasBreaker, result: resultUs, dead: deadUs, ends: written }
+/** Nearly all are done, and that takes no words. */
+function writeEnds({ ends, resultUs }: Pick<Ends, 'ends' | 'resultUs'>): string[] {
+  const args = [String(resultUs)]
+  for (const { id, turn, kind, text, delayUs, generation, probe } of ends) {
+    const how = `[${END.indexOf(kind)},${delayUs},${generation},${probe ? 1 : 0}]`
+    args.push(`${id}:${turn}`, kind === 'done' ? '' : how, text)
+  }
+  return args
 }
 
 function readFinished(reply: readonly number[]): Finished[] {
@@ -176,26 +174,33 @@ function reserveKeys(keys: Keys, { guard, queue, take, breaker }: ReserveRequest
   ]
 }
 
+const NO_ENDS = { ends: [], resultUs: 0, deadUs: 0 }
+
 function reserveArgs(request: ReserveRequest, keys: Keys, time: string): string[] {
-  const { take, breaker, probes, finish } = request
+  const { take, breaker, probes, finish = NO_ENDS } = request
   const { json, tag } = writeSpecs(take.limits)
-  const own = JSON.stringify({
+  const settings = JSON.stringify({
     v: take.version,
     life: request.lifeUs,
     wakes: keys.wakes,
-    worker: request.worker,
-    wanted: request.wanted,
-    lease: request.leaseUs,
     park: request.parkUs,
-    aging: request.agingUs,
     dead: request.deadUs,
     units: take.units,
     keep: request.keep,
-    breaker: breaker === undefined ? '' : writeInput(keys, breaker, { probes }),
-    finish: finish && writeEnds(finish, breaker !== undefined),
+    has_breaker: breaker !== undefined,
+    end_dead: finish.deadUs,
   })
-  const texts = finish?.ends.map(({ text }) => text) ?? []
-  return [time, `{"l":${json},${own.slice(1)}`, tag, ...texts]
+  return [
+    time,
+    `{"l":${json},${settings.slice(1)}`,
+    take.limits.length === 0 ? '' : tag,
+    breaker === undefined ? '' : writeInput(keys, breaker, { probes }),
+    request.worker,
+    String(request.wanted),
+    String(request.leaseUs),
+    String(request.agingUs),
+    ...writeEnds(finish),
+  ]
 }
 
 type JobReserved = [
