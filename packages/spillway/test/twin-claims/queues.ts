@@ -41,9 +41,11 @@ const QUEUE = { guard: GUARD, queue: 'nightly {batch}', lifeUs: 3_600_000_000 }
 const WORKERS = ['w1', 'w2', 'w:{3}%'] as const
 const LANE = 'a'
 const LONGEST_MS = 60_000
+/** Redis keeps it apart. */
+const LONG_DATA = JSON.stringify('ü'.repeat(1_000))
 
 const job: fc.Arbitrary<NewJob> = fc.record({
-  data: fc.constantFrom('{}', '{"prompt":"ü"}', '[1,2,3]'),
+  data: fc.constantFrom('{}', '{"prompt":"ü"}', '[1,2,3]', LONG_DATA),
   priority: fc.nat(3),
   delayUs: fc.constantFrom(0, 0, 0, 0, 500_000, 3_000_000),
   deadlineUs: fc.constantFrom(0, 0, 0, 2_000_000, 8_000_000),

@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: '2ee16eb758446ae87d18e31e456034d1c99c251e',
+    sha: 'eece77fb6145a14f27a621c220ce7fe363bbeac5',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -44,10 +44,6 @@ redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack
 if renewed then set_expiry(1) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
-local function next_id()
-meta[3] = math.max(meta[3] + 1, queue_now)
-return string.format('%016.0f', meta[3])
-end
 local function waiting_in()
 return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
@@ -66,15 +62,25 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
-local function lease_name(id, turn)
-return id .. ':' .. turn
-end
-local function is_leased(id, turn)
-return redis.call('ZSCORE', KEYS[0 + 4], lease_name(id, turn))
-end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
+end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
 end
 local function leased_job(id)
 local job = record_of(id)
@@ -82,10 +88,21 @@ if job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
 local function read_job(id)
 local job = record_of(id)
 if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
 return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
 end
 local function save_job(id, job)
 redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
@@ -103,24 +120,23 @@ redis.call('ZADD', KEYS[0 + 2], priority * 281474976710656 + job[3], id)
 if waiting_in() == 0 then set_expiry(2) end
 meta[15 + priority] = meta[15 + priority] + 1
 end
-local function unline(id, job)
-redis.call('ZREM', KEYS[0 + 2], id)
-meta[15 + job[2]] = meta[15 + job[2]] - 1
-end
 local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
+end
 local function forget(id, job)
 redis.call('HDEL', KEYS[0 + 8], id)
-redis.call('HDEL', KEYS[0 + 9], id)
 if not is_at_first_turn(job) then
 redis.call('HDEL', KEYS[0 + 10], id)
 remove(5, id)
 remove(6, id)
 end
-if job[10] ~= '' then
-meta[10] = meta[10] - redis.call('HDEL', KEYS[0 + 11], job[10])
-end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[0 + 9], id)
+redis.call('HDEL', KEYS[0 + 11], job[10])
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
@@ -186,22 +202,6 @@ return
 end
 end
 end
-local function first_of(priority, most)
-if meta[15 + priority] == 0 then return {} end
-local before = 0
-for higher = 0, priority - 1 do before = before + meta[15 + higher] end
-local last = before + math.min(most, meta[15 + priority]) - 1
-return redis.call('ZRANGE', KEYS[0 + 2], before, last)
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[1], redis.call('HGET', KEYS[0 + 9], id), job[2], job[9], job[10],
-job[4], job[5], queue_now - tonumber(id), job[12],
-redis.call('HGET', KEYS[0 + 10], id) or '',
-}
-end
 local wishes, most = settings().jobs, settings().most
 present_queue()
 forget_ended(16 + 2 * #wishes)
@@ -209,11 +209,15 @@ local reply = { 0 }
 local function size()
 return waiting_in() + meta[16 + 3] + meta[16 + 4]
 end
+local function next_id()
+meta[3] = math.max(meta[3] + 1, queue_now)
+return string.format('%016.0f', meta[3])
+end
 local function add(id, wish, data)
 local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
 local job = {
 1, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
-key, next(cost) and cost or false, '', 0,
+key, next(cost) and cost or false, '', 0, #data <= 512 and data,
 }
 if delay > 0 then
 schedule(3, queue_now + delay, id)
@@ -221,10 +225,9 @@ else
 line(id, job)
 end
 save_job(id, job)
-redis.call('HSET', KEYS[0 + 9], id, data)
-if key ~= '' then
-meta[10] = meta[10] + redis.call('HSET', KEYS[0 + 11], key, id)
-end
+if #data > 512 then redis.call('HSET', KEYS[0 + 9], id, data) end
+if key ~= '' then redis.call('HSET', KEYS[0 + 11], key, id) end
+if is_apart(job) then meta[10] = meta[10] + 1 end
 if delay == 0 and meta[6] <= queue_now then wake_one() end
 local alarm_is_earlier = meta[5] > queue_now and meta[5] <= queue_now + delay
 if delay > 0 and not alarm_is_earlier then wake_one() end
@@ -1623,7 +1626,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: 'c7b6eaf6436576eec8df3a9eb08b2101ae16745c',
+    sha: 'f592490016791036ed1dbb1b3b2f4e93d5496487',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1664,10 +1667,6 @@ redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack
 if renewed then set_expiry(1) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
-local function next_id()
-meta[3] = math.max(meta[3] + 1, queue_now)
-return string.format('%016.0f', meta[3])
-end
 local function waiting_in()
 return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
@@ -1686,15 +1685,25 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
-local function lease_name(id, turn)
-return id .. ':' .. turn
-end
-local function is_leased(id, turn)
-return redis.call('ZSCORE', KEYS[0 + 4], lease_name(id, turn))
-end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
+end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
 end
 local function leased_job(id)
 local job = record_of(id)
@@ -1702,10 +1711,21 @@ if job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
 local function read_job(id)
 local job = record_of(id)
 if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
 return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
 end
 local function save_job(id, job)
 redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
@@ -1723,24 +1743,23 @@ redis.call('ZADD', KEYS[0 + 2], priority * 281474976710656 + job[3], id)
 if waiting_in() == 0 then set_expiry(2) end
 meta[15 + priority] = meta[15 + priority] + 1
 end
-local function unline(id, job)
-redis.call('ZREM', KEYS[0 + 2], id)
-meta[15 + job[2]] = meta[15 + job[2]] - 1
-end
 local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
+end
 local function forget(id, job)
 redis.call('HDEL', KEYS[0 + 8], id)
-redis.call('HDEL', KEYS[0 + 9], id)
 if not is_at_first_turn(job) then
 redis.call('HDEL', KEYS[0 + 10], id)
 remove(5, id)
 remove(6, id)
 end
-if job[10] ~= '' then
-meta[10] = meta[10] - redis.call('HDEL', KEYS[0 + 11], job[10])
-end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[0 + 9], id)
+redis.call('HDEL', KEYS[0 + 11], job[10])
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
@@ -1805,22 +1824,6 @@ wakes[#wakes + 1] = first[1]
 return
 end
 end
-end
-local function first_of(priority, most)
-if meta[15 + priority] == 0 then return {} end
-local before = 0
-for higher = 0, priority - 1 do before = before + meta[15 + higher] end
-local last = before + math.min(most, meta[15 + priority]) - 1
-return redis.call('ZRANGE', KEYS[0 + 2], before, last)
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[1], redis.call('HGET', KEYS[0 + 9], id), job[2], job[9], job[10],
-job[4], job[5], queue_now - tonumber(id), job[12],
-redis.call('HGET', KEYS[0 + 10], id) or '',
-}
 end
 local command, id = settings().command, settings().id
 local function set_paused(paused)
@@ -1871,7 +1874,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: 'a17af14162a12c2a8c9eac5a07c044a2c95a3aa7',
+    sha: '3f7f97c946c5360b229fb6f452157aabe74f0220',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1912,10 +1915,6 @@ redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack
 if renewed then set_expiry(1) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
-local function next_id()
-meta[3] = math.max(meta[3] + 1, queue_now)
-return string.format('%016.0f', meta[3])
-end
 local function waiting_in()
 return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
@@ -1934,15 +1933,25 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
-local function lease_name(id, turn)
-return id .. ':' .. turn
-end
-local function is_leased(id, turn)
-return redis.call('ZSCORE', KEYS[0 + 4], lease_name(id, turn))
-end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
+end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
 end
 local function leased_job(id)
 local job = record_of(id)
@@ -1950,10 +1959,21 @@ if job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
 local function read_job(id)
 local job = record_of(id)
 if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
 return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
 end
 local function save_job(id, job)
 redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
@@ -1971,24 +1991,23 @@ redis.call('ZADD', KEYS[0 + 2], priority * 281474976710656 + job[3], id)
 if waiting_in() == 0 then set_expiry(2) end
 meta[15 + priority] = meta[15 + priority] + 1
 end
-local function unline(id, job)
-redis.call('ZREM', KEYS[0 + 2], id)
-meta[15 + job[2]] = meta[15 + job[2]] - 1
-end
 local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
+end
 local function forget(id, job)
 redis.call('HDEL', KEYS[0 + 8], id)
-redis.call('HDEL', KEYS[0 + 9], id)
 if not is_at_first_turn(job) then
 redis.call('HDEL', KEYS[0 + 10], id)
 remove(5, id)
 remove(6, id)
 end
-if job[10] ~= '' then
-meta[10] = meta[10] - redis.call('HDEL', KEYS[0 + 11], job[10])
-end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[0 + 9], id)
+redis.call('HDEL', KEYS[0 + 11], job[10])
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
@@ -2054,22 +2073,6 @@ return
 end
 end
 end
-local function first_of(priority, most)
-if meta[15 + priority] == 0 then return {} end
-local before = 0
-for higher = 0, priority - 1 do before = before + meta[15 + higher] end
-local last = before + math.min(most, meta[15 + priority]) - 1
-return redis.call('ZRANGE', KEYS[0 + 2], before, last)
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[1], redis.call('HGET', KEYS[0 + 9], id), job[2], job[9], job[10],
-job[4], job[5], queue_now - tonumber(id), job[12],
-redis.call('HGET', KEYS[0 + 10], id) or '',
-}
-end
 local until_us = queue_now + settings().lease
 present_queue()
 local reply = {}
@@ -2078,7 +2081,7 @@ local id, turn, says = unpack(leased)
 if not is_leased(id, turn) then
 reply[index] = 0
 else
-redis.call('ZADD', KEYS[0 + 4], until_us, lease_name(id, turn))
+redis.call('ZADD', KEYS[0 + 4], until_us, id .. ':' .. turn)
 meta[21 + 4] = math.min(meta[21 + 4], until_us)
 local job = leased_job(id)
 if says == 1 then
@@ -2093,7 +2096,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '3c52341e15908a98bf662a322d988d41992b5632',
+    sha: '59da51cc70aba6389378f7b9b9b0ccf5a931309e',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2134,10 +2137,6 @@ redis.call('SET', KEYS[1 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack
 if renewed then set_expiry(1) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
-local function next_id()
-meta[3] = math.max(meta[3] + 1, queue_now)
-return string.format('%016.0f', meta[3])
-end
 local function waiting_in()
 return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
@@ -2156,26 +2155,50 @@ local removed = redis.call('ZREM', KEYS[1 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
-local function lease_name(id, turn)
-return id .. ':' .. turn
-end
-local function is_leased(id, turn)
-return redis.call('ZSCORE', KEYS[1 + 4], lease_name(id, turn))
-end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[1 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[1 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[1 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[1 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local made
+local function unusual()
+if made then return made end
 local function leased_job(id)
 local job = record_of(id)
 if job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[1 + 4], id .. ':' .. turn)
+end
 local function read_job(id)
 local job = record_of(id)
 if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
 return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[1 + 10], id) or '',
+}
 end
 local function save_job(id, job)
 redis.call('HSET', KEYS[1 + 8], id, cmsgpack.pack(job))
@@ -2193,24 +2216,23 @@ redis.call('ZADD', KEYS[1 + 2], priority * 281474976710656 + job[3], id)
 if waiting_in() == 0 then set_expiry(2) end
 meta[15 + priority] = meta[15 + priority] + 1
 end
-local function unline(id, job)
-redis.call('ZREM', KEYS[1 + 2], id)
-meta[15 + job[2]] = meta[15 + job[2]] - 1
-end
 local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
+end
 local function forget(id, job)
 redis.call('HDEL', KEYS[1 + 8], id)
-redis.call('HDEL', KEYS[1 + 9], id)
 if not is_at_first_turn(job) then
 redis.call('HDEL', KEYS[1 + 10], id)
 remove(5, id)
 remove(6, id)
 end
-if job[10] ~= '' then
-meta[10] = meta[10] - redis.call('HDEL', KEYS[1 + 11], job[10])
-end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[1 + 9], id)
+redis.call('HDEL', KEYS[1 + 11], job[10])
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
@@ -2276,22 +2298,6 @@ return
 end
 end
 end
-local function first_of(priority, most)
-if meta[15 + priority] == 0 then return {} end
-local before = 0
-for higher = 0, priority - 1 do before = before + meta[15 + higher] end
-local last = before + math.min(most, meta[15 + priority]) - 1
-return redis.call('ZRANGE', KEYS[1 + 2], before, last)
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[1], redis.call('HGET', KEYS[1 + 9], id), job[2], job[9], job[10],
-job[4], job[5], queue_now - tonumber(id), job[12],
-redis.call('HGET', KEYS[1 + 10], id) or '',
-}
-end
 local breaker
 local function breaker_moved(generation)
 if not settings().has_breaker then return false end
@@ -2301,7 +2307,8 @@ breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
 end
 return breaker.kind ~= 0 or breaker.g ~= generation
 end
-local function finish(id, job, how, text, result_us)
+local function finish(id, how, text, result_us)
+local job = leased_job(id)
 if how == '' then
 end_job(id, job, 3, text, result_us)
 return 1
@@ -2332,13 +2339,19 @@ return 2
 end
 local function told_before(id, turn)
 local job = record_of(id)
-if not job or lease_name('', job[6]) ~= turn then return 0 end
+if not job or ':' .. job[6] ~= turn then return 0 end
 if job[1] == 3 then return 1 end
 if job[1] == 4 then return 3 end
 return job[1] == 5 and 4 or 0
 end
+made = {
+forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
+told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+}
+return made
+end
 local function finish_all()
-forget_ended(2 * (#ARGV - 3) / 3)
+if meta[21 + 5] <= queue_now then unusual().forget_ended(2 * (#ARGV - 3) / 3) end
 local result_us = tonumber(ARGV[3])
 local reply = {}
 for at = 3 + 1, #ARGV, 3 do
@@ -2346,14 +2359,13 @@ local name, how, text = ARGV[at], ARGV[at + 1], ARGV[at + 2]
 local id, turn = string.sub(name, 1, 16), string.sub(name, 16 + 1)
 local ended
 if remove(4, name) == 0 then
-ended = told_before(id, turn)
+ended = unusual().told_before(id, turn)
 elseif how == '' and result_us == 0 and turn == ':1' and meta[10] == 0 then
 redis.call('HDEL', KEYS[1 + 8], id)
-redis.call('HDEL', KEYS[1 + 9], id)
 ended = 1
 else
-ended = finish(id, leased_job(id), how, text, result_us)
-if ended == 2 and meta[6] <= queue_now then wake_one() end
+ended = unusual().finish(id, how, text, result_us)
+if ended == 2 and meta[6] <= queue_now then unusual().wake_one() end
 end
 reply[#reply + 1] = ended
 end
@@ -3044,7 +3056,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: '439aa80d8fe8bbdf37312450007f5f3b5cb3377b',
+    sha: 'dd1a2a34e412ad1fc0c4e38d0a7c21ac08498d2e',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3085,10 +3097,6 @@ redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack
 if renewed then set_expiry(1) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
-local function next_id()
-meta[3] = math.max(meta[3] + 1, queue_now)
-return string.format('%016.0f', meta[3])
-end
 local function waiting_in()
 return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
@@ -3107,15 +3115,25 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
-local function lease_name(id, turn)
-return id .. ':' .. turn
-end
-local function is_leased(id, turn)
-return redis.call('ZSCORE', KEYS[0 + 4], lease_name(id, turn))
-end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
+end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
 end
 local function leased_job(id)
 local job = record_of(id)
@@ -3123,124 +3141,20 @@ if job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
 local function read_job(id)
 local job = record_of(id)
 if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
 return job
 end
-local function save_job(id, job)
-redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
-end
-local function line(id, job)
-local priority = job[2]
-job[1], job[7] = 0, queue_now
-if job[3] == 0 then
-local field = priority .. ':' .. job[9]
-local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0)
-job[3] = math.max(meta[11 + priority], last) + 1
-redis.call('HSET', KEYS[0 + 12], field, job[3])
-end
-redis.call('ZADD', KEYS[0 + 2], priority * 281474976710656 + job[3], id)
-if waiting_in() == 0 then set_expiry(2) end
-meta[15 + priority] = meta[15 + priority] + 1
-end
-local function unline(id, job)
-redis.call('ZREM', KEYS[0 + 2], id)
-meta[15 + job[2]] = meta[15 + job[2]] - 1
-end
-local function is_at_first_turn(job)
-return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
-end
-local function forget(id, job)
-redis.call('HDEL', KEYS[0 + 8], id)
-redis.call('HDEL', KEYS[0 + 9], id)
-if not is_at_first_turn(job) then
-redis.call('HDEL', KEYS[0 + 10], id)
-remove(5, id)
-remove(6, id)
-end
-if job[10] ~= '' then
-meta[10] = meta[10] - redis.call('HDEL', KEYS[0 + 11], job[10])
-end
-end
-local function end_job(id, job, as, text, keep_us)
-if keep_us == 0 then return forget(id, job) end
-local has_text = not is_at_first_turn(job)
-job[1] = as
-save_job(id, job)
-schedule(5, queue_now + keep_us, id)
-if as == 4 then put(6, queue_now, id) end
-if text ~= '' then
-redis.call('HSET', KEYS[0 + 10], id, text)
-elseif has_text then
-redis.call('HDEL', KEYS[0 + 10], id)
-end
-end
-local function first_score(part)
-if meta[16 + part] == 0 then return nil end
-return tonumber(redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2])
-end
-local function take_due(part, most)
-if meta[21 + part] > queue_now then return {} end
-local key = KEYS[0 + part]
-local due = redis.call('ZRANGEBYSCORE', key, '-inf', queue_now, 'LIMIT', 0, most)
-if #due > 0 then redis.call('ZREM', key, unpack(due)) end
-meta[16 + part] = meta[16 + part] - #due
-meta[21 + part] = first_score(part) or 9000000000000000
-return due
-end
-local function forget_ended(most)
-for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
-end
-local function bring_back(dead_us)
-for _, id in ipairs(take_due(3, 256)) do
-local job = record_of(id)
-line(id, job)
-save_job(id, job)
-end
-for _, name in ipairs(take_due(4, 256)) do
-meta[7] = meta[7] + 1
-local id = string.sub(name, 1, 16)
-local job = leased_job(id)
-if job[13] == 1 then
-end_job(id, job, 5, '', dead_us)
-elseif job[4] < job[5] then
-line(id, job)
-save_job(id, job)
-else
-end_job(id, job, 4, 'the worker did not say how it ended', dead_us)
-end
-end
-end
-local function park(worker, until_us)
-remove(7, worker)
-put(7, until_us, worker)
-end
-local function wake_one()
-while meta[16 + 7] > 0 do
-local first = redis.call('ZRANGE', KEYS[0 + 7], 0, 0, 'WITHSCORES')
-if not first[1] then return end
-remove(7, first[1])
-if tonumber(first[2]) > queue_now then
-wakes[#wakes + 1] = first[1]
-return
-end
-end
-end
-local function first_of(priority, most)
-if meta[15 + priority] == 0 then return {} end
-local before = 0
-for higher = 0, priority - 1 do before = before + meta[15 + higher] end
-local last = before + math.min(most, meta[15 + priority]) - 1
-return redis.call('ZRANGE', KEYS[0 + 2], before, last)
-end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[1], redis.call('HGET', KEYS[0 + 9], id), job[2], job[9], job[10],
-job[4], job[5], queue_now - tonumber(id), job[12],
-redis.call('HGET', KEYS[0 + 10], id) or '',
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
 }
 end
 local oldest_us = 0
@@ -3599,7 +3513,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '08e679c298b61061df1ace4176e5d13212302705',
+    sha: '121c5fc9aebbee42969a3ca115779b90db7ba4d4',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3640,10 +3554,6 @@ redis.call('SET', KEYS[3 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack
 if renewed then set_expiry(1) end
 for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
-local function next_id()
-meta[3] = math.max(meta[3] + 1, queue_now)
-return string.format('%016.0f', meta[3])
-end
 local function waiting_in()
 return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
@@ -3662,26 +3572,50 @@ local removed = redis.call('ZREM', KEYS[3 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
-local function lease_name(id, turn)
-return id .. ':' .. turn
-end
-local function is_leased(id, turn)
-return redis.call('ZSCORE', KEYS[3 + 4], lease_name(id, turn))
-end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[3 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[3 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[3 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[3 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local made
+local function unusual()
+if made then return made end
 local function leased_job(id)
 local job = record_of(id)
 if job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[3 + 4], id .. ':' .. turn)
+end
 local function read_job(id)
 local job = record_of(id)
 if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
 return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[3 + 10], id) or '',
+}
 end
 local function save_job(id, job)
 redis.call('HSET', KEYS[3 + 8], id, cmsgpack.pack(job))
@@ -3699,24 +3633,23 @@ redis.call('ZADD', KEYS[3 + 2], priority * 281474976710656 + job[3], id)
 if waiting_in() == 0 then set_expiry(2) end
 meta[15 + priority] = meta[15 + priority] + 1
 end
-local function unline(id, job)
-redis.call('ZREM', KEYS[3 + 2], id)
-meta[15 + job[2]] = meta[15 + job[2]] - 1
-end
 local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
+end
 local function forget(id, job)
 redis.call('HDEL', KEYS[3 + 8], id)
-redis.call('HDEL', KEYS[3 + 9], id)
 if not is_at_first_turn(job) then
 redis.call('HDEL', KEYS[3 + 10], id)
 remove(5, id)
 remove(6, id)
 end
-if job[10] ~= '' then
-meta[10] = meta[10] - redis.call('HDEL', KEYS[3 + 11], job[10])
-end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[3 + 9], id)
+redis.call('HDEL', KEYS[3 + 11], job[10])
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
@@ -3782,22 +3715,6 @@ return
 end
 end
 end
-local function first_of(priority, most)
-if meta[15 + priority] == 0 then return {} end
-local before = 0
-for higher = 0, priority - 1 do before = before + meta[15 + higher] end
-local last = before + math.min(most, meta[15 + priority]) - 1
-return redis.call('ZRANGE', KEYS[3 + 2], before, last)
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[1], redis.call('HGET', KEYS[3 + 9], id), job[2], job[9], job[10],
-job[4], job[5], queue_now - tonumber(id), job[12],
-redis.call('HGET', KEYS[3 + 10], id) or '',
-}
-end
 local breaker
 local function breaker_moved(generation)
 if not settings().has_breaker then return false end
@@ -3807,7 +3724,8 @@ breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
 end
 return breaker.kind ~= 0 or breaker.g ~= generation
 end
-local function finish(id, job, how, text, result_us)
+local function finish(id, how, text, result_us)
+local job = leased_job(id)
 if how == '' then
 end_job(id, job, 3, text, result_us)
 return 1
@@ -3838,13 +3756,19 @@ return 2
 end
 local function told_before(id, turn)
 local job = record_of(id)
-if not job or lease_name('', job[6]) ~= turn then return 0 end
+if not job or ':' .. job[6] ~= turn then return 0 end
 if job[1] == 3 then return 1 end
 if job[1] == 4 then return 3 end
 return job[1] == 5 and 4 or 0
 end
+made = {
+forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
+told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+}
+return made
+end
 local function finish_all()
-forget_ended(2 * (#ARGV - 9) / 3)
+if meta[21 + 5] <= queue_now then unusual().forget_ended(2 * (#ARGV - 9) / 3) end
 local result_us = tonumber(ARGV[9])
 local reply = {}
 for at = 9 + 1, #ARGV, 3 do
@@ -3852,14 +3776,13 @@ local name, how, text = ARGV[at], ARGV[at + 1], ARGV[at + 2]
 local id, turn = string.sub(name, 1, 16), string.sub(name, 16 + 1)
 local ended
 if remove(4, name) == 0 then
-ended = told_before(id, turn)
+ended = unusual().told_before(id, turn)
 elseif how == '' and result_us == 0 and turn == ':1' and meta[10] == 0 then
 redis.call('HDEL', KEYS[3 + 8], id)
-redis.call('HDEL', KEYS[3 + 9], id)
 ended = 1
 else
-ended = finish(id, leased_job(id), how, text, result_us)
-if ended == 2 and meta[6] <= queue_now then wake_one() end
+ended = unusual().finish(id, how, text, result_us)
+if ended == 2 and meta[6] <= queue_now then unusual().wake_one() end
 end
 reply[#reply + 1] = ended
 end
@@ -4524,11 +4447,11 @@ redis.call('HDEL', KEYS[3 + 12], field)
 end
 end
 job[6], job[4] = job[6] + 1, job[4] + 1
-schedule(4, queue_now + lease_us, lease_name(id, job[6]))
+schedule(4, queue_now + lease_us, id .. ':' .. job[6])
 end
 local function reserved(id, job, costs)
 local reply = {
-id, job[6], job[4], job[5], redis.call('HGET', KEYS[3 + 9], id), job[2], job[9],
+id, job[6], job[4], job[5], data_of(id, job), job[2], job[9],
 job[10], queue_now - tonumber(id), job[8] == 0 and 0 or job[8] - queue_now,
 }
 for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
@@ -4536,8 +4459,8 @@ return reply
 end
 local function claim_alarm(wait)
 local due_us = wait > 0 and queue_now + wait or math.huge
-local delayed_us = first_score(3)
-local lease_us = first_score(4)
+local delayed_us = unusual().first_score(3)
+local lease_us = unusual().first_score(4)
 if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
 if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
 if due_us == math.huge then return 0 end
@@ -4559,9 +4482,9 @@ blocked = 0, wait = 0, most = wanted, probing = false, close = function() return
 }
 present_queue()
 local finished = finish_all()
-forget_ended(16 + 2 * wanted)
+if meta[21 + 5] <= queue_now then unusual().forget_ended(16 + 2 * wanted) end
 if meta[21 + 3] <= queue_now or meta[21 + 4] <= queue_now then
-bring_back(settings().dead)
+unusual().bring_back(settings().dead)
 end
 remove(7, worker)
 local limits = limits_tag ~= '' and open_limits() or NO_LIMITS
@@ -4581,7 +4504,7 @@ end
 local id, job = head.ids[head.at], head.job
 if job[8] > 0 and job[8] <= queue_now then
 leave(head)
-end_job(id, job, 4, 'its deadline has passed', settings().dead)
+unusual().end_job(id, job, 4, 'its deadline has passed', settings().dead)
 too_late = too_late + 1
 if too_late == 100 then break end
 else
@@ -4605,8 +4528,8 @@ local take = limits.close(#jobs, blocked == 2 and wait or 0)
 local view = gate.close(#jobs)
 local shut = blocked > 1
 meta[6] = shut and queue_now + wait or 0
-if has_all and waiting_in() > 0 then wake_one() end
-if not has_all and settings().park > 0 then park(worker, queue_now + settings().park) end
+if has_all and meta[16 + 7] > 0 and waiting_in() > 0 then unusual().wake_one() end
+if not has_all and settings().park > 0 then unusual().park(worker, queue_now + settings().park) end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
 return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unpack(jobs) }`,

@@ -9,7 +9,10 @@
 local BEFORE_QUEUE = 0
 local BEFORE_DATA = 2
 local FORGOTTEN = 16
+-- Longer data is kept apart, so that it is read only when it is handed out.
+local LONG = 512
 --- @include queue-state
+--- @include queue-moves
 local wishes, most = settings().jobs, settings().most
 present_queue()
 forget_ended(FORGOTTEN + 2 * #wishes)
@@ -19,11 +22,16 @@ local function size()
   return waiting_in() + meta[SIZE + DELAYED_SET] + meta[SIZE + LEASES]
 end
 
+local function next_id()
+  meta[LAST] = math.max(meta[LAST] + 1, queue_now)
+  return string.format('%016.0f', meta[LAST])
+end
+
 local function add(id, wish, data)
   local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
   local job = {
     DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
-    key, next(cost) and cost or false, '', 0,
+    key, next(cost) and cost or false, '', 0, #data <= LONG and data,
   }
   if delay > 0 then
     schedule(DELAYED_SET, queue_now + delay, id)
@@ -31,10 +39,9 @@ local function add(id, wish, data)
     line(id, job)
   end
   save_job(id, job)
-  redis.call('HSET', KEYS[BEFORE_QUEUE + DATA], id, data)
-  if key ~= '' then
-    meta[KEYED] = meta[KEYED] + redis.call('HSET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key, id)
-  end
+  if #data > LONG then redis.call('HSET', KEYS[BEFORE_QUEUE + DATA], id, data) end
+  if key ~= '' then redis.call('HSET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key, id) end
+  if is_apart(job) then meta[APART] = meta[APART] + 1 end
   if delay == 0 and meta[BLOCKED] <= queue_now then wake_one() end
   local alarm_is_earlier = meta[ALARM] > queue_now and meta[ALARM] <= queue_now + delay
   if delay > 0 and not alarm_is_earlier then wake_one() end

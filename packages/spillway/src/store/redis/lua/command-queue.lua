@@ -5,6 +5,7 @@
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
 --- @include queue-state
+--- @include queue-moves
 local command, id = settings().command, settings().id
 
 local function set_paused(paused)

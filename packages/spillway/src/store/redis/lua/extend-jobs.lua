@@ -7,6 +7,7 @@
 local BEFORE_QUEUE = 0
 local BEFORE_PROGRESS = 2
 --- @include queue-state
+--- @include queue-moves
 local LOST, KEPT, STOP = 0, 1, 2
 local until_us = queue_now + settings().lease
 present_queue()
@@ -16,7 +17,7 @@ for index, leased in ipairs(settings().leases) do
   if not is_leased(id, turn) then
     reply[index] = LOST
   else
-    redis.call('ZADD', KEYS[BEFORE_QUEUE + LEASES], until_us, lease_name(id, turn))
+    redis.call('ZADD', KEYS[BEFORE_QUEUE + LEASES], until_us, id .. ':' .. turn)
     meta[FIRST + LEASES] = math.min(meta[FIRST + LEASES], until_us)
     local job = leased_job(id)
     if says == 1 then

@@ -8,6 +8,7 @@
 -- expiry: nothing is written
 local BEFORE_QUEUE = 0
 --- @include queue-state
+--- @include read-job
 local oldest_us = 0
 for priority = 0, PRIORITIES - 1 do
   local id = first_of(priority, 1)[1]

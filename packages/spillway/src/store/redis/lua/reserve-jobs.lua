@@ -19,6 +19,7 @@ local PROBING_US = 250000
 local ISOLATED_US = 1000000
 local SECOND_LOOK_US = 1000000
 local MOST_IN_SIGHT = 10
+local TOO_LATE_TEXT = 'its deadline has passed'
 --- @include queue-state
 --- @include finish-jobs
 local limits_tag, breaker_input, worker = ARGV[3], ARGV[4], ARGV[5]
@@ -146,12 +147,12 @@ local function lease(id, job)
   end
   -- What is kept of it stays as it is (see include/queue-state).
   job[TURN], job[ATTEMPT] = job[TURN] + 1, job[ATTEMPT] + 1
-  schedule(LEASES, queue_now + lease_us, lease_name(id, job[TURN]))
+  schedule(LEASES, queue_now + lease_us, id .. ':' .. job[TURN])
 end
 
 local function reserved(id, job, costs)
   local reply = {
-    id, job[TURN], job[ATTEMPT], job[ATTEMPTS], redis.call('HGET', KEYS[BEFORE_QUEUE + DATA], id), job[PRIORITY], job[TENANT],
+    id, job[TURN], job[ATTEMPT], job[ATTEMPTS], data_of(id, job), job[PRIORITY], job[TENANT],
     job[KEY], queue_now - tonumber(id), job[DEADLINE] == 0 and 0 or job[DEADLINE] - queue_now,
   }
   for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
@@ -160,8 +161,8 @@ end
 
 local function claim_alarm(wait)
   local due_us = wait > 0 and queue_now + wait or math.huge
-  local delayed_us = first_score(DELAYED_SET)
-  local lease_us = first_score(LEASES)
+  local delayed_us = unusual().first_score(DELAYED_SET)
+  local lease_us = unusual().first_score(LEASES)
   if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
   if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
   if due_us == math.huge then return 0 end
@@ -187,9 +188,9 @@ local NO_GATE = {
 
 present_queue()
 local finished = finish_all()
-forget_ended(FORGOTTEN + 2 * wanted)
+if meta[FIRST + ENDS] <= queue_now then unusual().forget_ended(FORGOTTEN + 2 * wanted) end
 if meta[FIRST + DELAYED_SET] <= queue_now or meta[FIRST + LEASES] <= queue_now then
-  bring_back(settings().dead)
+  unusual().bring_back(settings().dead)
 end
 remove(PARKED, worker)
 local limits = limits_tag ~= '' and open_limits() or NO_LIMITS
@@ -210,7 +211,7 @@ while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, gate.most) do
   local id, job = head.ids[head.at], head.job
   if job[DEADLINE] > 0 and job[DEADLINE] <= queue_now then
     leave(head)
-    end_job(id, job, DEAD, TOO_LATE_TEXT, settings().dead)
+    unusual().end_job(id, job, DEAD, TOO_LATE_TEXT, settings().dead)
     too_late = too_late + 1
     if too_late == MOST_TOO_LATE then break end
   else
@@ -234,8 +235,8 @@ local take = limits.close(#jobs, blocked == BY_LIMIT and wait or 0)
 local view = gate.close(#jobs)
 local shut = blocked > NOTHING_WAITS
 meta[BLOCKED] = shut and queue_now + wait or 0
-if has_all and waiting_in() > 0 then wake_one() end
-if not has_all and settings().park > 0 then park(worker, queue_now + settings().park) end
+if has_all and meta[SIZE + PARKED] > 0 and waiting_in() > 0 then unusual().wake_one() end
+if not has_all and settings().park > 0 then unusual().park(worker, queue_now + settings().park) end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
 return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unpack(jobs) }
