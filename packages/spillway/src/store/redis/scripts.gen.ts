@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: 'eece77fb6145a14f27a621c220ce7fe363bbeac5',
+    sha: 'ec913c966c19ab99cc60df91c5b8a9901b547100',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -135,7 +135,7 @@ remove(6, id)
 end
 if not is_apart(job) then return end
 redis.call('HDEL', KEYS[0 + 9], id)
-redis.call('HDEL', KEYS[0 + 11], job[10])
+if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
@@ -1626,7 +1626,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: 'f592490016791036ed1dbb1b3b2f4e93d5496487',
+    sha: '314b79254f9a77d1e20b1ae2c3a4c270d6520583',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1758,7 +1758,7 @@ remove(6, id)
 end
 if not is_apart(job) then return end
 redis.call('HDEL', KEYS[0 + 9], id)
-redis.call('HDEL', KEYS[0 + 11], job[10])
+if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
@@ -1874,7 +1874,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '3f7f97c946c5360b229fb6f452157aabe74f0220',
+    sha: '56f800742a9a08dad7f20425ab0b2ecab0a05b2f',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2006,7 +2006,7 @@ remove(6, id)
 end
 if not is_apart(job) then return end
 redis.call('HDEL', KEYS[0 + 9], id)
-redis.call('HDEL', KEYS[0 + 11], job[10])
+if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
@@ -2096,7 +2096,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '59da51cc70aba6389378f7b9b9b0ccf5a931309e',
+    sha: '2629c4beeaf12924a7bd760f421fdac0b4987123',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2231,7 +2231,7 @@ remove(6, id)
 end
 if not is_apart(job) then return end
 redis.call('HDEL', KEYS[1 + 9], id)
-redis.call('HDEL', KEYS[1 + 11], job[10])
+if job[10] ~= '' then redis.call('HDEL', KEYS[1 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
@@ -3513,7 +3513,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '121c5fc9aebbee42969a3ca115779b90db7ba4d4',
+    sha: '983e9c703ef9822183cc8d05326073d25a2749a7',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3648,7 +3648,7 @@ remove(6, id)
 end
 if not is_apart(job) then return end
 redis.call('HDEL', KEYS[3 + 9], id)
-redis.call('HDEL', KEYS[3 + 11], job[10])
+if job[10] ~= '' then redis.call('HDEL', KEYS[3 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)

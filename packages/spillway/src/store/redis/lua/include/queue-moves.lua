@@ -41,7 +41,7 @@ local function forget(id, job)
   end
   if not is_apart(job) then return end
   redis.call('HDEL', KEYS[BEFORE_QUEUE + DATA], id)
-  redis.call('HDEL', KEYS[BEFORE_QUEUE + IDS_BY_KEY], job[KEY])
+  if job[KEY] ~= '' then redis.call('HDEL', KEYS[BEFORE_QUEUE + IDS_BY_KEY], job[KEY]) end
   meta[APART] = meta[APART] - 1
 end
 
