@@ -70,7 +70,7 @@ export interface ReserveRequest extends QueueRef {
    * How jobs ended, told on the same trip and before anything is handed out, as `finish` would. If the
    * answer is lost they are told again, by themselves.
    */
-  finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'>
+  finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'> | undefined
 }
 
 /**

@@ -3,22 +3,25 @@ import type { Keys } from '../keys.js'
 import type {
   AddReply,
   AddRequest,
-  Blocked,
-  EndKind,
   Extended,
-  Finished,
-  JobState,
-  JobView,
-  QueueCounts,
   QueueRef,
   QueueStore,
-  ReservedJob,
-  ReserveReply,
   ReserveRequest,
 } from '../queue-port.js'
 import type { Confirming } from './confirming.js'
-import { readView, writeInput } from './redis-breakers.js'
-import { readTakeReply, writeSpecs } from './redis-limits.js'
+import {
+  breakerKey,
+  COUNTS,
+  type CountsWire,
+  type JobWire,
+  type ReserveWire,
+  readCounts,
+  readFinished,
+  readJob,
+  readReserved,
+  reserveArgs,
+  writeEnds,
+} from './queue-wire.js'
 import type { ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 import type { Subscribe } from './subscription.js'
@@ -33,13 +36,7 @@ export interface RedisQueuesOptions {
   time?: () => string
 }
 
-type Ends = NonNullable<ReserveRequest['finish']>
-
-const BLOCKED: readonly Blocked[] = ['no', 'empty', 'limited', 'vendor', 'breaker', 'paused']
-const END: readonly EndKind[] = ['done', 'failed', 'dead', 'released']
-const FINISHED: readonly Finished[] = ['stale', 'done', 'again', 'dead', 'cancelled']
 const EXTENDED: readonly Extended[] = ['lost', 'kept', 'cancelled']
-const STATE: readonly JobState[] = ['waiting', 'delayed', 'active', 'done', 'dead', 'cancelled']
 
 export function createRedisQueues({
   runner,
@@ -48,7 +45,23 @@ export function createRedisQueues({
   confirming,
   time = () => '',
 }: RedisQueuesOptions): QueueStore {
-  const keysOf = ({ guard, queue }: QueueRef) => keys.queue(guard, queue)
+  /** Names are escaped and put together once, not with every trip. */
+  const known = new Map<string, Map<string, readonly string[]>>()
+  function keysOf({ guard, queue }: QueueRef): readonly string[] {
+    const ofGuard = known.get(guard) ?? new Map<string, readonly string[]>()
+    const found = ofGuard.get(queue) ?? keys.queue(guard, queue)
+    known.set(guard, ofGuard.set(queue, found))
+    return found
+  }
+  function reserveKeys(request: ReserveRequest): string[] {
+    const { guard, take, breaker } = request
+    return [
+      keys.lane(guard, take.lane),
+      keys.guard(guard),
+      breakerKey(keys, guard, breaker?.lane),
+      ...keysOf(request),
+    ]
+  }
   const input = ({ lifeUs }: QueueRef, own: object) =>
     JSON.stringify({ life: lifeUs, wakes: keys.wakes, ...own })
 
@@ -100,7 +113,7 @@ export function createRedisQueues({
     async reserve(request) {
       const reply = await runner.run(
         SCRIPTS.reserveJobs,
-        reserveKeys(keys, request),
+        reserveKeys(request),
         reserveArgs(request, keys, time()),
       )
       return readReserved(reply as ReserveWire, request)
@@ -144,156 +157,4 @@ export function createRedisQueues({
       return () => subscription.close()
     },
   }
-}
-
-/** Without a breaker the script looks at none; but the key has to be of the same slot. */
-function breakerKey(keys: Keys, guard: string, lane = ''): string {
-  return keys.breaker(guard, lane)
-}
-
-/** Nearly all are done, and that takes no words. */
-function writeEnds({ ends, resultUs }: Pick<Ends, 'ends' | 'resultUs'>): string[] {
-  const args = [String(resultUs)]
-  for (const { id, turn, kind, text, delayUs, generation, probe } of ends) {
-    const how = `[${END.indexOf(kind)},${delayUs},${generation},${probe ? 1 : 0}]`
-    args.push(`${id}:${turn}`, kind === 'done' ? '' : how, text)
-  }
-  return args
-}
-
-function readFinished(reply: readonly number[]): Finished[] {
-  return reply.map((each) => FINISHED[each] as Finished)
-}
-
-function reserveKeys(keys: Keys, { guard, queue, take, breaker }: ReserveRequest): string[] {
-  return [
-    keys.lane(guard, take.lane),
-    keys.guard(guard),
-    breakerKey(keys, guard, breaker?.lane),
-    ...keys.queue(guard, queue),
-  ]
-}
-
-const NO_ENDS = { ends: [], resultUs: 0, deadUs: 0 }
-
-function reserveArgs(request: ReserveRequest, keys: Keys, time: string): string[] {
-  const { take, breaker, probes, finish = NO_ENDS } = request
-  const { json, tag } = writeSpecs(take.limits)
-  const settings = JSON.stringify({
-    v: take.version,
-    life: request.lifeUs,
-    wakes: keys.wakes,
-    park: request.parkUs,
-    dead: request.deadUs,
-    units: take.units,
-    keep: request.keep,
-    has_breaker: breaker !== undefined,
-    end_dead: finish.deadUs,
-  })
-  return [
-    time,
-    `{"l":${json},${settings.slice(1)}`,
-    take.limits.length === 0 ? '' : tag,
-    breaker === undefined ? '' : writeInput(keys, breaker, { probes }),
-    request.worker,
-    String(request.wanted),
-    String(request.leaseUs),
-    String(request.agingUs),
-    ...writeEnds(finish),
-  ]
-}
-
-type JobReserved = [
-  id: string,
-  turn: number,
-  attempt: number,
-  attempts: number,
-  data: string,
-  priority: number,
-  tenant: string,
-  key: string,
-  ageUs: number,
-  leftUs: number,
-  ...costs: number[],
-]
-type ReserveWire = [
-  blocked: number,
-  waitUs: number,
-  probing: number,
-  take: number[],
-  view: number[],
-  finished: number[],
-  ...jobs: JobReserved[],
-]
-
-function readReserved(reply: ReserveWire, { take: ref }: ReserveRequest): ReserveReply {
-  const [blocked, waitUs, probing, take, view, finished, ...jobs] = reply
-  return {
-    jobs: jobs.map((each): ReservedJob => {
-      const [id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, ...costs] =
-        each
-      return { id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, costs }
-    }),
-    blocked: BLOCKED[blocked] as Blocked,
-    waitUs,
-    take: readTakeReply(take, ref),
-    view: view.length === 0 ? undefined : readView(view),
-    probing: probing === 1,
-    finished: readFinished(finished),
-  }
-}
-
-const PRIORITIES = 4
-const COUNTS = PRIORITIES + 7
-
-type CountsWire = [
-  critical: number,
-  high: number,
-  normal: number,
-  low: number,
-  delayed: number,
-  active: number,
-  done: number,
-  dead: number,
-  paused: number,
-  oldestUs: number,
-  lapsed: number,
-]
-
-function readCounts(wire: CountsWire): QueueCounts {
-  const byPriority = wire.slice(0, PRIORITIES)
-  const waiting = byPriority.reduce((sum, each) => sum + each, 0)
-  const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, lapsed = 0] =
-    wire.slice(PRIORITIES)
-  return {
-    waiting,
-    byPriority,
-    delayed,
-    active,
-    done,
-    dead,
-    paused: paused === 1,
-    oldestUs,
-    lapsed,
-  }
-}
-
-type JobWire = [
-  id: string,
-  state: number,
-  data: string,
-  priority: number,
-  tenant: string,
-  key: string,
-  attempt: number,
-  attempts: number,
-  ageUs: number,
-  progress: string,
-  text: string,
-]
-
-function readJob(wire: JobWire): JobView {
-  const [id, state, data, priority, tenant, key, attempt, attempts, ageUs, progress, text] = wire
-  const known = STATE[state] as JobState
-  return { id, state: known, data, priority, tenant, key, attempt, attempts, ageUs, progress, text }
 }
