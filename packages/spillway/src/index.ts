@@ -129,6 +129,7 @@ export type {
   JobCounts,
   JobInfo,
   JobOptions,
+  JobProgress,
   JobQueue,
 } from './shared/job-queue/api.js'
 export type { JobQueueSettings } from './shared/job-queue/options.js'

@@ -166,6 +166,15 @@ export interface JobView {
   text: string
 }
 
+/** What may change while one looks at it. */
+export interface JobStanding {
+  state: JobState
+  attempt: number
+  progress: string
+  /** Why it failed last; empty: it did not, or it is done. */
+  text: string
+}
+
 export interface QueueCounts {
   waiting: number
   /** The same by priority, the most important first. */
@@ -196,6 +205,8 @@ export interface QueueStore {
   finish(request: FinishRequest): MaybePromise<Finished[]>
   extend(request: ExtendRequest): MaybePromise<Extended[]>
   job(request: QueueRef & { id: string }): MaybePromise<JobView | undefined>
+  /** Costs less, however long its data is and what it came to. */
+  standing(request: QueueRef & { id: string }): MaybePromise<JobStanding | undefined>
   counts(request: QueueRef): MaybePromise<QueueCounts>
   /** Oldest first. */
   dead(request: QueueRef & { from: number; count: number }): MaybePromise<JobView[]>

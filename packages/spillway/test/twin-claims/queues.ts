@@ -24,6 +24,7 @@ import {
 } from '../../src/store/limits/transitions.js'
 import { addJobs } from '../../src/store/queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
+import { readStanding } from '../../src/store/queue/job-standing.js'
 import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
 import { emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
@@ -373,6 +374,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         count('too late', dead.filter(({ text }) => text === 'its deadline has passed').length)
         const id = [...queue.jobs.keys()][op.which] ?? 'nobody'
         expect(await queues.job({ ...QUEUE, id })).toEqual(readJob(queue, id, nowUs))
+        expect(await queues.standing({ ...QUEUE, id })).toEqual(readStanding(queue, id))
         break
       }
       case 'outcomes': {

@@ -8,7 +8,15 @@ import { OptionsError, text, validate } from '../../core/options.js'
 import { PRIORITIES, type Priority } from '../../core/priority.js'
 import type { JobView, NewJob, QueueRef, QueueStore } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
-import type { AddedJob, AddOptions, JobCounts, JobInfo, JobOptions, JobQueue } from './api.js'
+import type {
+  AddedJob,
+  AddOptions,
+  JobCounts,
+  JobInfo,
+  JobOptions,
+  JobProgress,
+  JobQueue,
+} from './api.js'
 import { type CheckedSettings, readAdd, readJob, toUs } from './options.js'
 
 export interface SharedJobQueueOptions {
@@ -67,6 +75,14 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     validate('id', id, text())
     const view = await this.#ask((store) => store.job({ ...this.#ref, id }))
     return view && infoOf(view)
+  }
+
+  async standing(id: string): Promise<JobProgress | undefined> {
+    validate('id', id, text())
+    const standing = await this.#ask((store) => store.standing({ ...this.#ref, id }))
+    if (standing === undefined) return undefined
+    const { state, attempt, progress, text: error } = standing
+    return { state, attempt, progress: parsed(progress), error: error || undefined }
   }
 
   cancel(id: string): Promise<boolean> {
@@ -204,8 +220,12 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
     attempt,
     attempts,
     ageMs: view.ageUs / 1_000,
-    progress: progress === '' ? undefined : JSON.parse(progress),
+    progress: parsed(progress),
     result: state === 'done' && words !== '' ? JSON.parse(words) : undefined,
     error: state === 'done' || words === '' ? undefined : words,
   }
+}
+
+function parsed(progress: string): unknown {
+  return progress === '' ? undefined : JSON.parse(progress)
 }

@@ -4,6 +4,7 @@ import type {
   Blocked,
   EndKind,
   Finished,
+  JobStanding,
   JobState,
   JobView,
   QueueCounts,
@@ -158,4 +159,10 @@ export function readJob(wire: JobWire): JobView {
   const [id, state, data, priority, tenant, key, attempt, attempts, ageUs, progress, text] = wire
   const known = STATE[state] as JobState
   return { id, state: known, data, priority, tenant, key, attempt, attempts, ageUs, progress, text }
+}
+
+export type StandingWire = [state: number, attempt: number, progress: string, text: string]
+
+export function readStanding([state, attempt, progress, text]: StandingWire): JobStanding {
+  return { state: STATE[state] as JobState, attempt, progress, text }
 }

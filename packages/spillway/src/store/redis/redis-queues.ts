@@ -19,7 +19,9 @@ import {
   readFinished,
   readJob,
   readReserved,
+  readStanding,
   reserveArgs,
+  type StandingWire,
   writeEnds,
 } from './queue-wire.js'
 import type { ScriptRunner } from './runner.js'
@@ -140,6 +142,11 @@ export function createRedisQueues({
     async job(request) {
       const { jobs } = await look(request, { id: request.id, from: 0, count: 0 })
       return jobs[0]
+    },
+    async standing(request) {
+      const args = [time(), input(request, { id: request.id })]
+      const reply = await runner.run(SCRIPTS.readStanding, keysOf(request), args)
+      return reply === null ? undefined : readStanding(reply as StandingWire)
     },
     counts: async (request) => (await look(request, { id: '', from: 0, count: 0 })).counts,
     dead: async (request) => {

@@ -3175,6 +3175,115 @@ for _, id in ipairs(ids) do reply[#reply + 1] = view_of(id) end
 end
 return reply`,
   },
+  readStanding: {
+    name: 'readStanding',
+    sha: 'f9d0fb75a0cb7b0472779a22f51a8620abc14e32',
+    text: `local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
+end
+local stored_meta = redis.call('GET', KEYS[0 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local queue_server = server_us()
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+local left_ms = meta[9] - math.floor(queue_server / 1000)
+redis.call('PEXPIRE', KEYS[0 + part], left_ms)
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
+local function present_queue()
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
+end
+local function close_queue()
+redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
+end
+local function waiting_in()
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
+end
+local function put(part, score, name)
+redis.call('ZADD', KEYS[0 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[0 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[0 + 8], id)
+return packed and cmsgpack.unpack(packed)
+end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
+end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
+end
+local id = settings().id
+local job = read_job(id)
+if not job then return false end
+local text = job[1] ~= 3 and redis.call('HGET', KEYS[0 + 10], id)
+return { job[1], job[4], job[12], text or '' }`,
+  },
   refundLevels: {
     name: 'refundLevels',
     sha: '8ee691a801e0b3b97ad338cf90184fd5949e68bf',
