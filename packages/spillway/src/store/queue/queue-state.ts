@@ -1,6 +1,6 @@
 /**
  * What is shared about a job queue, and the moves that all transitions are made of. Twin:
- * `redis/lua/include/queue-state.lua`.
+ * `redis/lua/include/queue-{state,moves}.lua`.
  *
  * Order: priorities one after the other, and inside a priority by tag. A tenant's jobs have tags that
  * follow each other, from where the queue has got to, so that tenants take turns whoever came first
