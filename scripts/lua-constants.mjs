@@ -4,7 +4,7 @@
 const NAME = '[A-Z][A-Z0-9_]*'
 const DECLARATION = new RegExp(`^local (${NAME}(?:, ${NAME})*) = (.+)$`)
 /** Without a sign, which could make a comment of the minus before it. */
-const LITERAL = /^(?:\d+|'[^'\\]*')$/
+const LITERAL = /^(?:\d+(?:\.\d+)?|'[^'\\]*')$/
 const STRING_OR_NAME = new RegExp(
   `'(?:[^'\\\\]|\\\\.)*'|"(?:[^"\\\\]|\\\\.)*"|(?<![\\w.:])(${NAME})(?!\\w)`,
   'g',
