@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: 'ec913c966c19ab99cc60df91c5b8a9901b547100',
+    sha: 'efe7eddbb18ad57e3539959de80cf4a6a63795ce',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -22,8 +22,7 @@ local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
 local wakes = {}
 local function set_expiry(part)
-local left_ms = meta[9] - math.floor(queue_server / 1000)
-redis.call('PEXPIRE', KEYS[0 + part], left_ms)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
 end
 local function renew()
 local life = settings().life
@@ -1228,7 +1227,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: 'ec2ac46e827269abc8c1a31aef83e0f46b85e839',
+    sha: 'ecd42ee94ba262c4349055eb02c320fa8cd38bad',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -1252,6 +1251,7 @@ gone()
 try('ZADD', key, 1, 'member')
 gone()
 end
+try('PEXPIREAT', key, 1)
 try('PTTL', key)
 try('GET', key)
 try('MGET', key)
@@ -1626,7 +1626,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '314b79254f9a77d1e20b1ae2c3a4c270d6520583',
+    sha: '426c5b59768ea0ece89bd95fd4fc2a89d8c9fa9d',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1645,8 +1645,7 @@ local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
 local wakes = {}
 local function set_expiry(part)
-local left_ms = meta[9] - math.floor(queue_server / 1000)
-redis.call('PEXPIRE', KEYS[0 + part], left_ms)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
 end
 local function renew()
 local life = settings().life
@@ -1874,7 +1873,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '56f800742a9a08dad7f20425ab0b2ecab0a05b2f',
+    sha: '2009e7dfd1af103eb46766c4e99f873f07eedcd7',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1893,8 +1892,7 @@ local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
 local wakes = {}
 local function set_expiry(part)
-local left_ms = meta[9] - math.floor(queue_server / 1000)
-redis.call('PEXPIRE', KEYS[0 + part], left_ms)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
 end
 local function renew()
 local life = settings().life
@@ -2096,7 +2094,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '2629c4beeaf12924a7bd760f421fdac0b4987123',
+    sha: '43979f07ec42697a311d76260349a18cec6d29ce',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2115,8 +2113,7 @@ local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
 local wakes = {}
 local function set_expiry(part)
-local left_ms = meta[9] - math.floor(queue_server / 1000)
-redis.call('PEXPIRE', KEYS[1 + part], left_ms)
+redis.call('PEXPIREAT', KEYS[1 + part], meta[9])
 end
 local function renew()
 local life = settings().life
@@ -3056,7 +3053,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: 'dd1a2a34e412ad1fc0c4e38d0a7c21ac08498d2e',
+    sha: '85a897bafa26e4c3f35398ac560d3b85d27a4011',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3075,8 +3072,7 @@ local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
 local wakes = {}
 local function set_expiry(part)
-local left_ms = meta[9] - math.floor(queue_server / 1000)
-redis.call('PEXPIRE', KEYS[0 + part], left_ms)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
 end
 local function renew()
 local life = settings().life
@@ -3177,7 +3173,7 @@ return reply`,
   },
   readStanding: {
     name: 'readStanding',
-    sha: 'f9d0fb75a0cb7b0472779a22f51a8620abc14e32',
+    sha: '2d018c1b56fde32c0558959b0293c2c5385b5d37',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3196,8 +3192,7 @@ local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
 local wakes = {}
 local function set_expiry(part)
-local left_ms = meta[9] - math.floor(queue_server / 1000)
-redis.call('PEXPIRE', KEYS[0 + part], left_ms)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
 end
 local function renew()
 local life = settings().life
@@ -3622,7 +3617,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '983e9c703ef9822183cc8d05326073d25a2749a7',
+    sha: '928e3c5e3a4415f1f77b800a66aa3209ab060a50',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3641,8 +3636,7 @@ local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
 local wakes = {}
 local function set_expiry(part)
-local left_ms = meta[9] - math.floor(queue_server / 1000)
-redis.call('PEXPIRE', KEYS[3 + part], left_ms)
+redis.call('PEXPIREAT', KEYS[3 + part], meta[9])
 end
 local function renew()
 local life = settings().life

@@ -46,8 +46,7 @@ local renewed = false
 local wakes = {}
 
 local function set_expiry(part)
-  local left_ms = meta[EXPIRY] - math.floor(queue_server / 1000)
-  redis.call('PEXPIRE', KEYS[BEFORE_QUEUE + part], left_ms)
+  redis.call('PEXPIREAT', KEYS[BEFORE_QUEUE + part], meta[EXPIRY])
 end
 
 -- Hashes are never empty, so that they need no expiry when something comes into them.
