@@ -35,6 +35,22 @@ describe('assemble', () => {
     expect(assemble('take', from(files))).toBe('local now = time\nlocal window = 1\nreturn now()')
   })
 
+  it('writes numbers and strings for their names, but not in strings and fields', () => {
+    const text = lua(
+      "local STATE, TEXT = 1, 'it is DONE'",
+      'local DONE = 3',
+      "if job[STATE] == DONE then return TEXT .. ' STATE' .. job.DONE .. NOT_DONE end",
+    )
+    expect(assemble('finish', from({ finish: text }))).toBe(
+      "if job[1] == 3 then return 'it is DONE' .. ' STATE' .. job.DONE .. NOT_DONE end",
+    )
+  })
+
+  it('leaves what is worked out, negative or not all of it a constant as it is', () => {
+    const text = lua('local NOW = time()', 'local LESS = -1', 'local A, B = 1, two()', 'return NOW')
+    expect(assemble('now', from({ now: text }))).toBe(text.trim())
+  })
+
   it.each([
     ['a script that is not there', {}, 'no take.lua'],
     [
@@ -51,6 +67,11 @@ describe('assemble', () => {
       'an include of itself',
       { take: '--- @include a', 'include/a': '--- @include a' },
       'includes go in a circle: take > include/a > include/a',
+    ],
+    [
+      'a name for two numbers',
+      { take: lua('local OPEN = 1', '--- @include a'), 'include/a': 'local OPEN = 2' },
+      'take.lua: OPEN is both 1 and 2',
     ],
     [
       'a long comment',

@@ -1,6 +1,7 @@
 // The text side of build-lua.mjs: from Lua files to the TypeScript that ships them.
 
 import { createHash } from 'node:crypto'
+import { inlineConstants } from './lua-constants.mjs'
 
 const INCLUDE = /^\s*--- @include (\S+)\s*$/
 const COMMENT = /^--/
@@ -8,7 +9,7 @@ const LONG_BRACKET = /\[=*\[/
 
 /**
  * Puts one script together: includes in their place, each once, without comments, blank lines and
- * indentation, which the server would only have to hash and parse.
+ * indentation, which the server would only have to hash and parse, and with constants in their place.
  *
  * @param {string} name file name without extension, such as `take-permits`
  * @param {(name: string) => string | undefined} read the text of a script or, as `include/NAME`, of
@@ -45,7 +46,7 @@ export function assemble(name, read) {
     return linesOf(file, way)
   }
 
-  return linesOf(name, []).join('\n')
+  return inlineConstants(name, linesOf(name, [])).join('\n')
 }
 
 /** @param {{ name: string, text: string }[]} scripts assembled ones, in the order of the output */

@@ -1,6 +1,7 @@
 /** Requests that may wait: taken with 202, done later, and read by nobody but whoever asked. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
+import { MOST_STREAMS } from '../src/jobs/job-streams.js'
 import { startGateway, type Written } from './gateway-kit.js'
 import { ASYNC, as, look, readEvents, submit, untilStatus } from './jobs-kit.js'
 
@@ -234,6 +235,34 @@ describe('a client that waits for its job', () => {
     // One that has ended says so at once.
     const after = await readEvents(await fetch(`${gateway.url}${address}`, { headers }))
     expect(after).toHaveLength(1)
+  })
+
+  it('may follow a hundred jobs at once, and is told so; others may, too, and it again once one has ended', async () => {
+    const gateway = await start(
+      { concurrency: 1, leaseMs: 300 },
+      { callers: CALLERS },
+      { latencyMs: 60_000 },
+    )
+    const ann = await submit(gateway, as('key-of-ann'))
+    const bob = await submit(gateway, as('key-of-bob'))
+    const follow = (address: string, key: string, signal?: AbortSignal) =>
+      fetch(`${gateway.url}${address}`, {
+        headers: { accept: 'text/event-stream', ...as(key) },
+        ...(signal && { signal }),
+      })
+    const leave = new AbortController()
+    const first = await follow(ann.address, 'key-of-ann', leave.signal)
+    const others = Array.from({ length: MOST_STREAMS - 1 }, () => follow(ann.address, 'key-of-ann'))
+    for (const { status } of await Promise.all(others)) expect(status).toBe(200)
+    const refused = await follow(ann.address, 'key-of-ann')
+    expect(refused.status).toBe(429)
+    expect(await refused.text()).toContain('TOO_MANY_STREAMS')
+    expect((await look(gateway.url, ann.address, as('key-of-ann'))).status).toBe(200)
+    expect((await follow(bob.address, 'key-of-bob')).status).toBe(200)
+    leave.abort()
+    await first.text().catch(() => {})
+    const again = async () => (await follow(ann.address, 'key-of-ann')).status
+    await expect.poll(again, { timeout: 10_000 }).toBe(200)
   })
 
   it('may have it cancelled, whether it waits or runs; not when it has ended', async () => {

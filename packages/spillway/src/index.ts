@@ -129,6 +129,7 @@ export type {
   JobCounts,
   JobInfo,
   JobOptions,
+  JobProgress,
   JobQueue,
   TenantCount,
   TenantCounts,

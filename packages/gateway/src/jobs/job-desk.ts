@@ -15,6 +15,7 @@ import {
   POLL_SECONDS,
 } from './job-status.js'
 import { JobStream } from './job-stream.js'
+import { JobStreams } from './job-streams.js'
 import type { LaneQueue } from './lane-queue.js'
 import { ownerOf, restoreBytes } from './stored-request.js'
 import { surely } from './surely.js'
@@ -30,7 +31,7 @@ interface Found {
 export class JobDesk {
   readonly #sites: Pick<Sites, 'current'>
   readonly #queues: ReadonlyMap<string, LaneQueue>
-  readonly #streams = new Map<string, Set<JobStream>>()
+  readonly #streams = new JobStreams()
 
   constructor(sites: Pick<Sites, 'current'>, queues: ReadonlyMap<string, LaneQueue>) {
     this.#sites = sites
@@ -39,7 +40,7 @@ export class JobDesk {
 
   /** Something has happened to this job, in this gateway. */
   nudge(queue: string, id: string): void {
-    for (const stream of this.#streams.get(`${queue} ${id}`) ?? []) stream.nudge()
+    this.#streams.nudge(`${queue} ${id}`)
   }
 
   /** Or it was there already, and then it has to be the same request. */
@@ -111,25 +112,24 @@ export class JobDesk {
   #stream({ queue, job }: Found, response: ServerResponse): void {
     const { name } = queue.config
     const place = `${name} ${job.id}`
+    const leave = this.#streams.enter(job.data.owner)
     response.writeHead(200, { 'content-type': EVENTS, 'cache-control': 'no-cache' })
-    const streams = this.#streams.get(place) ?? new Set()
-    this.#streams.set(place, streams)
-    const stream: JobStream = new JobStream(
+    const stream = new JobStream(
       {
         queue: name,
         response,
+        standing: () => queue.jobs.standing(job.id),
         read: () => queue.jobs.job(job.id),
         isDraining: () => this.#sites.current.hooks.draining,
-        onEnd: () => {
-          streams.delete(stream)
-          if (streams.size === 0) this.#streams.delete(place)
+        onEnd: (ended) => {
+          leave()
+          this.#streams.delete(place, ended)
         },
       },
       job,
     )
     // One that has ended by now said so at once, and is gone.
-    if (!response.writableEnded) streams.add(stream)
-    else if (streams.size === 0) this.#streams.delete(place)
+    if (!response.writableEnded) this.#streams.add(place, stream)
   }
 }
 

@@ -3,6 +3,7 @@
  * once; what others do, within a second or two, because then somebody has to look.
  */
 import type { ServerResponse } from 'node:http'
+import type { JobProgress } from 'spillway'
 import { describeJob, hasEnded, type KeptJob, statusOf } from './job-status.js'
 
 const FIRST_LOOK_MS = 250
@@ -13,10 +14,12 @@ const COMMENT_MS = 15_000
 export interface JobStreamOptions {
   readonly queue: string
   readonly response: ServerResponse
+  /** Whether anything has changed; only then all of it is read. */
+  standing(): Promise<JobProgress | undefined>
   read(): Promise<KeptJob | undefined>
   /** This gateway goes away: whoever reads should come back, to another one. */
   readonly isDraining: () => boolean
-  onEnd(): void
+  onEnd(stream: JobStream): void
 }
 
 export class JobStream {
@@ -47,15 +50,24 @@ export class JobStream {
     this.#looking = true
     clearTimeout(this.#timer)
     try {
-      const job = await this.#options.read()
-      if (job === undefined) this.#write('gone', '{}')
-      else this.#tell(job)
-      if (job === undefined || this.#options.isDraining()) this.#close()
+      const isKnown = await this.#tellNews()
+      if (!isKnown) this.#write('gone', '{}')
+      if (!isKnown || this.#options.isDraining()) this.#close()
     } catch {
       // The store is away; the next look may find it.
     }
     this.#looking = false
     this.#later()
+  }
+
+  /** Answers whether the job is known. */
+  async #tellNews(): Promise<boolean> {
+    const { standing, read } = this.#options
+    const now = await standing()
+    if (now === undefined || newsOf(now) === this.#told) return now !== undefined
+    const job = await read()
+    if (job !== undefined) this.#tell(job)
+    return job !== undefined
   }
 
   #later(): void {
@@ -71,8 +83,7 @@ export class JobStream {
 
   #tell(job: KeptJob): void {
     if (this.#over) return
-    // Its age is no news.
-    const news = JSON.stringify([job.state, job.attempt, job.progress, job.error])
+    const news = newsOf(job)
     if (news !== this.#told) this.#write(statusOf(job), describeJob(this.#options.queue, job))
     this.#told = news
     if (hasEnded(job)) this.#close()
@@ -94,6 +105,11 @@ export class JobStream {
     if (this.#over) return
     this.#over = true
     clearTimeout(this.#timer)
-    this.#options.onEnd()
+    this.#options.onEnd(this)
   }
+}
+
+/** Its age is no news. */
+function newsOf({ state, attempt, progress, error }: JobProgress): string {
+  return JSON.stringify([state, attempt, progress, error])
 }

@@ -70,7 +70,7 @@ export interface ReserveRequest extends QueueRef {
    * How jobs ended, told on the same trip and before anything is handed out, as `finish` would. If the
    * answer is lost they are told again, by themselves.
    */
-  finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'>
+  finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'> | undefined
 }
 
 /**
@@ -166,6 +166,15 @@ export interface JobView {
   text: string
 }
 
+/** What may change while one looks at it. */
+export interface JobStanding {
+  state: JobState
+  attempt: number
+  progress: string
+  /** Why it failed last; empty: it did not, or it is done. */
+  text: string
+}
+
 export interface QueueCounts {
   waiting: number
   /** The same by priority, the most important first. */
@@ -208,6 +217,8 @@ export interface QueueStore {
   finish(request: FinishRequest): MaybePromise<Finished[]>
   extend(request: ExtendRequest): MaybePromise<Extended[]>
   job(request: QueueRef & { id: string }): MaybePromise<JobView | undefined>
+  /** Costs less, however long its data is and what it came to. */
+  standing(request: QueueRef & { id: string }): MaybePromise<JobStanding | undefined>
   /** `tenants`: of so many, those with the most jobs, how many wait; nothing: it is not asked. */
   counts(request: QueueRef & { tenants?: number }): MaybePromise<QueueCounts>
   /** Oldest first. */

@@ -117,6 +117,7 @@ const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
     finish: true,
     extend: true,
     job: true,
+    standing: true,
     counts: true,
     dead: true,
     command: true,

@@ -60,7 +60,10 @@ export function claimWorkers(fleet: Fleet): void {
       const workers = fleetOf.map(({ queue }) =>
         queue.work(async ({ data }) => void ran.push(data), { concurrency: 2 }),
       )
-      await fleet.sleep(500)
+      // When they begin, and again when they can be called, where that takes a subscription.
+      const atFirst = fleet.kind === 'memory' ? 1 : 2
+      await eventually(fleet, () => workers.every((worker) => worker.snapshot().looks >= atFirst))
+      await fleet.sleep(100)
       const before = workers.map((worker) => worker.snapshot())
       await fleet.sleep(500)
       expect(workers.map((worker) => worker.snapshot().looks)).toEqual(

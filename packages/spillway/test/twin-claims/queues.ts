@@ -24,6 +24,7 @@ import {
 } from '../../src/store/limits/transitions.js'
 import { addJobs } from '../../src/store/queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
+import { readStanding } from '../../src/store/queue/job-standing.js'
 import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
 import { emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
@@ -47,9 +48,11 @@ const QUEUE = { guard: GUARD, queue: 'nightly {batch}', lifeUs: 3_600_000_000 }
 const WORKERS = ['w1', 'w2', 'w:{3}%'] as const
 const LANE = 'a'
 const LONGEST_MS = 60_000
+/** Redis keeps it apart. */
+const LONG_DATA = JSON.stringify('ü'.repeat(1_000))
 
 const job: fc.Arbitrary<NewJob> = fc.record({
-  data: fc.constantFrom('{}', '{"prompt":"ü"}', '[1,2,3]'),
+  data: fc.constantFrom('{}', '{"prompt":"ü"}', '[1,2,3]', LONG_DATA),
   priority: fc.nat(3),
   delayUs: fc.constantFrom(0, 0, 0, 0, 500_000, 3_000_000),
   deadlineUs: fc.constantFrom(0, 0, 0, 2_000_000, 8_000_000),
@@ -395,6 +398,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         count('too late', dead.filter(({ text }) => text === 'its deadline has passed').length)
         const id = [...queue.jobs.keys()][op.which] ?? 'nobody'
         expect(await queues.job({ ...QUEUE, id })).toEqual(readJob(queue, id, nowUs))
+        expect(await queues.standing({ ...QUEUE, id })).toEqual(readStanding(queue, id))
         break
       }
       case 'outcomes': {

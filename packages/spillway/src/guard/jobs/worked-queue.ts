@@ -183,6 +183,7 @@ export function createWorkedQueue<Data, Result>({
     },
     addMany: (many) => adding(jobs.addMany(many), (index) => many[index]?.priority ?? 'normal'),
     job: (id) => jobs.job(id),
+    standing: (id) => jobs.standing(id),
     cancel: (id) => jobs.cancel(id),
     counts: (options) => jobs.counts(options),
     pause: () => turn('queue.paused', jobs.pause()),

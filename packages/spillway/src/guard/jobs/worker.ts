@@ -61,6 +61,8 @@ export class QueueWorker<Data, Result> implements JobWorker {
   readonly #finisher: Finisher
   readonly #leases: Leases
   readonly #counts = noWork()
+  /** How long results are kept, and dead letters. */
+  readonly #lives: { resultUs: number; deadUs: number }
   readonly #sleepNoMore: () => void
   #asking = false
   /** Somebody called while it was asking. */
@@ -88,13 +90,13 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.#options = options
     const { clock, settings, store, ref, gate } = options
     const { leaseMs, resultMs, deadMs } = settings
+    this.#lives = { resultUs: toUs(resultMs), deadUs: toUs(deadMs) }
     this.#finisher = new Finisher({
       clock,
       leaseMs,
       send: async (ends) => {
         const { breaker } = gate
-        const lives = { resultUs: toUs(resultMs), deadUs: toUs(deadMs) }
-        return await store.finish({ ...ref, ...lives, ends, breaker })
+        return await store.finish({ ...ref, ...this.#lives, ends, breaker })
       },
       told: (end, finished) => this.#told(end, finished),
     })
@@ -189,23 +191,29 @@ export class QueueWorker<Data, Result> implements JobWorker {
   /** Answers whether to ask again at once. */
   async #ask(trip: JobTrip, wanted: number): Promise<boolean> {
     const { store, ref, settings, clock, gate } = this.#options
-    const { leaseMs, agingMs, deadMs, resultMs, keep } = settings
+    const { leaseMs, agingMs, keep } = settings
+    const { resultUs, deadUs } = this.#lives
+    const { take, breaker, probes } = trip.about
     const sentMs = clock.now()
     const ride = this.#finisher.ride()
-    const lives = { resultUs: toUs(resultMs), deadUs: toUs(deadMs) }
     let reply: ReserveReply
     try {
+      // One literal: this is the hot path of a worker.
       reply = await store.reserve({
-        ...ref,
-        ...trip.about,
+        guard: ref.guard,
+        queue: ref.queue,
+        lifeUs: ref.lifeUs,
         worker: this.id,
         wanted,
         leaseUs: toUs(leaseMs),
         parkUs: toUs(PARK_MS),
         agingUs: toUs(agingMs),
-        deadUs: lives.deadUs,
+        deadUs,
+        take,
         keep,
-        ...(ride && { finish: { ends: ride.ends, ...lives } }),
+        breaker,
+        probes,
+        finish: ride && { ends: ride.ends, resultUs, deadUs },
       })
     } catch (error) {
       ride?.lost()

@@ -55,6 +55,14 @@ export interface JobInfo<Data = unknown, Result = unknown> {
   error: string | undefined
 }
 
+/** What may change while one looks at it; see `JobInfo`. */
+export interface JobProgress {
+  state: JobState
+  attempt: number
+  progress: unknown
+  error: string | undefined
+}
+
 export interface JobCounts {
   waiting: number
   /** The same, by priority. */
@@ -100,6 +108,8 @@ export interface JobQueue<Data = unknown, Result = unknown> {
   addMany(jobs: readonly ({ data: Data } & JobOptions)[]): Promise<AddedJob[]>
   /** Nothing, if it is not known any more. */
   job(id: string): Promise<JobInfo<Data, Result> | undefined>
+  /** How it stands, without its data and its result: for whoever looks often. */
+  standing(id: string): Promise<JobProgress | undefined>
   /** One that runs is told to stop. Answers whether there was anything to cancel. */
   cancel(id: string): Promise<boolean>
   /** With `tenants`, also of how many jobs each waits: of so many, at most 100, those with the most. */

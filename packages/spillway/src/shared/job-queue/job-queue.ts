@@ -14,6 +14,7 @@ import type {
   JobCounts,
   JobInfo,
   JobOptions,
+  JobProgress,
   JobQueue,
   TenantCounts,
 } from './api.js'
@@ -75,6 +76,14 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     validate('id', id, text())
     const view = await this.#ask((store) => store.job({ ...this.#ref, id }))
     return view && infoOf(view)
+  }
+
+  async standing(id: string): Promise<JobProgress | undefined> {
+    validate('id', id, text())
+    const standing = await this.#ask((store) => store.standing({ ...this.#ref, id }))
+    if (standing === undefined) return undefined
+    const { state, attempt, progress, text: error } = standing
+    return { state, attempt, progress: parsed(progress), error: error || undefined }
   }
 
   cancel(id: string): Promise<boolean> {
@@ -235,8 +244,12 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
     attempt,
     attempts,
     ageMs: view.ageUs / 1_000,
-    progress: progress === '' ? undefined : JSON.parse(progress),
+    progress: parsed(progress),
     result: state === 'done' && words !== '' ? JSON.parse(words) : undefined,
     error: state === 'done' || words === '' ? undefined : words,
   }
+}
+
+function parsed(progress: string): unknown {
+  return progress === '' ? undefined : JSON.parse(progress)
 }

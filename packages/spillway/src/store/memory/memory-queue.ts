@@ -6,6 +6,7 @@ import type { Kept } from '../limits/transitions.js'
 import type { BreakerRef, LaneRef } from '../port.js'
 import { addJobs, type Woken } from '../queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../queue/finish-jobs.js'
+import { readStanding } from '../queue/job-standing.js'
 import { commandQueue, countJobs, listDead, readJob } from '../queue/look-after.js'
 import { emptyQueue, type QueueState } from '../queue/queue-state.js'
 import { type ReserveKept, reserveJobs } from '../queue/reserve-jobs.js'
@@ -73,6 +74,7 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
     },
     extend: (request) => extendJobs(queueOf(request), request, nowUs()),
     job: (request) => readJob(queueOf(request), request.id, nowUs()),
+    standing: (request) => readStanding(queueOf(request), request.id),
     counts: (request) => countJobs(queueOf(request), nowUs(), request.tenants),
     dead: (request) => listDead(queueOf(request), request, nowUs()),
     command: (request) => wake(commandQueue(queueOf(request), request.command, nowUs())),

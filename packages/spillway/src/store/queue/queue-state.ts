@@ -1,12 +1,12 @@
 /**
  * What is shared about a job queue, and the moves that all transitions are made of. Twin:
- * `redis/lua/include/queue-state.lua`.
+ * `redis/lua/include/queue-{state,moves}.lua`.
  *
  * Order: priorities one after the other, and inside a priority by tag. A tenant's jobs have tags that
  * follow each other, from where the queue has got to, so that tenants take turns whoever came first
  * with however many; with one tenant it is first come, first served.
  */
-import type { JobView, ReservedJob } from '../queue-port.js'
+import type { JobState, JobView, ReservedJob } from '../queue-port.js'
 import { SET_BACK_US } from '../set-back.js'
 import { SortedIds } from './sorted-ids.js'
 
@@ -230,13 +230,17 @@ export function wakeOne(state: QueueState, now: number): string[] {
 
 const STATES = ['waiting', 'delayed', 'active', 'done', 'dead', 'cancelled'] as const
 
+export function stateNamed(state: number): JobState {
+  return STATES[state] as JobState
+}
+
 export function viewOf(state: QueueState, id: string, now: number): JobView | undefined {
   const job = state.jobs.get(id)
   if (job === undefined) return undefined
   const { priority, tenant, key, attempt, attempts, progress } = job
   return {
     id,
-    state: STATES[job.state] as JobView['state'],
+    state: stateNamed(job.state),
     data: state.data.get(id) as string,
     priority,
     tenant,

@@ -3,24 +3,27 @@ import type { Keys } from '../keys.js'
 import type {
   AddReply,
   AddRequest,
-  Blocked,
-  EndKind,
   Extended,
-  Finished,
-  JobState,
-  JobView,
-  QueueCounts,
   QueueRef,
   QueueStore,
-  ReservedJob,
-  ReserveReply,
   ReserveRequest,
-  TenantDepths,
 } from '../queue-port.js'
-import { deepestFirst } from '../tenant-depths.js'
 import type { Confirming } from './confirming.js'
-import { readView, writeInput } from './redis-breakers.js'
-import { readTakeReply, writeSpecs } from './redis-limits.js'
+import {
+  breakerKey,
+  COUNTS,
+  type CountsWire,
+  type JobWire,
+  type ReserveWire,
+  readCounts,
+  readFinished,
+  readJob,
+  readReserved,
+  readStanding,
+  reserveArgs,
+  type StandingWire,
+  writeEnds,
+} from './queue-wire.js'
 import type { ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 import type { Subscribe } from './subscription.js'
@@ -37,13 +40,7 @@ export interface RedisQueuesOptions {
   time?: () => string
 }
 
-type Ends = NonNullable<ReserveRequest['finish']>
-
-const BLOCKED: readonly Blocked[] = ['no', 'empty', 'limited', 'vendor', 'breaker', 'paused']
-const END: readonly EndKind[] = ['done', 'failed', 'dead', 'released']
-const FINISHED: readonly Finished[] = ['stale', 'done', 'again', 'dead', 'cancelled']
 const EXTENDED: readonly Extended[] = ['lost', 'kept', 'cancelled']
-const STATE: readonly JobState[] = ['waiting', 'delayed', 'active', 'done', 'dead', 'cancelled']
 
 export function createRedisQueues({
   runner,
@@ -53,7 +50,23 @@ export function createRedisQueues({
   look: mostLookedAt = 200,
   time = () => '',
 }: RedisQueuesOptions): QueueStore {
-  const keysOf = ({ guard, queue }: QueueRef) => keys.queue(guard, queue)
+  /** Names are escaped and put together once, not with every trip. */
+  const known = new Map<string, Map<string, readonly string[]>>()
+  function keysOf({ guard, queue }: QueueRef): readonly string[] {
+    const ofGuard = known.get(guard) ?? new Map<string, readonly string[]>()
+    const found = ofGuard.get(queue) ?? keys.queue(guard, queue)
+    known.set(guard, ofGuard.set(queue, found))
+    return found
+  }
+  function reserveKeys(request: ReserveRequest): string[] {
+    const { guard, take, breaker } = request
+    return [
+      keys.lane(guard, take.lane),
+      keys.guard(guard),
+      breakerKey(keys, guard, breaker?.lane),
+      ...keysOf(request),
+    ]
+  }
   const input = ({ lifeUs }: QueueRef, own: object) =>
     JSON.stringify({ life: lifeUs, wakes: keys.wakes, ...own })
 
@@ -107,15 +120,15 @@ export function createRedisQueues({
     async reserve(request) {
       const reply = await runner.run(
         SCRIPTS.reserveJobs,
-        reserveKeys(keys, request),
+        reserveKeys(request),
         reserveArgs(request, keys, time()),
       )
       return readReserved(reply as ReserveWire, request)
     },
     async finish(request) {
       const { breaker } = request
-      const own = { finish: writeEnds(request, breaker !== undefined) }
-      const args = [time(), input(request, own), ...request.ends.map(({ text }) => text)]
+      const own = { has_breaker: breaker !== undefined, end_dead: request.deadUs }
+      const args = [time(), input(request, own), ...writeEnds(request)]
       const scriptKeys = [breakerKey(keys, request.guard, breaker?.lane), ...keysOf(request)]
       const reply = await runner.run(SCRIPTS.finishJobs, scriptKeys, args)
       return readFinished(reply as number[])
@@ -135,6 +148,11 @@ export function createRedisQueues({
       const { jobs } = await look(request, { id: request.id })
       return jobs[0]
     },
+    async standing(request) {
+      const args = [time(), input(request, { id: request.id })]
+      const reply = await runner.run(SCRIPTS.readStanding, keysOf(request), args)
+      return reply === null ? undefined : readStanding(reply as StandingWire)
+    },
     counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
     dead: async (request) => {
       const { from, count } = request
@@ -151,163 +169,4 @@ export function createRedisQueues({
       return () => subscription.close()
     },
   }
-}
-
-/** Without a breaker the script looks at none; but the key has to be of the same slot. */
-function breakerKey(keys: Keys, guard: string, lane = ''): string {
-  return keys.breaker(guard, lane)
-}
-
-function writeEnds({ ends, resultUs, deadUs }: Ends, hasBreaker: boolean): object {
-  const written = ends.map(({ id, turn, kind, delayUs, generation, probe }) => [
-    id,
-    turn,
-    END.indexOf(kind),
-    delayUs,
-    generation,
-    probe ? 1 : 0,
-  ])
-  return { has_breaker: hasBreaker, result: resultUs, dead: deadUs, ends: written }
-}
-
-function readFinished(reply: readonly number[]): Finished[] {
-  return reply.map((each) => FINISHED[each] as Finished)
-}
-
-function reserveKeys(keys: Keys, { guard, queue, take, breaker }: ReserveRequest): string[] {
-  return [
-    keys.lane(guard, take.lane),
-    keys.guard(guard),
-    breakerKey(keys, guard, breaker?.lane),
-    ...keys.queue(guard, queue),
-  ]
-}
-
-function reserveArgs(request: ReserveRequest, keys: Keys, time: string): string[] {
-  const { take, breaker, probes, finish } = request
-  const { json, tag } = writeSpecs(take.limits)
-  const own = JSON.stringify({
-    v: take.version,
-    life: request.lifeUs,
-    wakes: keys.wakes,
-    worker: request.worker,
-    wanted: request.wanted,
-    lease: request.leaseUs,
-    park: request.parkUs,
-    aging: request.agingUs,
-    dead: request.deadUs,
-    units: take.units,
-    keep: request.keep,
-    breaker: breaker === undefined ? '' : writeInput(keys, breaker, { probes }),
-    finish: finish && writeEnds(finish, breaker !== undefined),
-  })
-  const texts = finish?.ends.map(({ text }) => text) ?? []
-  return [time, `{"l":${json},${own.slice(1)}`, tag, ...texts]
-}
-
-type JobReserved = [
-  id: string,
-  turn: number,
-  attempt: number,
-  attempts: number,
-  data: string,
-  priority: number,
-  tenant: string,
-  key: string,
-  ageUs: number,
-  leftUs: number,
-  ...costs: number[],
-]
-type ReserveWire = [
-  blocked: number,
-  waitUs: number,
-  probing: number,
-  take: number[],
-  view: number[],
-  finished: number[],
-  ...jobs: JobReserved[],
-]
-
-function readReserved(reply: ReserveWire, { take: ref }: ReserveRequest): ReserveReply {
-  const [blocked, waitUs, probing, take, view, finished, ...jobs] = reply
-  return {
-    jobs: jobs.map((each): ReservedJob => {
-      const [id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, ...costs] =
-        each
-      return { id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, costs }
-    }),
-    blocked: BLOCKED[blocked] as Blocked,
-    waitUs,
-    take: readTakeReply(take, ref),
-    view: view.length === 0 ? undefined : readView(view),
-    probing: probing === 1,
-    finished: readFinished(finished),
-  }
-}
-
-const PRIORITIES = 4
-const COUNTS = PRIORITIES + 8
-
-type CountsWire = [
-  critical: number,
-  high: number,
-  normal: number,
-  low: number,
-  delayed: number,
-  active: number,
-  done: number,
-  dead: number,
-  paused: number,
-  oldestUs: number,
-  lapsed: number,
-  tenants: (string | number)[],
-]
-
-function readCounts(wire: CountsWire): QueueCounts {
-  const tenants = wire[COUNTS - 1] as (string | number)[]
-  const byPriority = wire.slice(0, PRIORITIES) as number[]
-  const waiting = byPriority.reduce((sum, each) => sum + each, 0)
-  const [delayed = 0, active = 0, done = 0, dead = 0, paused, oldestUs = 0, lapsed = 0] =
-    wire.slice(PRIORITIES) as number[]
-  return {
-    waiting,
-    byPriority,
-    delayed,
-    active,
-    done,
-    dead,
-    paused: paused === 1,
-    oldestUs,
-    lapsed,
-    ...(tenants.length > 0 && { tenants: readTenants(tenants) }),
-  }
-}
-
-function readTenants([exact, others, ...rest]: readonly (string | number)[]): TenantDepths {
-  const top: TenantDepths['top'][number][] = []
-  for (let at = 0; at < rest.length; at += 1 + PRIORITIES) {
-    const byPriority = rest.slice(at + 1, at + 1 + PRIORITIES) as number[]
-    top.push({ tenant: rest[at] as string, byPriority })
-  }
-  return { exact: exact === 1, top: top.sort(deepestFirst), others: others as number }
-}
-
-type JobWire = [
-  id: string,
-  state: number,
-  data: string,
-  priority: number,
-  tenant: string,
-  key: string,
-  attempt: number,
-  attempts: number,
-  ageUs: number,
-  progress: string,
-  text: string,
-]
-
-function readJob(wire: JobWire): JobView {
-  const [id, state, data, priority, tenant, key, attempt, attempts, ageUs, progress, text] = wire
-  const known = STATE[state] as JobState
-  return { id, state: known, data, priority, tenant, key, attempt, attempts, ageUs, progress, text }
 }

@@ -3,420 +3,446 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: '98176707ac6a3ffda630db72bb20b172f3cf079d',
-    text: `local BEFORE_QUEUE = 0
-local BEFORE_DATA = 2
-local FORGOTTEN = 16
-local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
-local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
-local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
-local DEADLINE, TENANT, KEY, COST, PROGRESS, CANCEL = 8, 9, 10, 11, 12, 13
-local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
-local PRIORITIES = 4
-local SPAN = 281474976710656
-local MOST_AT_ONCE = 256
-local NEVER = 9000000000000000
-local LAPSED = 'the worker did not say how it ended'
-local TOO_LATE = 'its deadline has passed'
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: 'efe7eddbb18ad57e3539959de80cf4a6a63795ce',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local queue_input = cjson.decode(ARGV[2])
-local touched = {}
-local wakes = {}
-local function call(command, part, ...)
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
 end
-local function add_to(command, part, ...)
-touched[part] = true
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
-end
-local packed_meta = call('GET', META)
-local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
-t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
-first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
-}
+local stored_meta = redis.call('GET', KEYS[0 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
 local queue_server = server_us()
-local queue_now = math.max(meta.t, queue_server + meta.ahead)
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
 local function present_queue()
-if meta.t - queue_server - meta.ahead > SET_BACK_US then meta.ahead = meta.t - queue_server end
-meta.t = queue_now
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
 end
 local function close_queue()
-local life_ms = math.ceil(queue_input.life / 1000)
-if (queue_now - meta.renewed) * 10 > queue_input.life then
-for part = WAITING_SET, TAGS do touched[part] = true end
-meta.renewed = queue_now
-end
-call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
-for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
-end
-local function next_id()
-meta.last = math.max(meta.last + 1, queue_now)
-return string.format('%016.0f', meta.last)
-end
-local function schedule(part, score, id)
-add_to('ZADD', part, score, id)
-if score < meta.first[part] then meta.first[part] = score end
+redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
 local function waiting_in()
-local counts = meta.counts
-return counts[1] + counts[2] + counts[3] + counts[4]
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
-local function read_job(id)
-local packed = call('HGET', JOBS, id)
+local function put(part, score, name)
+redis.call('ZADD', KEYS[0 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[0 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
-local function save_job(id, job)
-call('HSET', JOBS, id, cmsgpack.pack(job))
-end
-local function line(id, job)
-local priority = job[PRIORITY]
-job[STATE], job[READY] = WAITING, queue_now
-if job[TAG] == 0 then
-local field = priority .. ':' .. job[TENANT]
-local last = tonumber(call('HGET', TAGS, field) or 0)
-job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-add_to('HSET', TAGS, field, job[TAG])
-end
-add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
-meta.counts[priority + 1] = meta.counts[priority + 1] + 1
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
 end
 local function unline(id, job)
-call('ZREM', WAITING_SET, id)
-meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
+end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
+end
+local function save_job(id, job)
+redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
+end
+local function line(id, job)
+local priority = job[2]
+job[1], job[7] = 0, queue_now
+if job[3] == 0 then
+local field = priority .. ':' .. job[9]
+local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0)
+job[3] = math.max(meta[11 + priority], last) + 1
+redis.call('HSET', KEYS[0 + 12], field, job[3])
+end
+redis.call('ZADD', KEYS[0 + 2], priority * 281474976710656 + job[3], id)
+if waiting_in() == 0 then set_expiry(2) end
+meta[15 + priority] = meta[15 + priority] + 1
+end
+local function is_at_first_turn(job)
+return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
+end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
 end
 local function forget(id, job)
-call('HDEL', JOBS, id)
-call('HDEL', DATA, id)
-local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
-if job[STATE] > ACTIVE or not first_turn then
-call('HDEL', TEXTS, id)
-call('ZREM', ENDS, id)
-call('ZREM', DEAD_SET, id)
+redis.call('HDEL', KEYS[0 + 8], id)
+if not is_at_first_turn(job) then
+redis.call('HDEL', KEYS[0 + 10], id)
+remove(5, id)
+remove(6, id)
 end
-if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[0 + 9], id)
+if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
-job[STATE] = as
+local has_text = not is_at_first_turn(job)
+job[1] = as
 save_job(id, job)
-schedule(ENDS, queue_now + keep_us, id)
-if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
+schedule(5, queue_now + keep_us, id)
+if as == 4 then put(6, queue_now, id) end
+if text ~= '' then
+redis.call('HSET', KEYS[0 + 10], id, text)
+elseif has_text then
+redis.call('HDEL', KEYS[0 + 10], id)
+end
 end
 local function first_score(part)
-return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+if meta[16 + part] == 0 then return nil end
+return tonumber(redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2])
 end
 local function take_due(part, most)
-if meta.first[part] > queue_now then return {} end
-local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
-for _, id in ipairs(ids) do call('ZREM', part, id) end
-meta.first[part] = first_score(part) or NEVER
-return ids
+if meta[21 + part] > queue_now then return {} end
+local key = KEYS[0 + part]
+local due = redis.call('ZRANGEBYSCORE', key, '-inf', queue_now, 'LIMIT', 0, most)
+if #due > 0 then redis.call('ZREM', key, unpack(due)) end
+meta[16 + part] = meta[16 + part] - #due
+meta[21 + part] = first_score(part) or 9000000000000000
+return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
-local job = read_job(id)
+for _, id in ipairs(take_due(3, 256)) do
+local job = record_of(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
-meta.lapsed = meta.lapsed + 1
-local job = read_job(id)
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, '', dead_us)
-elseif job[ATTEMPT] < job[ATTEMPTS] then
+for _, name in ipairs(take_due(4, 256)) do
+meta[7] = meta[7] + 1
+local id = string.sub(name, 1, 16)
+local job = leased_job(id)
+if job[13] == 1 then
+end_job(id, job, 5, '', dead_us)
+elseif job[4] < job[5] then
 line(id, job)
 save_job(id, job)
 else
-end_job(id, job, DEAD, LAPSED, dead_us)
+end_job(id, job, 4, 'the worker did not say how it ended', dead_us)
 end
 end
-end
-local function unpark(worker)
-if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
 end
 local function park(worker, until_us)
-meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+remove(7, worker)
+put(7, until_us, worker)
 end
 local function wake_one()
-while meta.parked > 0 do
-local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then
-meta.parked = 0
-return
-end
-unpark(first[1])
+while meta[16 + 7] > 0 do
+local first = redis.call('ZRANGE', KEYS[0 + 7], 0, 0, 'WITHSCORES')
+if not first[1] then return end
+remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
 end
 end
 end
-local function first_of(priority)
-local from = priority * SPAN
-return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
-}
-end
+local wishes, most = settings().jobs, settings().most
 present_queue()
-forget_ended(FORGOTTEN + 2 * #queue_input.jobs)
-local others = call('ZCARD', DELAYED_SET) + call('ZCARD', LEASES)
+forget_ended(16 + 2 * #wishes)
 local reply = { 0 }
+local function size()
+return waiting_in() + meta[16 + 3] + meta[16 + 4]
+end
+local function next_id()
+meta[3] = math.max(meta[3] + 1, queue_now)
+return string.format('%016.0f', meta[3])
+end
 local function add(id, wish, data)
 local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
 local job = {
-DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
-key, cost, '', 0,
+1, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
+key, next(cost) and cost or false, '', 0, #data <= 512 and data,
 }
 if delay > 0 then
-schedule(DELAYED_SET, queue_now + delay, id)
-others = others + 1
+schedule(3, queue_now + delay, id)
 else
 line(id, job)
 end
-add_to('HSET', JOBS, id, cmsgpack.pack(job))
-add_to('HSET', DATA, id, data)
-if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
-if delay == 0 and meta.blocked <= queue_now then wake_one() end
-local alarm_is_earlier = meta.alarm > queue_now and meta.alarm <= queue_now + delay
+save_job(id, job)
+if #data > 512 then redis.call('HSET', KEYS[0 + 9], id, data) end
+if key ~= '' then redis.call('HSET', KEYS[0 + 11], key, id) end
+if is_apart(job) then meta[10] = meta[10] + 1 end
+if delay == 0 and meta[6] <= queue_now then wake_one() end
+local alarm_is_earlier = meta[5] > queue_now and meta[5] <= queue_now + delay
 if delay > 0 and not alarm_is_earlier then wake_one() end
 end
-for index, wish in ipairs(queue_input.jobs) do
+for index, wish in ipairs(wishes) do
 local key = wish[4]
-local known = key ~= '' and call('HGET', IDS_BY_KEY, key)
-if not known and waiting_in() + others >= queue_input.most then break end
+local known = key ~= '' and redis.call('HGET', KEYS[0 + 11], key)
+if not known and size() >= most then break end
 local id = known or next_id()
-if not known then add(id, wish, ARGV[BEFORE_DATA + index]) end
+if not known then add(id, wish, ARGV[2 + index]) end
 reply[#reply + 1] = id
 reply[#reply + 1] = known and 0 or 1
 end
-reply[1] = waiting_in() + others
+reply[1] = size()
 close_queue()
 return reply`,
   },
   applyFeedback: {
     name: 'applyFeedback',
-    sha: '849d4cddc0126a2590b06c49c4e009d9fdd1a5f1',
-    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: 'd913c67e3cb1fb26146aa5b10c4c60d9d07cae3a',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -435,7 +461,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -448,17 +474,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -472,21 +498,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -497,7 +523,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -537,9 +563,8 @@ return still_paused()`,
   },
   askPod: {
     name: 'askPod',
-    sha: '4711e1eba9cb008f001f1d5c4d1d6fbfc343e6b3',
-    text: `local SET_BACK_US = 5000000
-local function server_us()
+    sha: 'ce46911e170d7d4e0231f94dd918732f8d1123eb',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -556,11 +581,8 @@ return 1`,
   },
   beatPod: {
     name: 'beatPod',
-    sha: 'c788829f572cecc2fb12b5d4e020f172245a7ead',
-    text: `local FAR_AHEAD_US = 60000000
-local MARGIN_MS = 1000
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: '39203ffa3dfad447c777bed1d6931e58a8ab6fdd',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -577,11 +599,11 @@ redis.call('HDEL', KEYS[3], gone[index])
 end
 end
 forget('-inf', string.format('%.0f', now))
-forget(string.format('(%.0f', now + 2 * life + FAR_AHEAD_US), '+inf')
+forget(string.format('(%.0f', now + 2 * life + 60000000), '+inf')
 redis.call('ZADD', KEYS[1], string.format('%.0f', now + life), pod)
 redis.call('HSET', KEYS[2], pod, string.format('%.0f ', now) .. ARGV[4])
 local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
-local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + MARGIN_MS
+local life_ms = math.ceil((tonumber(last[2]) - now) / 1000) + 1000
 redis.call('PEXPIRE', KEYS[1], life_ms)
 redis.call('PEXPIRE', KEYS[2], life_ms)
 local wanted = ''
@@ -594,211 +616,203 @@ return { redis.call('ZCARD', KEYS[1]), wanted }`,
   },
   bookSpent: {
     name: 'bookSpent',
-    sha: '3b395379784ac85c804bdad28d961311a3b15edd',
-    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: 'ae78e128864e20bf2c649d785de6d5206434d9dc',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -817,7 +831,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -830,17 +844,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -854,21 +868,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -879,7 +893,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -896,14 +910,14 @@ for _, spent in ipairs(input.spent) do
 local spec, count, stamp, units = specs[spent[1]], counts[spent[1]], spent[2], spent[3]
 if is_bucket(spec) then
 overrun(spec, count, now, units)
-elseif spec[ALGORITHM] == FIXED then
-if stamp >= count[N] then count[S] = count[S] + units end
-elseif stamp > count[N] - count[K] then
+elseif spec[2] == 4 then
+if stamp >= count[1] then count[2] = count[2] + units end
+elseif stamp > count[1] - count[5] then
 local slices = open_slices(count)
-local index = min(stamp, count[N]) % count[K] + 1
+local index = min(stamp, count[1]) % count[5] + 1
 slices[index] = slices[index] + units
-count[S], count[C] = count[S] + units, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] + units, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 keep()
@@ -911,211 +925,203 @@ return 1`,
   },
   changeLimits: {
     name: 'changeLimits',
-    sha: '0781530264570d852eb1e8dd762079091e74d72a',
-    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: 'eb5ccf047eaa8ec02aeb569f441dbdb91fa70903',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -1134,7 +1140,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -1147,17 +1153,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -1171,21 +1177,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -1196,7 +1202,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -1213,7 +1219,7 @@ else
 guard.v = max(guard.v, version) + 1
 for index = 1, limit_count do
 local own = own_specs[index]
-guard.limits[own[ID]] = { own[LIMIT], own[WINDOW], own[BURST], own[SLICES] }
+guard.limits[own[1]] = { own[3], own[4], own[6], own[5] }
 end
 end
 save_guard()
@@ -1221,7 +1227,7 @@ return guard.v`,
   },
   checkAccess: {
     name: 'checkAccess',
-    sha: 'fbbc10bd005cf847d214e42f613e3306a3701cf1',
+    sha: 'bbbed2843448fde69f56a8f1848f6b476440cdb9',
     text: `local key = KEYS[1]
 local failed = {}
 local function try(...)
@@ -1245,6 +1251,7 @@ gone()
 try('ZADD', key, 1, 'member')
 gone()
 end
+try('PEXPIREAT', key, 1)
 try('PTTL', key)
 try('GET', key)
 try('MGET', key)
@@ -1267,11 +1274,8 @@ return failed`,
   },
   checkLevels: {
     name: 'checkLevels',
-    sha: '9ab56999e0303239737c7df92a38a35ca46f8313',
-    text: `local MARGIN_MS = 1000
-local LEVEL_FIELDS = 4
-local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
-local SET_BACK_US = 5000000
+    sha: 'ecc8aceed468e243ac0adf10e4073305f6d699ae',
+    text: `local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1286,7 +1290,7 @@ local function level_at(at, cost)
 local key, limit, window, units = input[at], input[at + 1], input[at + 2], input[at + 3]
 local burst = ceil((units * window) / limit)
 local full = max(full_at[key], now)
-if full - now > burst + SET_BACK_US then full = now + burst end
+if full - now > burst + 5000000 then full = now + burst end
 return key, full, ceil((min(cost, units) * window) / limit), burst
 end
 local function left_at(at, full, burst)
@@ -1295,7 +1299,7 @@ end
 local function refusal(first, level_count, cost)
 local refused_by, wait = 0, 0
 for level = 1, level_count do
-local _, full, cost_us, burst = level_at(first + (level - 1) * LEVEL_FIELDS, cost)
+local _, full, cost_us, burst = level_at(first + (level - 1) * 4, cost)
 local excess = full + cost_us - now - burst
 if excess > wait then refused_by, wait = level, excess end
 end
@@ -1304,7 +1308,7 @@ end
 local function charge_all(first, level_count, cost)
 local tightest, remaining, reset = 0, 9007199254740991, 0
 for level = 1, level_count do
-local at = first + (level - 1) * LEVEL_FIELDS
+local at = first + (level - 1) * 4
 local key, full, cost_us, burst = level_at(at, cost)
 full = full + cost_us
 full_at[key] = full
@@ -1323,33 +1327,27 @@ local tightest, remaining, reset
 if refused_by == 0 then
 tightest, remaining, reset = charge_all(first, level_count, cost)
 else
-local refusing = first + (refused_by - 1) * LEVEL_FIELDS
+local refusing = first + (refused_by - 1) * 4
 local _, full, _, burst = level_at(refusing, cost)
 tightest, remaining, reset = refused_by, left_at(refusing, full, burst), full - now
 end
 reply[said + 1], reply[said + 2], reply[said + 3] = refused_by, wait, tightest
 reply[said + 4], reply[said + 5] = remaining, reset
 said = said + 5
-at = first + level_count * LEVEL_FIELDS
+at = first + level_count * 4
 end
 for index = 1, #KEYS do
 if charged[index] then
 local full = full_at[index]
-redis.call('SET', KEYS[index], full, 'PXAT', floor(full / 1000) + MARGIN_MS)
+redis.call('SET', KEYS[index], full, 'PXAT', floor(full / 1000) + 1000)
 end
 end
 return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: 'e13cfba1afebad73a0e67ddc1b66024708170baa',
-    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
-local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
-local FAILURE, SLOW, NOTHING = 1, 2, 3
-local SLICES = 10
-local RUN_LIFE_US = 300000000
-local EVERYBODY = '*'
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: '40f36a5d9b49cc648e1f67e9fbfaebebe796bf7e',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, runs = {} }
 end
@@ -1359,10 +1357,10 @@ for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
 all[pod] = sum[1] ~= 0 and sum or nil
 end
 local function counts_of(kind, times)
-return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+return { times, kind == 1 and times or 0, kind == 2 and times or 0 }
 end
 local function slice_us_of(spec)
-return ceil(spec[WINDOW] / SLICES)
+return ceil(spec[4] / 10)
 end
 local function start_of(now, slice_us)
 return floor(now / slice_us) * slice_us
@@ -1386,14 +1384,14 @@ if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 forget_slices(tally, now)
 else
 forget_calls(tally, 0)
 local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
 end
-local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
@@ -1414,16 +1412,16 @@ tally.slices[#tally.slices + 1] = { start, counts }
 return counts
 end
 local function count(tally, spec, by, kind, times, now)
-local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local pod = spec[13] > 1 and by or '*'
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[WINDOW_CALLS])
+forget_calls(tally, spec[5])
 else
 add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
 end
-if kind == FAILURE then
+if kind == 1 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -1440,10 +1438,10 @@ for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, run
 end
 local function holds(spec, calls, failures, slow, run)
-if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
-if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
-return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+if spec[1] > 0 and run >= spec[1] then return true end
+if calls < spec[6] or calls == 0 then return false end
+if spec[2] > 0 and failures / calls >= spec[2] then return true end
+return spec[3] > 0 and slow / calls >= spec[3]
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
@@ -1466,8 +1464,8 @@ local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
 return holds(spec, calls - failing, failures - failed, 0, run)
 or holds(spec, calls - lagging, 0, slow - lagged, 0)
 end
@@ -1484,15 +1482,10 @@ local pods = live
 if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
 end
-local quorum = min(spec[QUORUM], pods)
+local quorum = min(spec[13], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
-local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local MARGIN_US = 1000000
-local LONGEST_LIFE_US = 300000000
-local UNPROBED_US = 60000000
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1504,7 +1497,7 @@ local function read_breaker(key)
 local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
-t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
 probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
@@ -1517,25 +1510,25 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == 0 then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
-if state.kind == CLOSED then
+if state.kind == 0 then
 state.o = 0
-state.d = spec[OPEN_US]
-elseif state.kind == HALF_OPEN then
+state.d = spec[7]
+elseif state.kind == 2 then
 state.o = state.o + 1
-local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
-state.d = min(spec[MAX_OPEN_US], longer)
+local longer = max(spec[7], ceil(state.d * spec[8]))
+state.d = min(spec[9], longer)
 end
 state.u = now + state.d
-move(state, OPEN, now)
+move(state, 1, now)
 end
 local function close(state, now)
 state.o = 0
 state.c = now
-move(state, CLOSED, now)
+move(state, 0, now)
 end
 local function rebase(state)
 local back_us = state.t - server
@@ -1558,14 +1551,14 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > SET_BACK_US then rebase(state) end
+if state.t - server > 5000000 then rebase(state) end
 local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == 1 and state.u <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
-if state.kind == CLOSED then advance(state.tally, spec, now) end
+if state.kind == 0 then advance(state.tally, spec, now) end
 return now
 end
 local function size(of)
@@ -1581,17 +1574,17 @@ end
 local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
 size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
-if state.kind == CLOSED then
-return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+if state.kind == 0 then
+return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
 end
-local open_us = state.kind == OPEN and state.u - now or 0
-local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
-return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+local open_us = state.kind == 1 and state.u - now or 0
+local broken_us = open_us + max(spec[7], spec[12], 60000000)
+return min(broken_us, max(300000000, 2 * open_us))
 end
 local function publish(name, view)
 local words = { name }
@@ -1599,14 +1592,14 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == CLOSED and state.v == version_before and now >= last then
+if state.kind == 0 and state.v == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
@@ -1628,210 +1621,239 @@ if input.for_us > 0 then state.u = now + input.for_us end
 elseif command == 'reset' then
 state.o = 0
 state.c = 0
-move(state, CLOSED, now)
+move(state, 0, now)
 end
 return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '1c5dc1ca19980f478b4daa75d4a1c8102d004dfa',
-    text: `local BEFORE_QUEUE = 0
-local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
-local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
-local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
-local DEADLINE, TENANT, KEY, COST, PROGRESS, CANCEL = 8, 9, 10, 11, 12, 13
-local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
-local PRIORITIES = 4
-local SPAN = 281474976710656
-local MOST_AT_ONCE = 256
-local NEVER = 9000000000000000
-local LAPSED = 'the worker did not say how it ended'
-local TOO_LATE = 'its deadline has passed'
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: '426c5b59768ea0ece89bd95fd4fc2a89d8c9fa9d',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local queue_input = cjson.decode(ARGV[2])
-local touched = {}
-local wakes = {}
-local function call(command, part, ...)
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
 end
-local function add_to(command, part, ...)
-touched[part] = true
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
-end
-local packed_meta = call('GET', META)
-local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
-t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
-first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
-}
+local stored_meta = redis.call('GET', KEYS[0 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
 local queue_server = server_us()
-local queue_now = math.max(meta.t, queue_server + meta.ahead)
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
 local function present_queue()
-if meta.t - queue_server - meta.ahead > SET_BACK_US then meta.ahead = meta.t - queue_server end
-meta.t = queue_now
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
 end
 local function close_queue()
-local life_ms = math.ceil(queue_input.life / 1000)
-if (queue_now - meta.renewed) * 10 > queue_input.life then
-for part = WAITING_SET, TAGS do touched[part] = true end
-meta.renewed = queue_now
-end
-call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
-for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
-end
-local function next_id()
-meta.last = math.max(meta.last + 1, queue_now)
-return string.format('%016.0f', meta.last)
-end
-local function schedule(part, score, id)
-add_to('ZADD', part, score, id)
-if score < meta.first[part] then meta.first[part] = score end
+redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
 local function waiting_in()
-local counts = meta.counts
-return counts[1] + counts[2] + counts[3] + counts[4]
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
-local function read_job(id)
-local packed = call('HGET', JOBS, id)
+local function put(part, score, name)
+redis.call('ZADD', KEYS[0 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[0 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
-local function save_job(id, job)
-call('HSET', JOBS, id, cmsgpack.pack(job))
-end
-local function line(id, job)
-local priority = job[PRIORITY]
-job[STATE], job[READY] = WAITING, queue_now
-if job[TAG] == 0 then
-local field = priority .. ':' .. job[TENANT]
-local last = tonumber(call('HGET', TAGS, field) or 0)
-job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-add_to('HSET', TAGS, field, job[TAG])
-end
-add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
-meta.counts[priority + 1] = meta.counts[priority + 1] + 1
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
 end
 local function unline(id, job)
-call('ZREM', WAITING_SET, id)
-meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
+end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
+end
+local function save_job(id, job)
+redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
+end
+local function line(id, job)
+local priority = job[2]
+job[1], job[7] = 0, queue_now
+if job[3] == 0 then
+local field = priority .. ':' .. job[9]
+local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0)
+job[3] = math.max(meta[11 + priority], last) + 1
+redis.call('HSET', KEYS[0 + 12], field, job[3])
+end
+redis.call('ZADD', KEYS[0 + 2], priority * 281474976710656 + job[3], id)
+if waiting_in() == 0 then set_expiry(2) end
+meta[15 + priority] = meta[15 + priority] + 1
+end
+local function is_at_first_turn(job)
+return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
+end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
 end
 local function forget(id, job)
-call('HDEL', JOBS, id)
-call('HDEL', DATA, id)
-local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
-if job[STATE] > ACTIVE or not first_turn then
-call('HDEL', TEXTS, id)
-call('ZREM', ENDS, id)
-call('ZREM', DEAD_SET, id)
+redis.call('HDEL', KEYS[0 + 8], id)
+if not is_at_first_turn(job) then
+redis.call('HDEL', KEYS[0 + 10], id)
+remove(5, id)
+remove(6, id)
 end
-if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[0 + 9], id)
+if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
-job[STATE] = as
+local has_text = not is_at_first_turn(job)
+job[1] = as
 save_job(id, job)
-schedule(ENDS, queue_now + keep_us, id)
-if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
+schedule(5, queue_now + keep_us, id)
+if as == 4 then put(6, queue_now, id) end
+if text ~= '' then
+redis.call('HSET', KEYS[0 + 10], id, text)
+elseif has_text then
+redis.call('HDEL', KEYS[0 + 10], id)
+end
 end
 local function first_score(part)
-return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+if meta[16 + part] == 0 then return nil end
+return tonumber(redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2])
 end
 local function take_due(part, most)
-if meta.first[part] > queue_now then return {} end
-local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
-for _, id in ipairs(ids) do call('ZREM', part, id) end
-meta.first[part] = first_score(part) or NEVER
-return ids
+if meta[21 + part] > queue_now then return {} end
+local key = KEYS[0 + part]
+local due = redis.call('ZRANGEBYSCORE', key, '-inf', queue_now, 'LIMIT', 0, most)
+if #due > 0 then redis.call('ZREM', key, unpack(due)) end
+meta[16 + part] = meta[16 + part] - #due
+meta[21 + part] = first_score(part) or 9000000000000000
+return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
-local job = read_job(id)
+for _, id in ipairs(take_due(3, 256)) do
+local job = record_of(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
-meta.lapsed = meta.lapsed + 1
-local job = read_job(id)
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, '', dead_us)
-elseif job[ATTEMPT] < job[ATTEMPTS] then
+for _, name in ipairs(take_due(4, 256)) do
+meta[7] = meta[7] + 1
+local id = string.sub(name, 1, 16)
+local job = leased_job(id)
+if job[13] == 1 then
+end_job(id, job, 5, '', dead_us)
+elseif job[4] < job[5] then
 line(id, job)
 save_job(id, job)
 else
-end_job(id, job, DEAD, LAPSED, dead_us)
+end_job(id, job, 4, 'the worker did not say how it ended', dead_us)
 end
 end
-end
-local function unpark(worker)
-if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
 end
 local function park(worker, until_us)
-meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+remove(7, worker)
+put(7, until_us, worker)
 end
 local function wake_one()
-while meta.parked > 0 do
-local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then
-meta.parked = 0
-return
-end
-unpark(first[1])
+while meta[16 + 7] > 0 do
+local first = redis.call('ZRANGE', KEYS[0 + 7], 0, 0, 'WITHSCORES')
+if not first[1] then return end
+remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
 end
 end
 end
-local function first_of(priority)
-local from = priority * SPAN
-return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
-}
-end
-local command, id = queue_input.command, queue_input.id
+local command, id = settings().command, settings().id
 local function set_paused(paused)
-if meta.paused == paused then return 0 end
-meta.paused = paused
+if meta[4] == paused then return 0 end
+meta[4] = paused
 if paused == 1 then return 1 end
-meta.blocked = 0
+meta[6] = 0
 wake_one()
 return 1
 end
 local function cancel(job)
-if job[STATE] == ACTIVE then
-job[CANCEL] = 1
+if job[1] == 2 then
+job[13] = 1
 save_job(id, job)
 return 1
 end
-if job[STATE] == WAITING then unline(id, job)
-elseif job[STATE] == DELAYED then call('ZREM', DELAYED_SET, id)
+if job[1] == 0 then unline(id, job)
+elseif job[1] == 1 then remove(3, id)
 else return 0 end
-end_job(id, job, CANCELLED, '', queue_input.keep)
+end_job(id, job, 5, '', settings().keep)
 return 1
 end
 local function replay(job)
-call('ZREM', DEAD_SET, id)
-call('ZREM', ENDS, id)
-call('HDEL', TEXTS, id)
-job[ATTEMPT], job[DEADLINE], job[TAG] = 0, 0, 0
+remove(6, id)
+remove(5, id)
+redis.call('HDEL', KEYS[0 + 10], id)
+job[4], job[8], job[3] = 0, 0, 0
 line(id, job)
 save_job(id, job)
-if meta.blocked <= queue_now then wake_one() end
+if meta[6] <= queue_now then wake_one() end
 return 1
 end
 local function run()
@@ -1840,7 +1862,7 @@ if command == 'resume' then return set_paused(0) end
 local job = read_job(id)
 if not job then return 0 end
 if command == 'cancel' then return cancel(job) end
-if job[STATE] ~= DEAD then return 0 end
+if job[1] ~= 4 then return 0 end
 if command == 'replay' then return replay(job) end
 forget(id, job)
 return 1
@@ -1852,191 +1874,220 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '2c79c3f388f5fcd015d5d921209f0a5589a72fb9',
-    text: `local BEFORE_QUEUE = 0
-local BEFORE_PROGRESS = 2
-local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
-local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
-local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
-local DEADLINE, TENANT, KEY, COST, PROGRESS, CANCEL = 8, 9, 10, 11, 12, 13
-local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
-local PRIORITIES = 4
-local SPAN = 281474976710656
-local MOST_AT_ONCE = 256
-local NEVER = 9000000000000000
-local LAPSED = 'the worker did not say how it ended'
-local TOO_LATE = 'its deadline has passed'
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: '2009e7dfd1af103eb46766c4e99f873f07eedcd7',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local queue_input = cjson.decode(ARGV[2])
-local touched = {}
-local wakes = {}
-local function call(command, part, ...)
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
 end
-local function add_to(command, part, ...)
-touched[part] = true
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
-end
-local packed_meta = call('GET', META)
-local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
-t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
-first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
-}
+local stored_meta = redis.call('GET', KEYS[0 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
 local queue_server = server_us()
-local queue_now = math.max(meta.t, queue_server + meta.ahead)
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
 local function present_queue()
-if meta.t - queue_server - meta.ahead > SET_BACK_US then meta.ahead = meta.t - queue_server end
-meta.t = queue_now
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
 end
 local function close_queue()
-local life_ms = math.ceil(queue_input.life / 1000)
-if (queue_now - meta.renewed) * 10 > queue_input.life then
-for part = WAITING_SET, TAGS do touched[part] = true end
-meta.renewed = queue_now
-end
-call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
-for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
-end
-local function next_id()
-meta.last = math.max(meta.last + 1, queue_now)
-return string.format('%016.0f', meta.last)
-end
-local function schedule(part, score, id)
-add_to('ZADD', part, score, id)
-if score < meta.first[part] then meta.first[part] = score end
+redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
 local function waiting_in()
-local counts = meta.counts
-return counts[1] + counts[2] + counts[3] + counts[4]
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
-local function read_job(id)
-local packed = call('HGET', JOBS, id)
+local function put(part, score, name)
+redis.call('ZADD', KEYS[0 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[0 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
-local function save_job(id, job)
-call('HSET', JOBS, id, cmsgpack.pack(job))
-end
-local function line(id, job)
-local priority = job[PRIORITY]
-job[STATE], job[READY] = WAITING, queue_now
-if job[TAG] == 0 then
-local field = priority .. ':' .. job[TENANT]
-local last = tonumber(call('HGET', TAGS, field) or 0)
-job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-add_to('HSET', TAGS, field, job[TAG])
-end
-add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
-meta.counts[priority + 1] = meta.counts[priority + 1] + 1
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
 end
 local function unline(id, job)
-call('ZREM', WAITING_SET, id)
-meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
+end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
+end
+local function save_job(id, job)
+redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
+end
+local function line(id, job)
+local priority = job[2]
+job[1], job[7] = 0, queue_now
+if job[3] == 0 then
+local field = priority .. ':' .. job[9]
+local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0)
+job[3] = math.max(meta[11 + priority], last) + 1
+redis.call('HSET', KEYS[0 + 12], field, job[3])
+end
+redis.call('ZADD', KEYS[0 + 2], priority * 281474976710656 + job[3], id)
+if waiting_in() == 0 then set_expiry(2) end
+meta[15 + priority] = meta[15 + priority] + 1
+end
+local function is_at_first_turn(job)
+return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
+end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
 end
 local function forget(id, job)
-call('HDEL', JOBS, id)
-call('HDEL', DATA, id)
-local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
-if job[STATE] > ACTIVE or not first_turn then
-call('HDEL', TEXTS, id)
-call('ZREM', ENDS, id)
-call('ZREM', DEAD_SET, id)
+redis.call('HDEL', KEYS[0 + 8], id)
+if not is_at_first_turn(job) then
+redis.call('HDEL', KEYS[0 + 10], id)
+remove(5, id)
+remove(6, id)
 end
-if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[0 + 9], id)
+if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
-job[STATE] = as
+local has_text = not is_at_first_turn(job)
+job[1] = as
 save_job(id, job)
-schedule(ENDS, queue_now + keep_us, id)
-if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
+schedule(5, queue_now + keep_us, id)
+if as == 4 then put(6, queue_now, id) end
+if text ~= '' then
+redis.call('HSET', KEYS[0 + 10], id, text)
+elseif has_text then
+redis.call('HDEL', KEYS[0 + 10], id)
+end
 end
 local function first_score(part)
-return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+if meta[16 + part] == 0 then return nil end
+return tonumber(redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2])
 end
 local function take_due(part, most)
-if meta.first[part] > queue_now then return {} end
-local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
-for _, id in ipairs(ids) do call('ZREM', part, id) end
-meta.first[part] = first_score(part) or NEVER
-return ids
+if meta[21 + part] > queue_now then return {} end
+local key = KEYS[0 + part]
+local due = redis.call('ZRANGEBYSCORE', key, '-inf', queue_now, 'LIMIT', 0, most)
+if #due > 0 then redis.call('ZREM', key, unpack(due)) end
+meta[16 + part] = meta[16 + part] - #due
+meta[21 + part] = first_score(part) or 9000000000000000
+return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
-local job = read_job(id)
+for _, id in ipairs(take_due(3, 256)) do
+local job = record_of(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
-meta.lapsed = meta.lapsed + 1
-local job = read_job(id)
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, '', dead_us)
-elseif job[ATTEMPT] < job[ATTEMPTS] then
+for _, name in ipairs(take_due(4, 256)) do
+meta[7] = meta[7] + 1
+local id = string.sub(name, 1, 16)
+local job = leased_job(id)
+if job[13] == 1 then
+end_job(id, job, 5, '', dead_us)
+elseif job[4] < job[5] then
 line(id, job)
 save_job(id, job)
 else
-end_job(id, job, DEAD, LAPSED, dead_us)
+end_job(id, job, 4, 'the worker did not say how it ended', dead_us)
 end
 end
-end
-local function unpark(worker)
-if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
 end
 local function park(worker, until_us)
-meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+remove(7, worker)
+put(7, until_us, worker)
 end
 local function wake_one()
-while meta.parked > 0 do
-local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then
-meta.parked = 0
-return
-end
-unpark(first[1])
+while meta[16 + 7] > 0 do
+local first = redis.call('ZRANGE', KEYS[0 + 7], 0, 0, 'WITHSCORES')
+if not first[1] then return end
+remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
 end
 end
 end
-local function first_of(priority)
-local from = priority * SPAN
-return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
-}
-end
-local LOST, KEPT, STOP = 0, 1, 2
+local until_us = queue_now + settings().lease
 present_queue()
 local reply = {}
-for index, leased in ipairs(queue_input.leases) do
+for index, leased in ipairs(settings().leases) do
 local id, turn, says = unpack(leased)
-local job = read_job(id)
-if not job or job[TURN] ~= turn or job[STATE] ~= ACTIVE then
-reply[index] = LOST
+if not is_leased(id, turn) then
+reply[index] = 0
 else
-schedule(LEASES, queue_now + queue_input.lease, id)
+redis.call('ZADD', KEYS[0 + 4], until_us, id .. ':' .. turn)
+meta[21 + 4] = math.min(meta[21 + 4], until_us)
+local job = leased_job(id)
 if says == 1 then
-job[PROGRESS] = ARGV[BEFORE_PROGRESS + index]
+job[12] = ARGV[2 + index]
 save_job(id, job)
 end
-reply[index] = job[CANCEL] == 1 and STOP or KEPT
+reply[index] = job[13] == 1 and 2 or 1
 end
 end
 close_queue()
@@ -2044,239 +2095,282 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '450146f66915b550b2aeba1c52c7edd949b397f8',
-    text: `local BEFORE_QUEUE = 1
-local BREAKER_AT = 1
-local BEFORE_TEXTS = 2
-local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
-local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
-local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
-local DEADLINE, TENANT, KEY, COST, PROGRESS, CANCEL = 8, 9, 10, 11, 12, 13
-local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
-local PRIORITIES = 4
-local SPAN = 281474976710656
-local MOST_AT_ONCE = 256
-local NEVER = 9000000000000000
-local LAPSED = 'the worker did not say how it ended'
-local TOO_LATE = 'its deadline has passed'
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: '43979f07ec42697a311d76260349a18cec6d29ce',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local queue_input = cjson.decode(ARGV[2])
-local touched = {}
-local wakes = {}
-local function call(command, part, ...)
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
 end
-local function add_to(command, part, ...)
-touched[part] = true
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
-end
-local packed_meta = call('GET', META)
-local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
-t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
-first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
-}
+local stored_meta = redis.call('GET', KEYS[1 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
 local queue_server = server_us()
-local queue_now = math.max(meta.t, queue_server + meta.ahead)
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+redis.call('PEXPIREAT', KEYS[1 + part], meta[9])
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[1 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
 local function present_queue()
-if meta.t - queue_server - meta.ahead > SET_BACK_US then meta.ahead = meta.t - queue_server end
-meta.t = queue_now
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
 end
 local function close_queue()
-local life_ms = math.ceil(queue_input.life / 1000)
-if (queue_now - meta.renewed) * 10 > queue_input.life then
-for part = WAITING_SET, TAGS do touched[part] = true end
-meta.renewed = queue_now
-end
-call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
-for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
-end
-local function next_id()
-meta.last = math.max(meta.last + 1, queue_now)
-return string.format('%016.0f', meta.last)
-end
-local function schedule(part, score, id)
-add_to('ZADD', part, score, id)
-if score < meta.first[part] then meta.first[part] = score end
+redis.call('SET', KEYS[1 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
 local function waiting_in()
-local counts = meta.counts
-return counts[1] + counts[2] + counts[3] + counts[4]
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
-local function read_job(id)
-local packed = call('HGET', JOBS, id)
+local function put(part, score, name)
+redis.call('ZADD', KEYS[1 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[1 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[1 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
-local function save_job(id, job)
-call('HSET', JOBS, id, cmsgpack.pack(job))
-end
-local function line(id, job)
-local priority = job[PRIORITY]
-job[STATE], job[READY] = WAITING, queue_now
-if job[TAG] == 0 then
-local field = priority .. ':' .. job[TENANT]
-local last = tonumber(call('HGET', TAGS, field) or 0)
-job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-add_to('HSET', TAGS, field, job[TAG])
-end
-add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
-meta.counts[priority + 1] = meta.counts[priority + 1] + 1
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[1 + 9], id)
 end
 local function unline(id, job)
-call('ZREM', WAITING_SET, id)
-meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
+redis.call('ZREM', KEYS[1 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[1 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local made
+local function unusual()
+if made then return made end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
+end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[1 + 4], id .. ':' .. turn)
+end
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[1 + 10], id) or '',
+}
+end
+local function save_job(id, job)
+redis.call('HSET', KEYS[1 + 8], id, cmsgpack.pack(job))
+end
+local function line(id, job)
+local priority = job[2]
+job[1], job[7] = 0, queue_now
+if job[3] == 0 then
+local field = priority .. ':' .. job[9]
+local last = tonumber(redis.call('HGET', KEYS[1 + 12], field) or 0)
+job[3] = math.max(meta[11 + priority], last) + 1
+redis.call('HSET', KEYS[1 + 12], field, job[3])
+end
+redis.call('ZADD', KEYS[1 + 2], priority * 281474976710656 + job[3], id)
+if waiting_in() == 0 then set_expiry(2) end
+meta[15 + priority] = meta[15 + priority] + 1
+end
+local function is_at_first_turn(job)
+return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
+end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
 end
 local function forget(id, job)
-call('HDEL', JOBS, id)
-call('HDEL', DATA, id)
-local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
-if job[STATE] > ACTIVE or not first_turn then
-call('HDEL', TEXTS, id)
-call('ZREM', ENDS, id)
-call('ZREM', DEAD_SET, id)
+redis.call('HDEL', KEYS[1 + 8], id)
+if not is_at_first_turn(job) then
+redis.call('HDEL', KEYS[1 + 10], id)
+remove(5, id)
+remove(6, id)
 end
-if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[1 + 9], id)
+if job[10] ~= '' then redis.call('HDEL', KEYS[1 + 11], job[10]) end
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
-job[STATE] = as
+local has_text = not is_at_first_turn(job)
+job[1] = as
 save_job(id, job)
-schedule(ENDS, queue_now + keep_us, id)
-if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
+schedule(5, queue_now + keep_us, id)
+if as == 4 then put(6, queue_now, id) end
+if text ~= '' then
+redis.call('HSET', KEYS[1 + 10], id, text)
+elseif has_text then
+redis.call('HDEL', KEYS[1 + 10], id)
+end
 end
 local function first_score(part)
-return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+if meta[16 + part] == 0 then return nil end
+return tonumber(redis.call('ZRANGE', KEYS[1 + part], 0, 0, 'WITHSCORES')[2])
 end
 local function take_due(part, most)
-if meta.first[part] > queue_now then return {} end
-local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
-for _, id in ipairs(ids) do call('ZREM', part, id) end
-meta.first[part] = first_score(part) or NEVER
-return ids
+if meta[21 + part] > queue_now then return {} end
+local key = KEYS[1 + part]
+local due = redis.call('ZRANGEBYSCORE', key, '-inf', queue_now, 'LIMIT', 0, most)
+if #due > 0 then redis.call('ZREM', key, unpack(due)) end
+meta[16 + part] = meta[16 + part] - #due
+meta[21 + part] = first_score(part) or 9000000000000000
+return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
-local job = read_job(id)
+for _, id in ipairs(take_due(3, 256)) do
+local job = record_of(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
-meta.lapsed = meta.lapsed + 1
-local job = read_job(id)
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, '', dead_us)
-elseif job[ATTEMPT] < job[ATTEMPTS] then
+for _, name in ipairs(take_due(4, 256)) do
+meta[7] = meta[7] + 1
+local id = string.sub(name, 1, 16)
+local job = leased_job(id)
+if job[13] == 1 then
+end_job(id, job, 5, '', dead_us)
+elseif job[4] < job[5] then
 line(id, job)
 save_job(id, job)
 else
-end_job(id, job, DEAD, LAPSED, dead_us)
+end_job(id, job, 4, 'the worker did not say how it ended', dead_us)
 end
 end
-end
-local function unpark(worker)
-if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
 end
 local function park(worker, until_us)
-meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+remove(7, worker)
+put(7, until_us, worker)
 end
 local function wake_one()
-while meta.parked > 0 do
-local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then
-meta.parked = 0
-return
-end
-unpark(first[1])
+while meta[16 + 7] > 0 do
+local first = redis.call('ZRANGE', KEYS[1 + 7], 0, 0, 'WITHSCORES')
+if not first[1] then return end
+remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
 end
 end
 end
-local function first_of(priority)
-local from = priority * SPAN
-return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
-}
-end
-local END_DONE, END_FAILED, END_DEAD, END_RELEASED = 0, 1, 2, 3
-local STALE_REPLY, DONE_REPLY, AGAIN_REPLY, DEAD_REPLY, CANCELLED_REPLY = 0, 1, 2, 3, 4
-local TOLD = { [DONE] = DONE_REPLY, [DEAD] = DEAD_REPLY, [CANCELLED] = CANCELLED_REPLY }
-local BREAKER_CLOSED = 0
 local breaker
-local function breaker_moved(ends, generation)
-if not ends.has_breaker then return false end
+local function breaker_moved(generation)
+if not settings().has_breaker then return false end
 if not breaker then
-local packed = redis.call('GET', KEYS[BREAKER_AT])
-breaker = packed and cmsgpack.unpack(packed) or { kind = BREAKER_CLOSED, g = 0 }
+local packed = redis.call('GET', KEYS[1])
+breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
 end
-return breaker.kind ~= BREAKER_CLOSED or breaker.g ~= generation
+return breaker.kind ~= 0 or breaker.g ~= generation
 end
-local function finish(ends, id, job, ended, text)
-local _, _, kind, delay, generation, probe = unpack(ended)
-if kind == END_DONE then
-end_job(id, job, DONE, text, ends.result)
-return DONE_REPLY
+local function finish(id, how, text, result_us)
+local job = leased_job(id)
+if how == '' then
+end_job(id, job, 3, text, result_us)
+return 1
 end
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, text, ends.result)
-return CANCELLED_REPLY
+if job[13] == 1 then
+end_job(id, job, 5, text, result_us)
+return 4
 end
-local known = kind == END_FAILED and generation >= 0 and probe == 0 and breaker_moved(ends, generation)
-local probed = kind == END_FAILED and probe == 1
-if probed then job[TAG] = 0 end
-if kind == END_RELEASED or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
-job[ATTEMPT] = job[ATTEMPT] - 1
-elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
-end_job(id, job, DEAD, text, ends.dead)
-return DEAD_REPLY
+local kind, delay, generation, probe = unpack(cjson.decode(how))
+local known = kind == 1 and generation >= 0 and probe == 0 and breaker_moved(generation)
+local probed = kind == 1 and probe == 1
+if probed then job[3] = 0 end
+if kind == 3 or known or (probed and job[4] >= job[5]) then
+job[4] = job[4] - 1
+elseif kind == 2 or job[4] >= job[5] then
+end_job(id, job, 4, text, settings().end_dead)
+return 3
 end
-if text ~= '' then add_to('HSET', TEXTS, id, text) end
+if text ~= '' then redis.call('HSET', KEYS[1 + 10], id, text) end
 if delay > 0 then
-job[STATE] = DELAYED
-schedule(DELAYED_SET, queue_now + delay, id)
+job[1] = 1
+schedule(3, queue_now + delay, id)
 else
 line(id, job)
 end
 save_job(id, job)
-return AGAIN_REPLY
+return 2
 end
-local function finish_all(ends, before)
-forget_ended(2 * #ends.ends)
+local function told_before(id, turn)
+local job = record_of(id)
+if not job or ':' .. job[6] ~= turn then return 0 end
+if job[1] == 3 then return 1 end
+if job[1] == 4 then return 3 end
+return job[1] == 5 and 4 or 0
+end
+made = {
+forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
+told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+}
+return made
+end
+local function finish_all()
+if meta[21 + 5] <= queue_now then unusual().forget_ended(2 * (#ARGV - 3) / 3) end
+local result_us = tonumber(ARGV[3])
 local reply = {}
-for index, ended in ipairs(ends.ends) do
-local id, turn = ended[1], ended[2]
-local job = read_job(id)
-if not job or job[TURN] ~= turn then
-reply[index] = STALE_REPLY
-elseif job[STATE] ~= ACTIVE then
-reply[index] = TOLD[job[STATE]] or STALE_REPLY
+for at = 3 + 1, #ARGV, 3 do
+local name, how, text = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+local id, turn = string.sub(name, 1, 16), string.sub(name, 16 + 1)
+local ended
+if remove(4, name) == 0 then
+ended = unusual().told_before(id, turn)
+elseif how == '' and result_us == 0 and turn == ':1' and meta[10] == 0 then
+redis.call('HDEL', KEYS[1 + 8], id)
+ended = 1
 else
-call('ZREM', LEASES, id)
-reply[index] = finish(ends, id, job, ended, ARGV[before + index])
-if reply[index] == AGAIN_REPLY and meta.blocked <= queue_now then wake_one() end
+ended = unusual().finish(id, how, text, result_us)
+if ended == 2 and meta[6] <= queue_now then unusual().wake_one() end
 end
+reply[#reply + 1] = ended
 end
 return reply
 end
 present_queue()
-local reply = finish_all(queue_input.finish, BEFORE_TEXTS)
+local reply = finish_all()
 close_queue()
 return reply`,
   },
@@ -2290,9 +2384,8 @@ return 1`,
   },
   listPods: {
     name: 'listPods',
-    sha: '3a3e313b2f703496ffebc560d354ad81e4b3e1df',
-    text: `local SET_BACK_US = 5000000
-local function server_us()
+    sha: '7f7f2d8ac4c474c9cb1e10a7b02dcff5e6c9e795',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -2313,211 +2406,203 @@ return reply`,
   },
   pauseLane: {
     name: 'pauseLane',
-    sha: '18e6df9612c2b0a025cae5cdbe270be52ce57dab',
-    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: '1ac83161d9b0b27eeb0c972c034d9fe376f3144e',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -2536,7 +2621,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -2549,17 +2634,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -2573,21 +2658,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -2598,7 +2683,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -2621,13 +2706,8 @@ return still_paused()`,
   },
   pulseGuard: {
     name: 'pulseGuard',
-    sha: 'b786c121b0ef701efccf19f206a810aa4931204c',
-    text: `local QUIET_US, KEPT_US = 2500000, 30000000
-local GATHERING_US, FAR_AHEAD_US = 10000000, 1000000
-local LIFE_MS = 300000
-local MOST_RANKED = 256
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: '89de5b0ffce0b7572b0fb6c2f79cccbf3a3bdebd',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -2648,22 +2728,22 @@ end
 if not name or known_run ~= run or (name == epoch and pulses < count) then
 lost = (name or epoch ~= '') and now or 0
 name, pulses, started = ARGV[6], 0, now
-elseif epoch ~= '' and epoch ~= name and lost == 0 and now - started < GATHERING_US then
+elseif epoch ~= '' and epoch ~= name and lost == 0 and now - started < 10000000 then
 lost = now
 end
 pulses = pulses + 1
 local record = table.concat({ name, run, us(pulses), us(started), us(lost) }, ' ')
-redis.call('SET', KEYS[1], record, 'PX', LIFE_MS)
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', us(now - KEPT_US))
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '(' .. us(now + FAR_AHEAD_US), '+inf')
+redis.call('SET', KEYS[1], record, 'PX', 300000)
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', us(now - 30000000))
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '(' .. us(now + 1000000), '+inf')
 if part == 'gone' then redis.call('ZREM', KEYS[2], pod)
 elseif part == 'joined' then redis.call('ZADD', KEYS[2], us(now), pod)
-elseif part == 'apart' then redis.call('ZADD', KEYS[2], us(now - QUIET_US), pod) end
-redis.call('PEXPIRE', KEYS[2], LIFE_MS)
-local joined = redis.call('ZCOUNT', KEYS[2], '(' .. us(now - QUIET_US), '+inf')
+elseif part == 'apart' then redis.call('ZADD', KEYS[2], us(now - 2500000), pod) end
+redis.call('PEXPIRE', KEYS[2], 300000)
+local joined = redis.call('ZCOUNT', KEYS[2], '(' .. us(now - 2500000), '+inf')
 local pods = redis.call('ZCARD', KEYS[2])
 local rank = 0
-local names = redis.call('ZRANGE', KEYS[2], 0, MOST_RANKED - 1)
+local names = redis.call('ZRANGE', KEYS[2], 0, 256 - 1)
 for index = 1, #names do
 if names[index] < pod then rank = rank + 1 end
 end
@@ -2671,211 +2751,203 @@ return { name, now, pulses, lost, joined, pods, rank }`,
   },
   readLimits: {
     name: 'readLimits',
-    sha: 'af9078ec6a21ea2bfdd950669437876b64c2436e',
-    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: '877c31616135838deaea7775cddf56cd9886b5f1',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -2894,7 +2966,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -2907,17 +2979,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -2931,21 +3003,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -2956,7 +3028,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -2969,7 +3041,7 @@ end
 local figures = {}
 for index = 1, limit_count do
 local spec, count = specs[index], counts[index]
-figures[#figures + 1] = spec[LIMIT]
+figures[#figures + 1] = spec[3]
 figures[#figures + 1] = used(spec, count, now)
 figures[#figures + 1] = remaining(spec, count, now)
 figures[#figures + 1] = fits(spec, count, now, 1) and 0 or max(1, wait_us(spec, count, now, 1))
@@ -2984,177 +3056,106 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: '82873c2cb414e905e60b126ca9b394fd0dc8fe79',
-    text: `local BEFORE_QUEUE = 0
-local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
-local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
-local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
-local DEADLINE, TENANT, KEY, COST, PROGRESS, CANCEL = 8, 9, 10, 11, 12, 13
-local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
-local PRIORITIES = 4
-local SPAN = 281474976710656
-local MOST_AT_ONCE = 256
-local NEVER = 9000000000000000
-local LAPSED = 'the worker did not say how it ended'
-local TOO_LATE = 'its deadline has passed'
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: '7777e7b8f702a9113c53b8137197f328c0879b08',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local queue_input = cjson.decode(ARGV[2])
-local touched = {}
-local wakes = {}
-local function call(command, part, ...)
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
 end
-local function add_to(command, part, ...)
-touched[part] = true
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
-end
-local packed_meta = call('GET', META)
-local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
-t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
-first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
-}
+local stored_meta = redis.call('GET', KEYS[0 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
 local queue_server = server_us()
-local queue_now = math.max(meta.t, queue_server + meta.ahead)
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
 local function present_queue()
-if meta.t - queue_server - meta.ahead > SET_BACK_US then meta.ahead = meta.t - queue_server end
-meta.t = queue_now
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
 end
 local function close_queue()
-local life_ms = math.ceil(queue_input.life / 1000)
-if (queue_now - meta.renewed) * 10 > queue_input.life then
-for part = WAITING_SET, TAGS do touched[part] = true end
-meta.renewed = queue_now
-end
-call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
-for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
-end
-local function next_id()
-meta.last = math.max(meta.last + 1, queue_now)
-return string.format('%016.0f', meta.last)
-end
-local function schedule(part, score, id)
-add_to('ZADD', part, score, id)
-if score < meta.first[part] then meta.first[part] = score end
+redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
 local function waiting_in()
-local counts = meta.counts
-return counts[1] + counts[2] + counts[3] + counts[4]
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
-local function read_job(id)
-local packed = call('HGET', JOBS, id)
+local function put(part, score, name)
+redis.call('ZADD', KEYS[0 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[0 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[0 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
-local function save_job(id, job)
-call('HSET', JOBS, id, cmsgpack.pack(job))
-end
-local function line(id, job)
-local priority = job[PRIORITY]
-job[STATE], job[READY] = WAITING, queue_now
-if job[TAG] == 0 then
-local field = priority .. ':' .. job[TENANT]
-local last = tonumber(call('HGET', TAGS, field) or 0)
-job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-add_to('HSET', TAGS, field, job[TAG])
-end
-add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
-meta.counts[priority + 1] = meta.counts[priority + 1] + 1
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
 end
 local function unline(id, job)
-call('ZREM', WAITING_SET, id)
-meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
 end
-local function forget(id, job)
-call('HDEL', JOBS, id)
-call('HDEL', DATA, id)
-local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
-if job[STATE] > ACTIVE or not first_turn then
-call('HDEL', TEXTS, id)
-call('ZREM', ENDS, id)
-call('ZREM', DEAD_SET, id)
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
 end
-if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
 end
-local function end_job(id, job, as, text, keep_us)
-if keep_us == 0 then return forget(id, job) end
-job[STATE] = as
-save_job(id, job)
-schedule(ENDS, queue_now + keep_us, id)
-if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
 end
-local function first_score(part)
-return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
-end
-local function take_due(part, most)
-if meta.first[part] > queue_now then return {} end
-local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
-for _, id in ipairs(ids) do call('ZREM', part, id) end
-meta.first[part] = first_score(part) or NEVER
-return ids
-end
-local function forget_ended(most)
-for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
-end
-local function bring_back(dead_us)
-for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
-local job = read_job(id)
-line(id, job)
-save_job(id, job)
-end
-for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
-meta.lapsed = meta.lapsed + 1
-local job = read_job(id)
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, '', dead_us)
-elseif job[ATTEMPT] < job[ATTEMPTS] then
-line(id, job)
-save_job(id, job)
-else
-end_job(id, job, DEAD, LAPSED, dead_us)
-end
-end
-end
-local function unpark(worker)
-if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
-end
-local function park(worker, until_us)
-meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
-end
-local function wake_one()
-while meta.parked > 0 do
-local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then
-meta.parked = 0
-return
-end
-unpark(first[1])
-if tonumber(first[2]) > queue_now then
-wakes[#wakes + 1] = first[1]
-return
-end
-end
-end
-local function first_of(priority)
-local from = priority * SPAN
-return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
 end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
 return {
-id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
 }
 end
-local MOST_TAGS = 2000
-local MOST_TOO_MANY = 0.02
 local depths, is_exact = {}, true
 local function add_depth(tenant, priority, count)
 local own = depths[tenant] or { 0, 0, 0, 0 }
@@ -3163,8 +3164,11 @@ depths[tenant] = own
 end
 local last_tags
 local function by_turns(priority, border, count)
-if border <= meta.reached[priority + 1] then return nil end
-if not last_tags then last_tags = call('HLEN', TAGS) <= MOST_TAGS and call('HGETALL', TAGS) or {} end
+if border <= meta[11 + priority] then return nil end
+if not last_tags then
+local key = KEYS[0 + 12]
+last_tags = redis.call('HLEN', key) <= 2000 and redis.call('HGETALL', key) or {}
+end
 local found, sum, begin = {}, 0, priority .. ':'
 for index = 1, #last_tags, 2 do
 local field = last_tags[index]
@@ -3173,34 +3177,35 @@ local jobs = tonumber(last_tags[index + 1]) - border + 1
 if jobs > 0 then found[string.sub(field, 3)], sum = jobs, sum + jobs end
 end
 end
-if sum < count or sum - count > count * MOST_TOO_MANY then return nil end
+if sum < count or sum - count > count * 0.02 then return nil end
 is_exact = is_exact and sum == count
 return found
 end
 local function pick_some(priority, from, count)
 is_exact = false
-for _ = 1, queue_input.look do
+for _ = 1, settings().look do
 local place = from + math.random(0, count - 1)
-local id = call('ZRANGE', WAITING_SET, place, place)[1]
-add_depth(read_job(id)[TENANT], priority, count / queue_input.look)
+local id = redis.call('ZRANGE', KEYS[0 + 2], place, place)[1]
+add_depth(record_of(id)[9], priority, count / settings().look)
 end
 end
 local function count_tenants(priority, from, count)
-local look = queue_input.look
-local read = call('ZRANGE', WAITING_SET, from, from + math.min(count, look) - 1, 'WITHSCORES')
+local look = settings().look
+local last = from + math.min(count, look) - 1
+local read = redis.call('ZRANGE', KEYS[0 + 2], from, last, 'WITHSCORES')
 local ids, border = {}, count > look and tonumber(read[#read]) or math.huge
 for index = 1, #read, 2 do
 if tonumber(read[index + 1]) < border then ids[#ids + 1] = read[index] end
 end
-local behind = count > look and by_turns(priority, border - priority * SPAN, count - #ids) or {}
+local behind = count > look and by_turns(priority, border - priority * 281474976710656, count - #ids) or {}
 if count > look and not next(behind) then return pick_some(priority, from, count) end
 for tenant, jobs in pairs(behind) do add_depth(tenant, priority, jobs) end
-for _, id in ipairs(ids) do add_depth(read_job(id)[TENANT], priority, 1) end
+for _, id in ipairs(ids) do add_depth(record_of(id)[9], priority, 1) end
 end
 local function top_tenants(most)
 local from = 0
-for priority = 0, PRIORITIES - 1 do
-local count = meta.counts[priority + 1]
+for priority = 0, 4 - 1 do
+local count = meta[15 + priority]
 if count > 0 then count_tenants(priority, from, count) end
 from = from + count
 end
@@ -3216,36 +3221,141 @@ end
 local reply = { is_exact and 1 or 0, others }
 for _, each in ipairs(top) do
 reply[#reply + 1] = each.tenant
-for priority = 1, PRIORITIES do reply[#reply + 1] = math.floor(each.own[priority] + 0.5) end
+for priority = 1, 4 do reply[#reply + 1] = math.floor(each.own[priority] + 0.5) end
 end
 return reply
 end
 local oldest_us = 0
-for priority = 0, PRIORITIES - 1 do
-local id = first_of(priority)
+for priority = 0, 4 - 1 do
+local id = first_of(priority, 1)[1]
 if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
 end
-local dead = call('ZCARD', DEAD_SET)
-local counts = meta.counts
+local dead = meta[16 + 6]
 local reply = {
-counts[1], counts[2], counts[3], counts[4], call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
-meta.paused, oldest_us, meta.lapsed, queue_input.tenants > 0 and top_tenants(queue_input.tenants) or {},
+meta[15], meta[15 + 1], meta[15 + 2], meta[15 + 3], meta[16 + 3],
+meta[16 + 4], meta[16 + 5] - dead, dead, meta[4], oldest_us, meta[7],
+settings().tenants > 0 and top_tenants(settings().tenants) or {},
 }
-if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end
-if queue_input.count > 0 then
-local to = queue_input.from + queue_input.count - 1
-for _, id in ipairs(call('ZRANGE', DEAD_SET, queue_input.from, to)) do
-reply[#reply + 1] = view_of(id)
-end
+if settings().id ~= '' then reply[#reply + 1] = view_of(settings().id) end
+if settings().count > 0 then
+local from = settings().from
+local ids = redis.call('ZRANGE', KEYS[0 + 6], from, from + settings().count - 1)
+for _, id in ipairs(ids) do reply[#reply + 1] = view_of(id) end
 end
 return reply`,
   },
+  readStanding: {
+    name: 'readStanding',
+    sha: '2d018c1b56fde32c0558959b0293c2c5385b5d37',
+    text: `local function server_us()
+if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
+end
+local stored_meta = redis.call('GET', KEYS[0 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local queue_server = server_us()
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+redis.call('PEXPIREAT', KEYS[0 + part], meta[9])
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
+local function present_queue()
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
+end
+local function close_queue()
+redis.call('SET', KEYS[0 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
+end
+local function waiting_in()
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
+end
+local function put(part, score, name)
+redis.call('ZADD', KEYS[0 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[0 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[0 + 8], id)
+return packed and cmsgpack.unpack(packed)
+end
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[0 + 9], id)
+end
+local function unline(id, job)
+redis.call('ZREM', KEYS[0 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[0 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
+end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[0 + 4], id .. ':' .. turn)
+end
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+}
+end
+local id = settings().id
+local job = read_job(id)
+if not job then return false end
+local text = job[1] ~= 3 and redis.call('HGET', KEYS[0 + 10], id)
+return { job[1], job[4], job[12], text or '' }`,
+  },
   refundLevels: {
     name: 'refundLevels',
-    sha: '60c5845b1cd6e6e5120b470e20cf8b4e49407c33',
-    text: `local MARGIN_MS = 1000
-local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
-local SET_BACK_US = 5000000
+    sha: '8ee691a801e0b3b97ad338cf90184fd5949e68bf',
+    text: `local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3262,7 +3372,7 @@ local key, limit, window, units = input[at], input[at + 1], input[at + 2], input
 local stored = redis.call('GET', KEYS[key])
 if stored then
 local full = max(now, tonumber(stored) - ceil((min(cost, units) * window) / limit))
-redis.call('SET', KEYS[key], full, 'PXAT', floor(full / 1000) + MARGIN_MS)
+redis.call('SET', KEYS[key], full, 'PXAT', floor(full / 1000) + 1000)
 end
 at = at + 4
 end
@@ -3271,14 +3381,8 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '26c007c0a85bb3d5e2c7b725e0f14063f538ecc8',
-    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
-local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
-local FAILURE, SLOW, NOTHING = 1, 2, 3
-local SLICES = 10
-local RUN_LIFE_US = 300000000
-local EVERYBODY = '*'
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: '9b8f5a888a8265986b622bf72dfb5693bf935dc2',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, runs = {} }
 end
@@ -3288,10 +3392,10 @@ for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
 all[pod] = sum[1] ~= 0 and sum or nil
 end
 local function counts_of(kind, times)
-return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+return { times, kind == 1 and times or 0, kind == 2 and times or 0 }
 end
 local function slice_us_of(spec)
-return ceil(spec[WINDOW] / SLICES)
+return ceil(spec[4] / 10)
 end
 local function start_of(now, slice_us)
 return floor(now / slice_us) * slice_us
@@ -3315,14 +3419,14 @@ if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 forget_slices(tally, now)
 else
 forget_calls(tally, 0)
 local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
 end
-local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
@@ -3343,16 +3447,16 @@ tally.slices[#tally.slices + 1] = { start, counts }
 return counts
 end
 local function count(tally, spec, by, kind, times, now)
-local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local pod = spec[13] > 1 and by or '*'
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[WINDOW_CALLS])
+forget_calls(tally, spec[5])
 else
 add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
 end
-if kind == FAILURE then
+if kind == 1 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -3369,10 +3473,10 @@ for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, run
 end
 local function holds(spec, calls, failures, slow, run)
-if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
-if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
-return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+if spec[1] > 0 and run >= spec[1] then return true end
+if calls < spec[6] or calls == 0 then return false end
+if spec[2] > 0 and failures / calls >= spec[2] then return true end
+return spec[3] > 0 and slow / calls >= spec[3]
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
@@ -3395,8 +3499,8 @@ local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
 return holds(spec, calls - failing, failures - failed, 0, run)
 or holds(spec, calls - lagging, 0, slow - lagged, 0)
 end
@@ -3413,15 +3517,10 @@ local pods = live
 if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
 end
-local quorum = min(spec[QUORUM], pods)
+local quorum = min(spec[13], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
-local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local MARGIN_US = 1000000
-local LONGEST_LIFE_US = 300000000
-local UNPROBED_US = 60000000
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3433,7 +3532,7 @@ local function read_breaker(key)
 local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
-t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
 probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
@@ -3446,25 +3545,25 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == 0 then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
-if state.kind == CLOSED then
+if state.kind == 0 then
 state.o = 0
-state.d = spec[OPEN_US]
-elseif state.kind == HALF_OPEN then
+state.d = spec[7]
+elseif state.kind == 2 then
 state.o = state.o + 1
-local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
-state.d = min(spec[MAX_OPEN_US], longer)
+local longer = max(spec[7], ceil(state.d * spec[8]))
+state.d = min(spec[9], longer)
 end
 state.u = now + state.d
-move(state, OPEN, now)
+move(state, 1, now)
 end
 local function close(state, now)
 state.o = 0
 state.c = now
-move(state, CLOSED, now)
+move(state, 0, now)
 end
 local function rebase(state)
 local back_us = state.t - server
@@ -3487,14 +3586,14 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > SET_BACK_US then rebase(state) end
+if state.t - server > 5000000 then rebase(state) end
 local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == 1 and state.u <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
-if state.kind == CLOSED then advance(state.tally, spec, now) end
+if state.kind == 0 then advance(state.tally, spec, now) end
 return now
 end
 local function size(of)
@@ -3510,17 +3609,17 @@ end
 local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
 size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
-if state.kind == CLOSED then
-return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+if state.kind == 0 then
+return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
 end
-local open_us = state.kind == OPEN and state.u - now or 0
-local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
-return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+local open_us = state.kind == 1 and state.u - now or 0
+local broken_us = open_us + max(spec[7], spec[12], 60000000)
+return min(broken_us, max(300000000, 2 * open_us))
 end
 local function publish(name, view)
 local words = { name }
@@ -3528,14 +3627,14 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == CLOSED and state.v == version_before and now >= last then
+if state.kind == 0 and state.v == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
@@ -3548,10 +3647,10 @@ local function end_probe(probe, kind)
 state.late[probe] = nil
 if not state.probes[probe] then return end
 state.probes[probe] = nil
-if kind == NOTHING then return end
-if kind == FAILURE or (kind == SLOW and spec[SLOW_RATE] > 0) then return open(state, spec, now) end
+if kind == 3 then return end
+if kind == 1 or (kind == 2 and spec[3] > 0) then return open(state, spec, now) end
 state.w = state.w + 1
-if state.w >= spec[SUCCESSES] then close(state, now) end
+if state.w >= spec[11] then close(state, now) end
 end
 local last = redis.call('GET', KEYS[2])
 if last and tonumber(last) >= input.sequence then
@@ -3559,13 +3658,13 @@ return tell(KEYS[1], input.name, state, spec, now, before, last_us)
 end
 redis.call('SET', KEYS[2], string.format('%.0f', input.sequence), 'PX', 300000)
 local live = 1
-if spec[QUORUM] > 1 then
+if spec[13] > 1 then
 live = redis.call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', server), '+inf')
 end
 for _, probe in ipairs(input.probes) do end_probe(probe[1], probe[2]) end
-if state.kind == CLOSED and state.g < input.generation then state.g = input.generation end
+if state.kind == 0 and state.g < input.generation then state.g = input.generation end
 for _, outcome in ipairs(input.outcomes) do
-if state.kind ~= CLOSED or state.g ~= input.generation then break end
+if state.kind ~= 0 or state.g ~= input.generation then break end
 count(state.tally, spec, input.pod, outcome[1], outcome[2], now)
 if is_tripped(state.tally, spec, live) then open(state, spec, now) end
 end
@@ -3573,10 +3672,8 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   reportRequests: {
     name: 'reportRequests',
-    sha: 'c7b41ef10cf602e7fcafe2d5b38aaa60052f8703',
-    text: `local LIFE_US = 60000000
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: 'c5d3c80fe7a54eb8a24ae77c6da1eec25d9f24e9',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
@@ -3585,7 +3682,7 @@ local now = server_us()
 local reports = redis.call('HGETALL', KEYS[1])
 for index = 1, #reports, 2 do
 local at = tonumber(string.match(reports[index + 1], ':(%d+)$'))
-if at <= now - LIFE_US then redis.call('HDEL', KEYS[1], reports[index]) end
+if at <= now - 60000000 then redis.call('HDEL', KEYS[1], reports[index]) end
 end
 redis.call('HSET', KEYS[1], ARGV[2], ARGV[3] .. ':' .. string.format('%.0f', now))
 redis.call('PEXPIRE', KEYS[1], 120000)
@@ -3593,443 +3690,476 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '7a904bafe969a8e91a3cecdb01cdb8db4d75bdc1',
-    text: `local BEFORE_QUEUE = 3
-local BREAKER_AT = 3
-local BEFORE_TEXTS = 3
-local NO, EMPTY, LIMITED, VENDOR, BREAKER, PAUSED = 0, 1, 2, 3, 4, 5
-local FORGOTTEN = 16
-local MOST_TOO_LATE = 100
-local PROBING_US = 250000
-local ISOLATED_US = 1000000
-local SECOND_LOOK_US = 1000000
-local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
-local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
-local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
-local DEADLINE, TENANT, KEY, COST, PROGRESS, CANCEL = 8, 9, 10, 11, 12, 13
-local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
-local PRIORITIES = 4
-local SPAN = 281474976710656
-local MOST_AT_ONCE = 256
-local NEVER = 9000000000000000
-local LAPSED = 'the worker did not say how it ended'
-local TOO_LATE = 'its deadline has passed'
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: '928e3c5e3a4415f1f77b800a66aa3209ab060a50',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local queue_input = cjson.decode(ARGV[2])
-local touched = {}
-local wakes = {}
-local function call(command, part, ...)
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
+local decoded
+local function settings()
+decoded = decoded or cjson.decode(ARGV[2])
+return decoded
 end
-local function add_to(command, part, ...)
-touched[part] = true
-return redis.call(command, KEYS[BEFORE_QUEUE + part], ...)
-end
-local packed_meta = call('GET', META)
-local meta = packed_meta and cmsgpack.unpack(packed_meta) or {
-t = 0, ahead = 0, last = 0, paused = 0, alarm = 0, blocked = 0, lapsed = 0,
-reached = { 0, 0, 0, 0 }, counts = { 0, 0, 0, 0 }, parked = 0, renewed = 0,
-first = { [DELAYED_SET] = NEVER, [LEASES] = NEVER, [ENDS] = NEVER },
-}
+local stored_meta = redis.call('GET', KEYS[3 + 1])
+local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
+or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
 local queue_server = server_us()
-local queue_now = math.max(meta.t, queue_server + meta.ahead)
+local queue_now = math.max(meta[1], queue_server + meta[2])
+local renewed = false
+local wakes = {}
+local function set_expiry(part)
+redis.call('PEXPIREAT', KEYS[3 + part], meta[9])
+end
+local function renew()
+local life = settings().life
+meta[8] = queue_now + life / 10
+meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+for part = 8, 12 do redis.call('HSET', KEYS[3 + part], '', '') end
+for part = 2, 12 do set_expiry(part) end
+renewed = true
+end
 local function present_queue()
-if meta.t - queue_server - meta.ahead > SET_BACK_US then meta.ahead = meta.t - queue_server end
-meta.t = queue_now
+local back_us = meta[1] - queue_server
+if back_us - meta[2] > 5000000 then meta[2] = back_us end
+meta[1] = queue_now
+if queue_now >= meta[8] then renew() end
 end
 local function close_queue()
-local life_ms = math.ceil(queue_input.life / 1000)
-if (queue_now - meta.renewed) * 10 > queue_input.life then
-for part = WAITING_SET, TAGS do touched[part] = true end
-meta.renewed = queue_now
-end
-call('SET', META, cmsgpack.pack(meta), 'PX', life_ms)
-for part in pairs(touched) do call('PEXPIRE', part, life_ms) end
-for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', queue_input.wakes .. worker, '') end
-end
-local function next_id()
-meta.last = math.max(meta.last + 1, queue_now)
-return string.format('%016.0f', meta.last)
-end
-local function schedule(part, score, id)
-add_to('ZADD', part, score, id)
-if score < meta.first[part] then meta.first[part] = score end
+redis.call('SET', KEYS[3 + 1], struct.pack('<dddddddddddddddddddddddddd', unpack(meta, 1, 26)), 'KEEPTTL')
+if renewed then set_expiry(1) end
+for _, worker in ipairs(wakes) do redis.pcall('PUBLISH', settings().wakes .. worker, '') end
 end
 local function waiting_in()
-local counts = meta.counts
-return counts[1] + counts[2] + counts[3] + counts[4]
+return meta[15] + meta[15 + 1] + meta[15 + 2] + meta[15 + 3]
 end
-local function read_job(id)
-local packed = call('HGET', JOBS, id)
+local function put(part, score, name)
+redis.call('ZADD', KEYS[3 + part], score, name)
+if meta[16 + part] == 0 then set_expiry(part) end
+meta[16 + part] = meta[16 + part] + 1
+end
+local function schedule(part, score, name)
+put(part, score, name)
+if score < meta[21 + part] then meta[21 + part] = score end
+end
+local function remove(part, name)
+if meta[16 + part] == 0 then return 0 end
+local removed = redis.call('ZREM', KEYS[3 + part], name)
+meta[16 + part] = meta[16 + part] - removed
+return removed
+end
+local function record_of(id)
+local packed = redis.call('HGET', KEYS[3 + 8], id)
 return packed and cmsgpack.unpack(packed)
 end
-local function save_job(id, job)
-call('HSET', JOBS, id, cmsgpack.pack(job))
-end
-local function line(id, job)
-local priority = job[PRIORITY]
-job[STATE], job[READY] = WAITING, queue_now
-if job[TAG] == 0 then
-local field = priority .. ':' .. job[TENANT]
-local last = tonumber(call('HGET', TAGS, field) or 0)
-job[TAG] = math.max(meta.reached[priority + 1], last) + 1
-add_to('HSET', TAGS, field, job[TAG])
-end
-add_to('ZADD', WAITING_SET, priority * SPAN + job[TAG], id)
-meta.counts[priority + 1] = meta.counts[priority + 1] + 1
+local function data_of(id, job)
+return job[14] or redis.call('HGET', KEYS[3 + 9], id)
 end
 local function unline(id, job)
-call('ZREM', WAITING_SET, id)
-meta.counts[job[PRIORITY] + 1] = meta.counts[job[PRIORITY] + 1] - 1
+redis.call('ZREM', KEYS[3 + 2], id)
+meta[15 + job[2]] = meta[15 + job[2]] - 1
+end
+local function first_of(priority, most)
+if meta[15 + priority] == 0 then return {} end
+local before = 0
+for higher = 0, priority - 1 do before = before + meta[15 + higher] end
+local last = before + math.min(most, meta[15 + priority]) - 1
+return redis.call(
+'ZRANGE', KEYS[3 + 2], before == 0 and '0' or before, last == 0 and '0' or last
+)
+end
+local made
+local function unusual()
+if made then return made end
+local function leased_job(id)
+local job = record_of(id)
+if job[1] == 2 then return job end
+job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
+return job
+end
+local function is_leased(id, turn)
+return redis.call('ZSCORE', KEYS[3 + 4], id .. ':' .. turn)
+end
+local function read_job(id)
+local job = record_of(id)
+if job and job[1] == 0 and is_leased(id, job[6] + 1) then return leased_job(id) end
+return job
+end
+local function view_of(id)
+local job = read_job(id)
+if not job then return false end
+return {
+id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
+queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[3 + 10], id) or '',
+}
+end
+local function save_job(id, job)
+redis.call('HSET', KEYS[3 + 8], id, cmsgpack.pack(job))
+end
+local function line(id, job)
+local priority = job[2]
+job[1], job[7] = 0, queue_now
+if job[3] == 0 then
+local field = priority .. ':' .. job[9]
+local last = tonumber(redis.call('HGET', KEYS[3 + 12], field) or 0)
+job[3] = math.max(meta[11 + priority], last) + 1
+redis.call('HSET', KEYS[3 + 12], field, job[3])
+end
+redis.call('ZADD', KEYS[3 + 2], priority * 281474976710656 + job[3], id)
+if waiting_in() == 0 then set_expiry(2) end
+meta[15 + priority] = meta[15 + priority] + 1
+end
+local function is_at_first_turn(job)
+return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
+end
+local function is_apart(job)
+return job[10] ~= '' or not job[14]
 end
 local function forget(id, job)
-call('HDEL', JOBS, id)
-call('HDEL', DATA, id)
-local first_turn = job[TURN] == 0 or (job[TURN] == 1 and job[STATE] == ACTIVE)
-if job[STATE] > ACTIVE or not first_turn then
-call('HDEL', TEXTS, id)
-call('ZREM', ENDS, id)
-call('ZREM', DEAD_SET, id)
+redis.call('HDEL', KEYS[3 + 8], id)
+if not is_at_first_turn(job) then
+redis.call('HDEL', KEYS[3 + 10], id)
+remove(5, id)
+remove(6, id)
 end
-if job[KEY] ~= '' then call('HDEL', IDS_BY_KEY, job[KEY]) end
+if not is_apart(job) then return end
+redis.call('HDEL', KEYS[3 + 9], id)
+if job[10] ~= '' then redis.call('HDEL', KEYS[3 + 11], job[10]) end
+meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
 if keep_us == 0 then return forget(id, job) end
-job[STATE] = as
+local has_text = not is_at_first_turn(job)
+job[1] = as
 save_job(id, job)
-schedule(ENDS, queue_now + keep_us, id)
-if as == DEAD then add_to('ZADD', DEAD_SET, queue_now, id) end
-if text == '' then call('HDEL', TEXTS, id) else add_to('HSET', TEXTS, id, text) end
+schedule(5, queue_now + keep_us, id)
+if as == 4 then put(6, queue_now, id) end
+if text ~= '' then
+redis.call('HSET', KEYS[3 + 10], id, text)
+elseif has_text then
+redis.call('HDEL', KEYS[3 + 10], id)
+end
 end
 local function first_score(part)
-return tonumber(call('ZRANGE', part, 0, 0, 'WITHSCORES')[2])
+if meta[16 + part] == 0 then return nil end
+return tonumber(redis.call('ZRANGE', KEYS[3 + part], 0, 0, 'WITHSCORES')[2])
 end
 local function take_due(part, most)
-if meta.first[part] > queue_now then return {} end
-local ids = call('ZRANGEBYSCORE', part, '-inf', queue_now, 'LIMIT', 0, most)
-for _, id in ipairs(ids) do call('ZREM', part, id) end
-meta.first[part] = first_score(part) or NEVER
-return ids
+if meta[21 + part] > queue_now then return {} end
+local key = KEYS[3 + part]
+local due = redis.call('ZRANGEBYSCORE', key, '-inf', queue_now, 'LIMIT', 0, most)
+if #due > 0 then redis.call('ZREM', key, unpack(due)) end
+meta[16 + part] = meta[16 + part] - #due
+meta[21 + part] = first_score(part) or 9000000000000000
+return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(ENDS, most)) do forget(id, read_job(id)) end
+for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
 end
 local function bring_back(dead_us)
-for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
-local job = read_job(id)
+for _, id in ipairs(take_due(3, 256)) do
+local job = record_of(id)
 line(id, job)
 save_job(id, job)
 end
-for _, id in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
-meta.lapsed = meta.lapsed + 1
-local job = read_job(id)
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, '', dead_us)
-elseif job[ATTEMPT] < job[ATTEMPTS] then
+for _, name in ipairs(take_due(4, 256)) do
+meta[7] = meta[7] + 1
+local id = string.sub(name, 1, 16)
+local job = leased_job(id)
+if job[13] == 1 then
+end_job(id, job, 5, '', dead_us)
+elseif job[4] < job[5] then
 line(id, job)
 save_job(id, job)
 else
-end_job(id, job, DEAD, LAPSED, dead_us)
+end_job(id, job, 4, 'the worker did not say how it ended', dead_us)
 end
 end
-end
-local function unpark(worker)
-if meta.parked > 0 then meta.parked = meta.parked - call('ZREM', PARKED, worker) end
 end
 local function park(worker, until_us)
-meta.parked = meta.parked + add_to('ZADD', PARKED, until_us, worker)
+remove(7, worker)
+put(7, until_us, worker)
 end
 local function wake_one()
-while meta.parked > 0 do
-local first = call('ZRANGE', PARKED, 0, 0, 'WITHSCORES')
-if not first[1] then
-meta.parked = 0
-return
-end
-unpark(first[1])
+while meta[16 + 7] > 0 do
+local first = redis.call('ZRANGE', KEYS[3 + 7], 0, 0, 'WITHSCORES')
+if not first[1] then return end
+remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
 return
 end
 end
 end
-local function first_of(priority)
-local from = priority * SPAN
-return call('ZRANGEBYSCORE', WAITING_SET, from, '(' .. string.format('%.0f', from + SPAN), 'LIMIT', 0, 1)[1]
-end
-local function view_of(id)
-local job = read_job(id)
-if not job then return false end
-return {
-id, job[STATE], call('HGET', DATA, id), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT],
-job[ATTEMPTS], queue_now - tonumber(id), job[PROGRESS], call('HGET', TEXTS, id) or '',
-}
-end
-local END_DONE, END_FAILED, END_DEAD, END_RELEASED = 0, 1, 2, 3
-local STALE_REPLY, DONE_REPLY, AGAIN_REPLY, DEAD_REPLY, CANCELLED_REPLY = 0, 1, 2, 3, 4
-local TOLD = { [DONE] = DONE_REPLY, [DEAD] = DEAD_REPLY, [CANCELLED] = CANCELLED_REPLY }
-local BREAKER_CLOSED = 0
 local breaker
-local function breaker_moved(ends, generation)
-if not ends.has_breaker then return false end
+local function breaker_moved(generation)
+if not settings().has_breaker then return false end
 if not breaker then
-local packed = redis.call('GET', KEYS[BREAKER_AT])
-breaker = packed and cmsgpack.unpack(packed) or { kind = BREAKER_CLOSED, g = 0 }
+local packed = redis.call('GET', KEYS[3])
+breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
 end
-return breaker.kind ~= BREAKER_CLOSED or breaker.g ~= generation
+return breaker.kind ~= 0 or breaker.g ~= generation
 end
-local function finish(ends, id, job, ended, text)
-local _, _, kind, delay, generation, probe = unpack(ended)
-if kind == END_DONE then
-end_job(id, job, DONE, text, ends.result)
-return DONE_REPLY
+local function finish(id, how, text, result_us)
+local job = leased_job(id)
+if how == '' then
+end_job(id, job, 3, text, result_us)
+return 1
 end
-if job[CANCEL] == 1 then
-end_job(id, job, CANCELLED, text, ends.result)
-return CANCELLED_REPLY
+if job[13] == 1 then
+end_job(id, job, 5, text, result_us)
+return 4
 end
-local known = kind == END_FAILED and generation >= 0 and probe == 0 and breaker_moved(ends, generation)
-local probed = kind == END_FAILED and probe == 1
-if probed then job[TAG] = 0 end
-if kind == END_RELEASED or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
-job[ATTEMPT] = job[ATTEMPT] - 1
-elseif kind == END_DEAD or job[ATTEMPT] >= job[ATTEMPTS] then
-end_job(id, job, DEAD, text, ends.dead)
-return DEAD_REPLY
+local kind, delay, generation, probe = unpack(cjson.decode(how))
+local known = kind == 1 and generation >= 0 and probe == 0 and breaker_moved(generation)
+local probed = kind == 1 and probe == 1
+if probed then job[3] = 0 end
+if kind == 3 or known or (probed and job[4] >= job[5]) then
+job[4] = job[4] - 1
+elseif kind == 2 or job[4] >= job[5] then
+end_job(id, job, 4, text, settings().end_dead)
+return 3
 end
-if text ~= '' then add_to('HSET', TEXTS, id, text) end
+if text ~= '' then redis.call('HSET', KEYS[3 + 10], id, text) end
 if delay > 0 then
-job[STATE] = DELAYED
-schedule(DELAYED_SET, queue_now + delay, id)
+job[1] = 1
+schedule(3, queue_now + delay, id)
 else
 line(id, job)
 end
 save_job(id, job)
-return AGAIN_REPLY
+return 2
 end
-local function finish_all(ends, before)
-forget_ended(2 * #ends.ends)
+local function told_before(id, turn)
+local job = record_of(id)
+if not job or ':' .. job[6] ~= turn then return 0 end
+if job[1] == 3 then return 1 end
+if job[1] == 4 then return 3 end
+return job[1] == 5 and 4 or 0
+end
+made = {
+forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
+told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+}
+return made
+end
+local function finish_all()
+if meta[21 + 5] <= queue_now then unusual().forget_ended(2 * (#ARGV - 9) / 3) end
+local result_us = tonumber(ARGV[9])
 local reply = {}
-for index, ended in ipairs(ends.ends) do
-local id, turn = ended[1], ended[2]
-local job = read_job(id)
-if not job or job[TURN] ~= turn then
-reply[index] = STALE_REPLY
-elseif job[STATE] ~= ACTIVE then
-reply[index] = TOLD[job[STATE]] or STALE_REPLY
+for at = 9 + 1, #ARGV, 3 do
+local name, how, text = ARGV[at], ARGV[at + 1], ARGV[at + 2]
+local id, turn = string.sub(name, 1, 16), string.sub(name, 16 + 1)
+local ended
+if remove(4, name) == 0 then
+ended = unusual().told_before(id, turn)
+elseif how == '' and result_us == 0 and turn == ':1' and meta[10] == 0 then
+redis.call('HDEL', KEYS[3 + 8], id)
+ended = 1
 else
-call('ZREM', LEASES, id)
-reply[index] = finish(ends, id, job, ended, ARGV[before + index])
-if reply[index] == AGAIN_REPLY and meta.blocked <= queue_now then wake_one() end
+ended = unusual().finish(id, how, text, result_us)
+if ended == 2 and meta[6] <= queue_now then unusual().wake_one() end
 end
+reply[#reply + 1] = ended
 end
 return reply
 end
-local wanted = queue_input.wanted
+local limits_tag, breaker_input, worker = ARGV[3], ARGV[4], ARGV[5]
+local wanted = tonumber(ARGV[6])
+local lease_us = tonumber(ARGV[7])
+local aging_us = tonumber(ARGV[8])
 local function open_limits()
-local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -4048,7 +4178,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -4061,17 +4191,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -4085,21 +4215,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -4110,7 +4240,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -4121,15 +4251,15 @@ save_lane()
 if spans_vendor or changed then save_guard() end
 end
 local function even_wait_us(spec, count, now, cost, share)
-if spec[ALGORITHM] == SLIDING then
-local each = (spec[LIMIT] - ceil(spec[LIMIT] * share)) / (spec[SLICES] + 1)
-local even = floor((count[N] + 1) * each) - floor(count[N] * each)
-return count[C] > 0 and count[C] + cost > even and (count[N] + 1) * count[W] - now or 0
+if spec[2] == 1 then
+local each = (spec[3] - ceil(spec[3] * share)) / (spec[5] + 1)
+local even = floor((count[1] + 1) * each) - floor(count[1] * each)
+return count[4] > 0 and count[4] + cost > even and (count[1] + 1) * count[3] - now or 0
 end
-if spec[ALGORITHM] == FIXED then
-local elapsed = now - count[N] * count[W]
-local due = floor(((count[S] + cost - 1) * count[W]) / spec[LIMIT])
-return count[S] > 0 and elapsed < due and due - elapsed or 0
+if spec[2] == 4 then
+local elapsed = now - count[1] * count[3]
+local due = floor(((count[2] + cost - 1) * count[3]) / spec[3])
+return count[2] > 0 and elapsed < due and due - elapsed or 0
 end
 return 0
 end
@@ -4146,7 +4276,7 @@ function book.costs_of(cost)
 local costs = {}
 for index = 1, limit_count do
 local unit = input.units[index]
-costs[index] = min(capacity(specs[index]), cost[unit] or (unit == 'requests' and 1 or 0))
+costs[index] = min(capacity(specs[index]), cost and cost[unit] or (unit == 'requests' and 1 or 0))
 end
 return costs
 end
@@ -4172,7 +4302,7 @@ for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
 if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
-for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
+for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
 end
 end
 if granted > 0 or changed then keep() end
@@ -4181,12 +4311,6 @@ end
 return book
 end
 local function open_gate(KEYS, ARGV)
-local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
-local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
-local FAILURE, SLOW, NOTHING = 1, 2, 3
-local SLICES = 10
-local RUN_LIFE_US = 300000000
-local EVERYBODY = '*'
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, runs = {} }
@@ -4197,10 +4321,10 @@ for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
 all[pod] = sum[1] ~= 0 and sum or nil
 end
 local function counts_of(kind, times)
-return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+return { times, kind == 1 and times or 0, kind == 2 and times or 0 }
 end
 local function slice_us_of(spec)
-return ceil(spec[WINDOW] / SLICES)
+return ceil(spec[4] / 10)
 end
 local function start_of(now, slice_us)
 return floor(now / slice_us) * slice_us
@@ -4224,14 +4348,14 @@ if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 forget_slices(tally, now)
 else
 forget_calls(tally, 0)
 local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
 end
-local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
@@ -4252,16 +4376,16 @@ tally.slices[#tally.slices + 1] = { start, counts }
 return counts
 end
 local function count(tally, spec, by, kind, times, now)
-local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local pod = spec[13] > 1 and by or '*'
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[WINDOW_CALLS])
+forget_calls(tally, spec[5])
 else
 add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
 end
-if kind == FAILURE then
+if kind == 1 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -4278,10 +4402,10 @@ for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, run
 end
 local function holds(spec, calls, failures, slow, run)
-if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
-if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
-return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+if spec[1] > 0 and run >= spec[1] then return true end
+if calls < spec[6] or calls == 0 then return false end
+if spec[2] > 0 and failures / calls >= spec[2] then return true end
+return spec[3] > 0 and slow / calls >= spec[3]
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
@@ -4304,8 +4428,8 @@ local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
 return holds(spec, calls - failing, failures - failed, 0, run)
 or holds(spec, calls - lagging, 0, slow - lagged, 0)
 end
@@ -4322,21 +4446,17 @@ local pods = live
 if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
 end
-local quorum = min(spec[QUORUM], pods)
+local quorum = min(spec[13], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
-local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local MARGIN_US = 1000000
-local LONGEST_LIFE_US = 300000000
-local UNPROBED_US = 60000000
 local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
-t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
 probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
@@ -4349,25 +4469,25 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == 0 then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
-if state.kind == CLOSED then
+if state.kind == 0 then
 state.o = 0
-state.d = spec[OPEN_US]
-elseif state.kind == HALF_OPEN then
+state.d = spec[7]
+elseif state.kind == 2 then
 state.o = state.o + 1
-local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
-state.d = min(spec[MAX_OPEN_US], longer)
+local longer = max(spec[7], ceil(state.d * spec[8]))
+state.d = min(spec[9], longer)
 end
 state.u = now + state.d
-move(state, OPEN, now)
+move(state, 1, now)
 end
 local function close(state, now)
 state.o = 0
 state.c = now
-move(state, CLOSED, now)
+move(state, 0, now)
 end
 local function rebase(state)
 local back_us = state.t - server
@@ -4390,14 +4510,14 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > SET_BACK_US then rebase(state) end
+if state.t - server > 5000000 then rebase(state) end
 local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == 1 and state.u <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
-if state.kind == CLOSED then advance(state.tally, spec, now) end
+if state.kind == 0 then advance(state.tally, spec, now) end
 return now
 end
 local function size(of)
@@ -4413,17 +4533,17 @@ end
 local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
 size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
-if state.kind == CLOSED then
-return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+if state.kind == 0 then
+return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
 end
-local open_us = state.kind == OPEN and state.u - now or 0
-local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
-return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+local open_us = state.kind == 1 and state.u - now or 0
+local broken_us = open_us + max(spec[7], spec[12], 60000000)
+return min(broken_us, max(300000000, 2 * open_us))
 end
 local function publish(name, view)
 local words = { name }
@@ -4431,14 +4551,14 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == CLOSED and state.v == version_before and now >= last then
+if state.kind == 0 and state.v == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
@@ -4447,19 +4567,19 @@ local spec = input.spec
 local state = read_breaker(KEYS[1])
 local before = state.v
 local now = present(state, spec)
-local gate = { blocked = NO, wait = 0, most = wanted, probing = false }
+local gate = { blocked = 0, wait = 0, most = wanted, probing = false }
 if next(state.holds) then
-gate.blocked, gate.wait = BREAKER, ISOLATED_US
-elseif state.kind == OPEN then
-gate.blocked, gate.wait = BREAKER, max(1, state.u - now)
-elseif state.kind == HALF_OPEN then
+gate.blocked, gate.wait = 4, 1000000
+elseif state.kind == 1 then
+gate.blocked, gate.wait = 4, max(1, state.u - now)
+elseif state.kind == 2 then
 gate.probing = true
-gate.most = max(0, min(spec[PROBES] - size(state.probes) - size(state.late), #input.probes))
-if gate.most == 0 and wanted > 0 then gate.blocked, gate.wait = BREAKER, PROBING_US end
+gate.most = max(0, min(spec[10] - size(state.probes) - size(state.late), #input.probes))
+if gate.most == 0 and wanted > 0 then gate.blocked, gate.wait = 4, 250000 end
 end
 function gate.close(taken)
 if gate.probing then
-for index = 1, taken do state.probes[input.probes[index]] = now + spec[PROBE_LEASE] end
+for index = 1, taken do state.probes[input.probes[index]] = now + spec[12] end
 end
 if state.v ~= before or (gate.probing and taken > 0) then
 return keep(KEYS[1], input.name, state, spec, now, before)
@@ -4468,49 +4588,62 @@ return view_of(state, now)
 end
 return gate
 end
+local heads = {}
+local function head_of(priority)
+local head = heads[priority]
+if not head or head.at > #head.ids then
+head = { ids = first_of(priority, math.min(wanted, 10)), at = 1 }
+heads[priority] = head
+end
+head.job = head.job or record_of(head.ids[head.at])
+return head
+end
 local function next_of()
-local best, best_id, best_us
-for priority = 0, PRIORITIES - 1 do
-if meta.counts[priority + 1] > 0 then
-local id = first_of(priority)
-local job = read_job(id)
-local worth_us = job[READY] + priority * queue_input.aging
-if not best or worth_us < best_us then best, best_id, best_us = job, id, worth_us end
+local best, best_us
+for priority = 0, 4 - 1 do
+if meta[15 + priority] > 0 then
+local head = head_of(priority)
+local worth_us = head.job[7] + priority * aging_us
+if not best or worth_us < best_us then best, best_us = head, worth_us end
 end
 end
-return best_id, best
+return best
+end
+local function leave(head)
+unline(head.ids[head.at], head.job)
+head.at, head.job = head.at + 1, nil
 end
 local function lease(id, job)
-unline(id, job)
-local priority, tag, tenant = job[PRIORITY], job[TAG], job[TENANT]
-if tag > meta.reached[priority + 1] then meta.reached[priority + 1] = tag end
+local priority, tag, tenant = job[2], job[3], job[9]
+if tag > meta[11 + priority] then meta[11 + priority] = tag end
 if tenant ~= '' then
 local field = priority .. ':' .. tenant
-if tonumber(call('HGET', TAGS, field) or 0) <= tag then call('HDEL', TAGS, field) end
+if tonumber(redis.call('HGET', KEYS[3 + 12], field) or 0) <= tag then
+redis.call('HDEL', KEYS[3 + 12], field)
 end
-job[STATE], job[TURN], job[ATTEMPT] = ACTIVE, job[TURN] + 1, job[ATTEMPT] + 1
-save_job(id, job)
-schedule(LEASES, queue_now + queue_input.lease, id)
+end
+job[6], job[4] = job[6] + 1, job[4] + 1
+schedule(4, queue_now + lease_us, id .. ':' .. job[6])
 end
 local function reserved(id, job, costs)
 local reply = {
-id, job[TURN], job[ATTEMPT], job[ATTEMPTS], call('HGET', DATA, id), job[PRIORITY], job[TENANT],
-job[KEY], queue_now - tonumber(id), job[DEADLINE] == 0 and 0 or job[DEADLINE] - queue_now,
+id, job[6], job[4], job[5], data_of(id, job), job[2], job[9],
+job[10], queue_now - tonumber(id), job[8] == 0 and 0 or job[8] - queue_now,
 }
 for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
 return reply
 end
 local function claim_alarm(wait)
 local due_us = wait > 0 and queue_now + wait or math.huge
-local delayed_us = first_score(DELAYED_SET)
-local lease_us = first_score(LEASES)
+local delayed_us = unusual().first_score(3)
+local lease_us = unusual().first_score(4)
 if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
 if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
 if due_us == math.huge then return 0 end
-if meta.alarm > queue_now and meta.alarm <= due_us then
-return lease_us and math.max(0, lease_us - queue_now) + SECOND_LOOK_US or 0
+if meta[5] > queue_now and meta[5] <= due_us then
+return lease_us and math.max(0, lease_us - queue_now) + 1000000 or 0
 end
-meta.alarm = due_us
+meta[5] = due_us
 return due_us - queue_now
 end
 local NO_LIMITS = {
@@ -4520,264 +4653,262 @@ wait_us = function() return 0 end,
 charge = function() end,
 close = function(granted, wait) return { granted, queue_server, wait, 0, 0 } end,
 }
+local NO_GATE = {
+blocked = 0, wait = 0, most = wanted, probing = false, close = function() return {} end,
+}
 present_queue()
-local finished = queue_input.finish and finish_all(queue_input.finish, BEFORE_TEXTS) or {}
-forget_ended(FORGOTTEN + 2 * wanted)
-bring_back(queue_input.dead)
-unpark(queue_input.worker)
-local limits = #queue_input.l > 0 and open_limits() or NO_LIMITS
-local gate = { blocked = NO, wait = 0, most = wanted, probing = false, close = function() return {} end }
-if queue_input.breaker ~= '' then gate = open_gate({ KEYS[3] }, { ARGV[1], queue_input.breaker }) end
-local blocked = meta.paused == 1 and PAUSED or gate.blocked
-local wait = blocked == BREAKER and gate.wait or 0
-if blocked == NO and limits.paused_us > 0 then blocked, wait = VENDOR, limits.paused_us end
+local finished = finish_all()
+if meta[21 + 5] <= queue_now then unusual().forget_ended(16 + 2 * wanted) end
+if meta[21 + 3] <= queue_now or meta[21 + 4] <= queue_now then
+unusual().bring_back(settings().dead)
+end
+remove(7, worker)
+local limits = limits_tag ~= '' and open_limits() or NO_LIMITS
+local gate = breaker_input ~= '' and open_gate({ KEYS[3] }, { ARGV[1], breaker_input }) or NO_GATE
+local blocked = meta[4] == 1 and 5 or gate.blocked
+local wait = blocked == 4 and gate.wait or 0
+if blocked == 0 and limits.paused_us > 0 then
+blocked, wait = 3, limits.paused_us
+end
 local jobs, too_late = {}, 0
-while blocked == NO and #jobs < math.min(wanted, gate.most) do
-local id, job = next_of()
-if not id then
-blocked = EMPTY
+while blocked == 0 and #jobs < math.min(wanted, gate.most) do
+local head = next_of()
+if not head then
+blocked = 1
 break
 end
-if job[DEADLINE] > 0 and job[DEADLINE] <= queue_now then
-unline(id, job)
-end_job(id, job, DEAD, TOO_LATE, queue_input.dead)
+local id, job = head.ids[head.at], head.job
+if job[8] > 0 and job[8] <= queue_now then
+leave(head)
+unusual().end_job(id, job, 4, 'its deadline has passed', settings().dead)
 too_late = too_late + 1
-if too_late == MOST_TOO_LATE then break end
+if too_late == 100 then break end
 else
-local costs = limits.costs_of(job[COST])
+local costs = limits.costs_of(job[11])
 wait = limits.wait_us(costs)
 if wait > 0 then
-blocked = LIMITED
+blocked = 2
 break
 end
 limits.charge(costs)
+leave(head)
 lease(id, job)
 jobs[#jobs + 1] = reserved(id, job, costs)
 end
 end
-local has_all = blocked == NO and #jobs == wanted
-if blocked == NO and not has_all and too_late < MOST_TOO_LATE then
-blocked, wait = BREAKER, PROBING_US
+local has_all = blocked == 0 and #jobs == wanted
+if blocked == 0 and not has_all and too_late < 100 then
+blocked, wait = 4, 250000
 end
-local take = limits.close(#jobs, blocked == LIMITED and wait or 0)
+local take = limits.close(#jobs, blocked == 2 and wait or 0)
 local view = gate.close(#jobs)
-local shut = blocked > EMPTY
-meta.blocked = shut and queue_now + wait or 0
-if has_all and waiting_in() > 0 then wake_one() end
-if not has_all and queue_input.park > 0 then
-park(queue_input.worker, queue_now + queue_input.park)
-end
+local shut = blocked > 1
+meta[6] = shut and queue_now + wait or 0
+if has_all and meta[16 + 7] > 0 and waiting_in() > 0 then unusual().wake_one() end
+if not has_all and settings().park > 0 then unusual().park(worker, queue_now + settings().park) end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
 return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unpack(jobs) }`,
   },
   settlePermits: {
     name: 'settlePermits',
-    sha: 'c3bfc38561b045f3e8572c94b310bfa2c359d52e',
-    text: `local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: '0a7929045245181be71280b22d8dddb93756a7dd',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -4796,7 +4927,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -4809,17 +4940,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -4833,21 +4964,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -4858,7 +4989,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -4881,14 +5012,8 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: 'ce016c2b57abdd05eea5dd3a80f6c8f9298aacfb',
-    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
-local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
-local FAILURE, SLOW, NOTHING = 1, 2, 3
-local SLICES = 10
-local RUN_LIFE_US = 300000000
-local EVERYBODY = '*'
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: 'e68fc393345f9591589cb7381fbb2e837c5d2e9e',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, runs = {} }
 end
@@ -4898,10 +5023,10 @@ for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
 all[pod] = sum[1] ~= 0 and sum or nil
 end
 local function counts_of(kind, times)
-return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+return { times, kind == 1 and times or 0, kind == 2 and times or 0 }
 end
 local function slice_us_of(spec)
-return ceil(spec[WINDOW] / SLICES)
+return ceil(spec[4] / 10)
 end
 local function start_of(now, slice_us)
 return floor(now / slice_us) * slice_us
@@ -4925,14 +5050,14 @@ if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 forget_slices(tally, now)
 else
 forget_calls(tally, 0)
 local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
 end
-local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
@@ -4953,16 +5078,16 @@ tally.slices[#tally.slices + 1] = { start, counts }
 return counts
 end
 local function count(tally, spec, by, kind, times, now)
-local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local pod = spec[13] > 1 and by or '*'
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[WINDOW_CALLS])
+forget_calls(tally, spec[5])
 else
 add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
 end
-if kind == FAILURE then
+if kind == 1 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -4979,10 +5104,10 @@ for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, run
 end
 local function holds(spec, calls, failures, slow, run)
-if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
-if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
-return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+if spec[1] > 0 and run >= spec[1] then return true end
+if calls < spec[6] or calls == 0 then return false end
+if spec[2] > 0 and failures / calls >= spec[2] then return true end
+return spec[3] > 0 and slow / calls >= spec[3]
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
@@ -5005,8 +5130,8 @@ local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
 return holds(spec, calls - failing, failures - failed, 0, run)
 or holds(spec, calls - lagging, 0, slow - lagged, 0)
 end
@@ -5023,15 +5148,10 @@ local pods = live
 if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
 end
-local quorum = min(spec[QUORUM], pods)
+local quorum = min(spec[13], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
-local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local MARGIN_US = 1000000
-local LONGEST_LIFE_US = 300000000
-local UNPROBED_US = 60000000
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -5043,7 +5163,7 @@ local function read_breaker(key)
 local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
-t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
 probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
@@ -5056,25 +5176,25 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == 0 then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
-if state.kind == CLOSED then
+if state.kind == 0 then
 state.o = 0
-state.d = spec[OPEN_US]
-elseif state.kind == HALF_OPEN then
+state.d = spec[7]
+elseif state.kind == 2 then
 state.o = state.o + 1
-local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
-state.d = min(spec[MAX_OPEN_US], longer)
+local longer = max(spec[7], ceil(state.d * spec[8]))
+state.d = min(spec[9], longer)
 end
 state.u = now + state.d
-move(state, OPEN, now)
+move(state, 1, now)
 end
 local function close(state, now)
 state.o = 0
 state.c = now
-move(state, CLOSED, now)
+move(state, 0, now)
 end
 local function rebase(state)
 local back_us = state.t - server
@@ -5097,14 +5217,14 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > SET_BACK_US then rebase(state) end
+if state.t - server > 5000000 then rebase(state) end
 local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == 1 and state.u <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
-if state.kind == CLOSED then advance(state.tally, spec, now) end
+if state.kind == 0 then advance(state.tally, spec, now) end
 return now
 end
 local function size(of)
@@ -5120,17 +5240,17 @@ end
 local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
 size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
-if state.kind == CLOSED then
-return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+if state.kind == 0 then
+return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
 end
-local open_us = state.kind == OPEN and state.u - now or 0
-local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
-return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+local open_us = state.kind == 1 and state.u - now or 0
+local broken_us = open_us + max(spec[7], spec[12], 60000000)
+return min(broken_us, max(300000000, 2 * open_us))
 end
 local function publish(name, view)
 local words = { name }
@@ -5138,14 +5258,14 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == CLOSED and state.v == version_before and now >= last then
+if state.kind == 0 and state.v == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
@@ -5157,8 +5277,8 @@ local state = read_breaker(KEYS[index])
 local before, last = state.v, state.t
 local now = present(state, spec)
 for _, probe in ipairs(renew) do
-if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end
-if state.late[probe] then state.late[probe] = now + spec[PROBE_LEASE] end
+if state.probes[probe] then state.probes[probe] = now + spec[12] end
+if state.late[probe] then state.late[probe] = now + spec[12] end
 end
 reply[index] = tell(KEYS[index], name, state, spec, now, before, last)
 end
@@ -5166,38 +5286,34 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: '3e454bcb4cef36112531b026c9d94aa1e1974885',
-    text: `local KEYS_OF_TAKE = 2
-local SET_BACK_US = 5000000
-local function server_us()
+    sha: 'f2279d01a5fd84d599ad5057a4ece1762fce5bea',
+    text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
 local outcomes = table.remove(ARGV)
 local function take_permits()
-local BEFORE_SUMS = 5
 local tag = ARGV[3]
 local wish_count = tonumber(ARGV[5])
 local sums = {}
-for index = BEFORE_SUMS + 1, #ARGV do sums[index - BEFORE_SUMS] = tonumber(ARGV[index]) end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
+for index = 5 + 1, #ARGV do sums[index - 5] = tonumber(ARGV[index]) end
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
 local function usual_take(tag, wish_count, sums)
 if not stored_lane or stored_guard or wish_count == 0 then return nil end
-local stored_tag, t, p, limit_count, at = struct.unpack(HEAD_FORM, stored_lane)
+local stored_tag, t, p, limit_count, at = struct.unpack('<c16ddd', stored_lane)
 local server = server_us()
 local now = math.max(server, t)
-if stored_tag ~= tag or now - server > SET_BACK_US or p > now then return nil end
-local head = struct.pack(HEAD_FORM, tag, now, p, limit_count)
+if stored_tag ~= tag or now - server > 5000000 or p > now then return nil end
+local head = struct.pack('<c16ddd', tag, now, p, limit_count)
 local reply = { wish_count, now }
 for index = 1, #sums do
 local newest, counted, slice_us, in_newest, limit
-newest, counted, slice_us, in_newest, limit, at = struct.unpack(LIMIT_FORM, stored_lane, at)
+newest, counted, slice_us, in_newest, limit, at = struct.unpack('<ddddd', stored_lane, at)
 counted, in_newest = counted + sums[index], in_newest + sums[index]
 if math.floor(now / slice_us) > newest or counted > limit then return nil end
-head = head .. struct.pack(LIMIT_FORM, newest, counted, slice_us, in_newest, limit)
+head = head .. struct.pack('<ddddd', newest, counted, slice_us, in_newest, limit)
 reply[2 + index] = newest
 end
 redis.call('SETRANGE', KEYS[1], '0', head)
@@ -5205,201 +5321,195 @@ return reply
 end
 local usual_reply = usual_take(tag, wish_count, sums)
 if usual_reply then return usual_reply end
-local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -5418,7 +5528,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -5431,17 +5541,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -5455,21 +5565,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -5480,7 +5590,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -5541,19 +5651,13 @@ for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
 if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
-for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
+for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
 end
 end
 if granted > 0 or changed then keep() end
 return reply
 end
 local function report_outcomes(KEYS, ARGV)
-local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
-local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
-local FAILURE, SLOW, NOTHING = 1, 2, 3
-local SLICES = 10
-local RUN_LIFE_US = 300000000
-local EVERYBODY = '*'
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, runs = {} }
@@ -5564,10 +5668,10 @@ for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
 all[pod] = sum[1] ~= 0 and sum or nil
 end
 local function counts_of(kind, times)
-return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+return { times, kind == 1 and times or 0, kind == 2 and times or 0 }
 end
 local function slice_us_of(spec)
-return ceil(spec[WINDOW] / SLICES)
+return ceil(spec[4] / 10)
 end
 local function start_of(now, slice_us)
 return floor(now / slice_us) * slice_us
@@ -5591,14 +5695,14 @@ if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 forget_slices(tally, now)
 else
 forget_calls(tally, 0)
 local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
 end
-local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
@@ -5619,16 +5723,16 @@ tally.slices[#tally.slices + 1] = { start, counts }
 return counts
 end
 local function count(tally, spec, by, kind, times, now)
-local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local pod = spec[13] > 1 and by or '*'
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[WINDOW_CALLS])
+forget_calls(tally, spec[5])
 else
 add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
 end
-if kind == FAILURE then
+if kind == 1 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -5645,10 +5749,10 @@ for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, run
 end
 local function holds(spec, calls, failures, slow, run)
-if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
-if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
-return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+if spec[1] > 0 and run >= spec[1] then return true end
+if calls < spec[6] or calls == 0 then return false end
+if spec[2] > 0 and failures / calls >= spec[2] then return true end
+return spec[3] > 0 and slow / calls >= spec[3]
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
@@ -5671,8 +5775,8 @@ local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
 return holds(spec, calls - failing, failures - failed, 0, run)
 or holds(spec, calls - lagging, 0, slow - lagged, 0)
 end
@@ -5689,21 +5793,17 @@ local pods = live
 if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
 end
-local quorum = min(spec[QUORUM], pods)
+local quorum = min(spec[13], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
-local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local MARGIN_US = 1000000
-local LONGEST_LIFE_US = 300000000
-local UNPROBED_US = 60000000
 local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
-t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
 probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
@@ -5716,25 +5816,25 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == 0 then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
-if state.kind == CLOSED then
+if state.kind == 0 then
 state.o = 0
-state.d = spec[OPEN_US]
-elseif state.kind == HALF_OPEN then
+state.d = spec[7]
+elseif state.kind == 2 then
 state.o = state.o + 1
-local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
-state.d = min(spec[MAX_OPEN_US], longer)
+local longer = max(spec[7], ceil(state.d * spec[8]))
+state.d = min(spec[9], longer)
 end
 state.u = now + state.d
-move(state, OPEN, now)
+move(state, 1, now)
 end
 local function close(state, now)
 state.o = 0
 state.c = now
-move(state, CLOSED, now)
+move(state, 0, now)
 end
 local function rebase(state)
 local back_us = state.t - server
@@ -5757,14 +5857,14 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > SET_BACK_US then rebase(state) end
+if state.t - server > 5000000 then rebase(state) end
 local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == 1 and state.u <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
-if state.kind == CLOSED then advance(state.tally, spec, now) end
+if state.kind == 0 then advance(state.tally, spec, now) end
 return now
 end
 local function size(of)
@@ -5780,17 +5880,17 @@ end
 local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
 size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
-if state.kind == CLOSED then
-return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+if state.kind == 0 then
+return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
 end
-local open_us = state.kind == OPEN and state.u - now or 0
-local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
-return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+local open_us = state.kind == 1 and state.u - now or 0
+local broken_us = open_us + max(spec[7], spec[12], 60000000)
+return min(broken_us, max(300000000, 2 * open_us))
 end
 local function publish(name, view)
 local words = { name }
@@ -5798,14 +5898,14 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == CLOSED and state.v == version_before and now >= last then
+if state.kind == 0 and state.v == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
@@ -5818,10 +5918,10 @@ local function end_probe(probe, kind)
 state.late[probe] = nil
 if not state.probes[probe] then return end
 state.probes[probe] = nil
-if kind == NOTHING then return end
-if kind == FAILURE or (kind == SLOW and spec[SLOW_RATE] > 0) then return open(state, spec, now) end
+if kind == 3 then return end
+if kind == 1 or (kind == 2 and spec[3] > 0) then return open(state, spec, now) end
 state.w = state.w + 1
-if state.w >= spec[SUCCESSES] then close(state, now) end
+if state.w >= spec[11] then close(state, now) end
 end
 local last = redis.call('GET', KEYS[2])
 if last and tonumber(last) >= input.sequence then
@@ -5829,13 +5929,13 @@ return tell(KEYS[1], input.name, state, spec, now, before, last_us)
 end
 redis.call('SET', KEYS[2], string.format('%.0f', input.sequence), 'PX', 300000)
 local live = 1
-if spec[QUORUM] > 1 then
+if spec[13] > 1 then
 live = redis.call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', server), '+inf')
 end
 for _, probe in ipairs(input.probes) do end_probe(probe[1], probe[2]) end
-if state.kind == CLOSED and state.g < input.generation then state.g = input.generation end
+if state.kind == 0 and state.g < input.generation then state.g = input.generation end
 for _, outcome in ipairs(input.outcomes) do
-if state.kind ~= CLOSED or state.g ~= input.generation then break end
+if state.kind ~= 0 or state.g ~= input.generation then break end
 count(state.tally, spec, input.pod, outcome[1], outcome[2], now)
 if is_tripped(state.tally, spec, live) then open(state, spec, now) end
 end
@@ -5844,42 +5944,39 @@ end
 local granted = take_permits()
 local counted, view = pcall(
 report_outcomes,
-{ unpack(KEYS, KEYS_OF_TAKE + 1) },
+{ unpack(KEYS, 2 + 1) },
 { ARGV[1], outcomes }
 )
 return { granted, counted and view }`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: 'd2ecd98bf0a6f54adde84fe72756c83acdd91e1e',
-    text: `local BEFORE_SUMS = 5
-local tag = ARGV[3]
+    sha: 'ef10813ea5b478aefc3a4cdee703e18521684425',
+    text: `local tag = ARGV[3]
 local wish_count = tonumber(ARGV[5])
 local sums = {}
-for index = BEFORE_SUMS + 1, #ARGV do sums[index - BEFORE_SUMS] = tonumber(ARGV[index]) end
-local SET_BACK_US = 5000000
+for index = 5 + 1, #ARGV do sums[index - 5] = tonumber(ARGV[index]) end
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000000 + tonumber(time[2])
 end
-local HEAD_FORM, LIMIT_FORM = '<c16ddd', '<ddddd'
 local stored = redis.call('MGET', KEYS[1], KEYS[2])
 local stored_lane, stored_guard = stored[1], stored[2]
 local function usual_take(tag, wish_count, sums)
 if not stored_lane or stored_guard or wish_count == 0 then return nil end
-local stored_tag, t, p, limit_count, at = struct.unpack(HEAD_FORM, stored_lane)
+local stored_tag, t, p, limit_count, at = struct.unpack('<c16ddd', stored_lane)
 local server = server_us()
 local now = math.max(server, t)
-if stored_tag ~= tag or now - server > SET_BACK_US or p > now then return nil end
-local head = struct.pack(HEAD_FORM, tag, now, p, limit_count)
+if stored_tag ~= tag or now - server > 5000000 or p > now then return nil end
+local head = struct.pack('<c16ddd', tag, now, p, limit_count)
 local reply = { wish_count, now }
 for index = 1, #sums do
 local newest, counted, slice_us, in_newest, limit
-newest, counted, slice_us, in_newest, limit, at = struct.unpack(LIMIT_FORM, stored_lane, at)
+newest, counted, slice_us, in_newest, limit, at = struct.unpack('<ddddd', stored_lane, at)
 counted, in_newest = counted + sums[index], in_newest + sums[index]
 if math.floor(now / slice_us) > newest or counted > limit then return nil end
-head = head .. struct.pack(LIMIT_FORM, newest, counted, slice_us, in_newest, limit)
+head = head .. struct.pack('<ddddd', newest, counted, slice_us, in_newest, limit)
 reply[2 + index] = newest
 end
 redis.call('SETRANGE', KEYS[1], '0', head)
@@ -5887,201 +5984,195 @@ return reply
 end
 local usual_reply = usual_take(tag, wish_count, sums)
 if usual_reply then return usual_reply end
-local ID, ALGORITHM, LIMIT, WINDOW, SLICES, BURST, VENDOR = 1, 2, 3, 4, 5, 6, 7
-local N, S, W, C, K, B, F, R, U, V = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-local SLIDING, TOKEN, LEAKY, FIXED = 1, 2, 3, 4
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_count()
 return { 0, 0, 0, 0, 0, '', 0, 0, 0, 0 }
 end
 local function open_slices(count)
-local slices = count[B] ~= '' and cmsgpack.unpack(count[B]) or {}
-for index = #slices + 1, count[K] do slices[index] = 0 end
-slices[count[N] % count[K] + 1] = count[C]
+local slices = count[6] ~= '' and cmsgpack.unpack(count[6]) or {}
+for index = #slices + 1, count[5] do slices[index] = 0 end
+slices[count[1] % count[5] + 1] = count[4]
 return slices
 end
 local function adopts(spec, count, slice_us, version)
-if count[W] == slice_us and count[U] == spec[WINDOW] then return false end
-return count[W] == 0 or count[S] == 0 or version > count[V] or spec[WINDOW] > count[U]
+if count[3] == slice_us and count[9] == spec[4] then return false end
+return count[3] == 0 or count[2] == 0 or version > count[10] or spec[4] > count[9]
 end
 local function advance_slices(spec, count, now, version)
-local own_slice_us = ceil(spec[WINDOW] / spec[SLICES])
+local own_slice_us = ceil(spec[4] / spec[5])
 if adopts(spec, count, own_slice_us, version) then
-count[W], count[U], count[V] = own_slice_us, spec[WINDOW], version
-count[K] = ceil(spec[WINDOW] / own_slice_us) + 1
-count[B], count[C], count[N] = '', count[S], floor(now / own_slice_us)
-return count[S] > 0
+count[3], count[9], count[10] = own_slice_us, spec[4], version
+count[5] = ceil(spec[4] / own_slice_us) + 1
+count[6], count[4], count[1] = '', count[2], floor(now / own_slice_us)
+return count[2] > 0
 end
-local slice = floor(now / count[W])
-local length = count[K]
-if slice <= count[N] then return false end
+local slice = floor(now / count[3])
+local length = count[5]
+if slice <= count[1] then return false end
 local slices = open_slices(count)
-for passed = max(count[N], slice - length) + 1, slice do
-count[S] = count[S] - slices[passed % length + 1]
+for passed = max(count[1], slice - length) + 1, slice do
+count[2] = count[2] - slices[passed % length + 1]
 slices[passed % length + 1] = 0
 end
-count[N], count[C], count[B] = slice, 0, cmsgpack.pack(slices)
+count[1], count[4], count[6] = slice, 0, cmsgpack.pack(slices)
 return false
 end
 local function advance_window(spec, count, now, version)
-if adopts(spec, count, spec[WINDOW], version) then
-count[W], count[U], count[V] = spec[WINDOW], spec[WINDOW], version
-count[N] = floor(now / spec[WINDOW])
-return count[S] > 0
+if adopts(spec, count, spec[4], version) then
+count[3], count[9], count[10] = spec[4], spec[4], version
+count[1] = floor(now / spec[4])
+return count[2] > 0
 end
-local window = floor(now / count[W])
-if window > count[N] then
-count[N] = window
-count[S] = 0
+local window = floor(now / count[3])
+if window > count[1] then
+count[1] = window
+count[2] = 0
 end
 return false
 end
 local function rescale(spec, count, now)
-if count[R] == spec[LIMIT] and count[W] == spec[WINDOW] then return false end
-local in_debt = count[F] > now and count[R] > 0
+if count[8] == spec[3] and count[3] == spec[4] then return false end
+local in_debt = count[7] > now and count[8] > 0
 if in_debt then
-local units = ((count[F] - now) * count[R]) / count[W]
-count[F] = now + ceil((units * spec[WINDOW]) / spec[LIMIT])
+local units = ((count[7] - now) * count[8]) / count[3]
+count[7] = now + ceil((units * spec[4]) / spec[3])
 end
-count[R] = spec[LIMIT]
-count[W] = spec[WINDOW]
+count[8] = spec[3]
+count[3] = spec[4]
 return in_debt
 end
 local function advance(spec, count, now, version)
-if spec[ALGORITHM] == SLIDING then return advance_slices(spec, count, now, version) end
-if spec[ALGORITHM] == FIXED then return advance_window(spec, count, now, version) end
+if spec[2] == 1 then return advance_slices(spec, count, now, version) end
+if spec[2] == 4 then return advance_window(spec, count, now, version) end
 return rescale(spec, count, now)
 end
 local function is_bucket(spec)
-return spec[ALGORITHM] == TOKEN or spec[ALGORITHM] == LEAKY
+return spec[2] == 2 or spec[2] == 3
 end
 local function units_to_us(spec, units)
-return ceil((units * spec[WINDOW]) / spec[LIMIT])
+return ceil((units * spec[4]) / spec[3])
 end
 local function burst_us(spec)
-return units_to_us(spec, spec[BURST] == 0 and spec[LIMIT] or spec[BURST])
+return units_to_us(spec, spec[6] == 0 and spec[3] or spec[6])
 end
 local function fits(spec, count, now, cost)
 if cost == 0 then return true end
-if spec[ALGORITHM] == LEAKY then return count[F] <= now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - now <= burst_us(spec)
+if spec[2] == 3 then return count[7] <= now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - now <= burst_us(spec)
 end
-return count[S] + cost <= spec[LIMIT]
+return count[2] + cost <= spec[3]
 end
 local function capacity(spec)
-return spec[ALGORITHM] == TOKEN and spec[BURST] > 0 and spec[BURST] or spec[LIMIT]
+return spec[2] == 2 and spec[6] > 0 and spec[6] or spec[3]
 end
 local function wait_us(spec, count, now, cost)
-if spec[ALGORITHM] == LEAKY then return count[F] - now end
-if spec[ALGORITHM] == TOKEN then
-return max(count[F], now) + units_to_us(spec, cost) - burst_us(spec) - now
+if spec[2] == 3 then return count[7] - now end
+if spec[2] == 2 then
+return max(count[7], now) + units_to_us(spec, cost) - burst_us(spec) - now
 end
-if spec[ALGORITHM] == FIXED then return (count[N] + 1) * count[W] - now end
-local length = count[K]
+if spec[2] == 4 then return (count[1] + 1) * count[3] - now end
+local length = count[5]
 local slices = open_slices(count)
-local missing = count[S] + cost - spec[LIMIT]
-for slice = max(0, count[N] - length + 1), count[N] do
+local missing = count[2] + cost - spec[3]
+for slice = max(0, count[1] - length + 1), count[1] do
 missing = missing - slices[slice % length + 1]
-if missing <= 0 then return (slice + length) * count[W] - now end
+if missing <= 0 then return (slice + length) * count[3] - now end
 end
-return spec[WINDOW]
+return spec[4]
 end
 local function charge(spec, count, now, cost)
 if is_bucket(spec) then
-count[F] = max(count[F], now) + units_to_us(spec, cost)
+count[7] = max(count[7], now) + units_to_us(spec, cost)
 return
 end
-count[S] = count[S] + cost
-if spec[ALGORITHM] == SLIDING then count[C] = count[C] + cost end
+count[2] = count[2] + cost
+if spec[2] == 1 then count[4] = count[4] + cost end
 end
 local function stamp_of(spec, count)
-return is_bucket(spec) and 0 or count[N]
+return is_bucket(spec) and 0 or count[1]
 end
 local function refund(spec, count, now, stamp, units)
 if is_bucket(spec) then
-count[F] = max(now, count[F] - units_to_us(spec, units))
-elseif spec[ALGORITHM] == FIXED then
-if stamp == count[N] then count[S] = max(0, count[S] - units) end
-elseif stamp > count[N] - count[K] and stamp <= count[N] then
+count[7] = max(now, count[7] - units_to_us(spec, units))
+elseif spec[2] == 4 then
+if stamp == count[1] then count[2] = max(0, count[2] - units) end
+elseif stamp > count[1] - count[5] and stamp <= count[1] then
 local slices = open_slices(count)
-local index = stamp % count[K] + 1
+local index = stamp % count[5] + 1
 local back = min(units, slices[index])
 slices[index] = slices[index] - back
-count[S], count[C] = count[S] - back, slices[count[N] % count[K] + 1]
-count[B] = cmsgpack.pack(slices)
+count[2], count[4] = count[2] - back, slices[count[1] % count[5] + 1]
+count[6] = cmsgpack.pack(slices)
 end
 end
 local function overrun(spec, count, now, units)
 if is_bucket(spec) then
-local most = now + burst_us(spec) + spec[WINDOW]
-count[F] = min(max(count[F], now) + units_to_us(spec, units), max(most, count[F]))
+local most = now + burst_us(spec) + spec[4]
+count[7] = min(max(count[7], now) + units_to_us(spec, units), max(most, count[7]))
 return
 end
-local most = max(0, 2 * spec[LIMIT] - count[S])
+local most = max(0, 2 * spec[3] - count[2])
 charge(spec, count, now, min(units, most))
 end
 local function remaining(spec, count, now)
-if spec[ALGORITHM] == LEAKY then return count[F] <= now and 1 or 0 end
-if spec[ALGORITHM] == TOKEN then
-local free_us = burst_us(spec) - max(0, count[F] - now)
-return max(0, floor((free_us * spec[LIMIT]) / spec[WINDOW]))
+if spec[2] == 3 then return count[7] <= now and 1 or 0 end
+if spec[2] == 2 then
+local free_us = burst_us(spec) - max(0, count[7] - now)
+return max(0, floor((free_us * spec[3]) / spec[4]))
 end
-return max(0, spec[LIMIT] - count[S])
+return max(0, spec[3] - count[2])
 end
 local function used(spec, count, now)
-if not is_bucket(spec) then return count[S] end
-local whole = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-if spec[ALGORITHM] == LEAKY then whole = 1 end
+if not is_bucket(spec) then return count[2] end
+local whole = spec[6] == 0 and spec[3] or spec[6]
+if spec[2] == 3 then whole = 1 end
 return whole - remaining(spec, count, now)
 end
 local function life_us(count, now)
-local window_us = count[W] == 0 and count[U] or (count[N] + max(1, count[K])) * count[W] - now
-return max(0, count[F] - now, window_us)
+local window_us = count[3] == 0 and count[9] or (count[1] + max(1, count[5])) * count[3] - now
+return max(0, count[7] - now, window_us)
 end
 local function rebase(count, back_us)
-if count[R] > 0 then count[F] = count[F] - back_us else count[W] = 0 end
+if count[8] > 0 then count[7] = count[7] - back_us else count[3] = 0 end
 end
-local MARGIN_US = 1000000
-local CHANGED_LIMITS_LIFE_US = 86400000000
 local input = cjson.decode(ARGV[2])
 local version = input.v
 local limit_count = #input.l
-local NO_TAG = '                '
 local function unpack_lane(packed)
 if not packed then return { t = 0, p = 0, g = 0, f = 0, counts = {} } end
-local _, t, p, limit_count, at = struct.unpack(HEAD_FORM, packed)
-local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size(LIMIT_FORM)))
+local _, t, p, limit_count, at = struct.unpack('<c16ddd', packed)
+local rest = cmsgpack.unpack(string.sub(packed, at + limit_count * struct.size('<ddddd')))
 local ids, all, counts = rest[3], rest[4], {}
 for index = 1, limit_count do
 local count = all[index]
-count[N], count[S], count[W], count[C], _, at = struct.unpack(LIMIT_FORM, packed, at)
+count[1], count[2], count[3], count[4], _, at = struct.unpack('<ddddd', packed, at)
 counts[ids[index]] = count
 end
 return { t = t, p = p, g = rest[1], f = rest[2], counts = counts }
 end
 local function pack_lane(lane, tag, ids, limits)
-local parts, counts = { struct.pack(HEAD_FORM, tag, lane.t, lane.p, #ids) }, {}
+local parts, counts = { struct.pack('<c16ddd', tag, lane.t, lane.p, #ids) }, {}
 for index, id in ipairs(ids) do
 local count = lane.counts[id]
 local limit = limits[id] or 0
-parts[1 + index] = struct.pack(LIMIT_FORM, count[N], count[S], count[W], count[C], limit)
+parts[1 + index] = struct.pack('<ddddd', count[1], count[2], count[3], count[4], limit)
 counts[index] = count
 end
 return table.concat(parts) .. cmsgpack.pack({ lane.g, lane.f, ids, counts })
 end
 local function spec_stored(spec, guard)
-local stored = guard.limits[spec[ID]]
+local stored = guard.limits[spec[1]]
 if not stored then return spec end
 local limit, window, burst, slices = stored[1], stored[2], stored[3], stored[4]
-return { spec[ID], spec[ALGORITHM], limit, window, slices, burst, spec[VENDOR] }
+return { spec[1], spec[2], limit, window, slices, burst, spec[7] }
 end
 local function spec_in_force(spec, guard, now)
 local base = guard.v > version and spec_stored(spec, guard) or spec
-local override = guard.overrides[spec[ID]]
+local override = guard.overrides[spec[1]]
 if not override or override[2] <= now then return base end
 local limit = override[1]
-return { base[ID], base[ALGORITHM], limit, base[WINDOW], base[SLICES], base[BURST], base[VENDOR] }
+return { base[1], base[2], limit, base[4], base[5], base[6], base[7] }
 end
 local function rebase_state(state, server)
 local back_us = state.t - server
@@ -6100,7 +6191,7 @@ local guard = stored_guard and cmsgpack.unpack(stored_guard)
 or { t = 0, p = 0, v = 0, limits = {}, overrides = {}, counts = {} }
 guard.p = guard.p or 0
 local server = server_us()
-local changed = max(lane.t, guard.t) - server > SET_BACK_US
+local changed = max(lane.t, guard.t) - server > 5000000
 if changed then
 rebase_state(lane, server)
 rebase_state(guard, server)
@@ -6113,17 +6204,17 @@ local spans_vendor = false
 for index = 1, limit_count do
 local own = input.l[index]
 local spec = spec_in_force(own, guard, now)
-local home = spec[VENDOR] == 1 and guard.counts or lane.counts
-local count = home[spec[ID]]
+local home = spec[7] == 1 and guard.counts or lane.counts
+local count = home[spec[1]]
 if not count then
 count = empty_count()
-home[spec[ID]] = count
+home[spec[1]] = count
 end
 changed = advance(spec, count, now, max(guard.v, version)) or changed
 own_specs[index] = own
 specs[index] = spec
 counts[index] = count
-spans_vendor = spans_vendor or spec[VENDOR] == 1
+spans_vendor = spans_vendor or spec[7] == 1
 end
 local function paused_until()
 return max(lane.p, guard.p)
@@ -6137,21 +6228,21 @@ for _, count in pairs(all_counts) do life = max(life, life_us(count, now)) end
 return life
 end
 local function save(key, packed, life)
-redis.call('SET', key, packed, 'PX', ceil((life + now - server + MARGIN_US) / 1000))
+redis.call('SET', key, packed, 'PX', ceil((life + now - server + 1000000) / 1000))
 end
 local function is_in_head(spec, count)
-return spec[VENDOR] == 0 and spec[ALGORITHM] == SLIDING
-and count[W] == ceil(spec[WINDOW] / spec[SLICES]) and count[U] == spec[WINDOW]
+return spec[7] == 0 and spec[2] == 1
+and count[3] == ceil(spec[4] / spec[5]) and count[9] == spec[4]
 end
 local function save_lane()
 local ids, limits = {}, {}
 local tag = ARGV[3]
 for index = 1, limit_count do
 local own = own_specs[index]
-if not is_in_head(own, counts[index]) then tag = NO_TAG end
-if own[VENDOR] == 0 then
-ids[#ids + 1] = own[ID]
-limits[own[ID]] = own[LIMIT]
+if not is_in_head(own, counts[index]) then tag = '                ' end
+if own[7] == 0 then
+ids[#ids + 1] = own[1]
+limits[own[1]] = own[3]
 end
 end
 for id in pairs(lane.counts) do
@@ -6162,7 +6253,7 @@ local life = max(lane.p - now, longest_life_us(lane.counts))
 save(KEYS[1], pack_lane(lane, tag, ids, limits), life)
 end
 local function save_guard()
-local life = max(longest_life_us(guard.counts), guard.v > 0 and CHANGED_LIMITS_LIFE_US or 0)
+local life = max(longest_life_us(guard.counts), guard.v > 0 and 86400000000 or 0)
 life = max(life, guard.p - now)
 for _, override in pairs(guard.overrides) do life = max(life, override[2] - now) end
 guard.t = now
@@ -6223,7 +6314,7 @@ for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
 if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
-for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
+for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
 end
 end
 if granted > 0 or changed then keep() end
@@ -6231,14 +6322,8 @@ return reply`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: '40e42e886be73d96d22aa4e028affb6e86f6fe0b',
-    text: `local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS = 1, 2, 3, 4, 5, 6
-local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
-local FAILURE, SLOW, NOTHING = 1, 2, 3
-local SLICES = 10
-local RUN_LIFE_US = 300000000
-local EVERYBODY = '*'
-local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+    sha: 'a3f1ffb603314b4655f129380f1076a2d5f75f6f',
+    text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, runs = {} }
 end
@@ -6248,10 +6333,10 @@ for index = 1, 3 do sum[index] = sum[index] + sign * counts[index] end
 all[pod] = sum[1] ~= 0 and sum or nil
 end
 local function counts_of(kind, times)
-return { times, kind == FAILURE and times or 0, kind == SLOW and times or 0 }
+return { times, kind == 1 and times or 0, kind == 2 and times or 0 }
 end
 local function slice_us_of(spec)
-return ceil(spec[WINDOW] / SLICES)
+return ceil(spec[4] / 10)
 end
 local function start_of(now, slice_us)
 return floor(now / slice_us) * slice_us
@@ -6275,14 +6360,14 @@ if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 forget_slices(tally, now)
 else
 forget_calls(tally, 0)
 local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
 end
-local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
+local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
@@ -6303,16 +6388,16 @@ tally.slices[#tally.slices + 1] = { start, counts }
 return counts
 end
 local function count(tally, spec, by, kind, times, now)
-local pod = spec[QUORUM] > 1 and by or EVERYBODY
+local pod = spec[13] > 1 and by or '*'
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[WINDOW_CALLS] > 0 then
+if spec[5] > 0 then
 add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[WINDOW_CALLS])
+forget_calls(tally, spec[5])
 else
 add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
 end
-if kind == FAILURE then
+if kind == 1 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -6329,10 +6414,10 @@ for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, run
 end
 local function holds(spec, calls, failures, slow, run)
-if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] then return true end
-if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-if spec[FAILURE_RATE] > 0 and failures / calls >= spec[FAILURE_RATE] then return true end
-return spec[SLOW_RATE] > 0 and slow / calls >= spec[SLOW_RATE]
+if spec[1] > 0 and run >= spec[1] then return true end
+if calls < spec[6] or calls == 0 then return false end
+if spec[2] > 0 and failures / calls >= spec[2] then return true end
+return spec[3] > 0 and slow / calls >= spec[3]
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
@@ -6355,8 +6440,8 @@ local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[FAILURE_RATE], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[SLOW_RATE], leave_out)
+local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
 return holds(spec, calls - failing, failures - failed, 0, run)
 or holds(spec, calls - lagging, 0, slow - lagged, 0)
 end
@@ -6373,15 +6458,10 @@ local pods = live
 if live == 0 then
 for _ in pairs(tally.sums) do pods = pods + 1 end
 end
-local quorum = min(spec[QUORUM], pods)
+local quorum = min(spec[13], pods)
 if quorum <= 1 then return holds(spec, totals(tally)) end
 return holds_without_worst(tally, spec, quorum - 1) or half_agree(tally, spec, quorum, pods)
 end
-local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
-local MARGIN_US = 1000000
-local LONGEST_LIFE_US = 300000000
-local UNPROBED_US = 60000000
-local SET_BACK_US = 5000000
 local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -6393,7 +6473,7 @@ local function read_breaker(key)
 local packed = redis.call('GET', key)
 if packed then return cmsgpack.unpack(packed) end
 return {
-t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
+t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
 probes = {}, late = {}, holds = {}, tally = empty_tally(),
 }
 end
@@ -6406,25 +6486,25 @@ state.g = max(now, state.g + 1)
 state.w = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
-if kind == CLOSED then state.tally = empty_tally() end
+if kind == 0 then state.tally = empty_tally() end
 show(state, now)
 end
 local function open(state, spec, now)
-if state.kind == CLOSED then
+if state.kind == 0 then
 state.o = 0
-state.d = spec[OPEN_US]
-elseif state.kind == HALF_OPEN then
+state.d = spec[7]
+elseif state.kind == 2 then
 state.o = state.o + 1
-local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
-state.d = min(spec[MAX_OPEN_US], longer)
+local longer = max(spec[7], ceil(state.d * spec[8]))
+state.d = min(spec[9], longer)
 end
 state.u = now + state.d
-move(state, OPEN, now)
+move(state, 1, now)
 end
 local function close(state, now)
 state.o = 0
 state.c = now
-move(state, CLOSED, now)
+move(state, 0, now)
 end
 local function rebase(state)
 local back_us = state.t - server
@@ -6447,14 +6527,14 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > SET_BACK_US then rebase(state) end
+if state.t - server > 5000000 then rebase(state) end
 local now = max(server, state.t)
 state.t = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+if state.kind == 1 and state.u <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
-if state.kind == CLOSED then advance(state.tally, spec, now) end
+if state.kind == 0 then advance(state.tally, spec, now) end
 return now
 end
 local function size(of)
@@ -6470,17 +6550,17 @@ end
 local function view_of(state, now)
 local calls, failures, slow, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
+now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
 size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
 }
 end
 local function means_something_us(state, spec, now)
-if state.kind == CLOSED then
-return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+if state.kind == 0 then
+return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
 end
-local open_us = state.kind == OPEN and state.u - now or 0
-local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
-return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
+local open_us = state.kind == 1 and state.u - now or 0
+local broken_us = open_us + max(spec[7], spec[12], 60000000)
+return min(broken_us, max(300000000, 2 * open_us))
 end
 local function publish(name, view)
 local words = { name }
@@ -6488,14 +6568,14 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
 redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
 if state.v ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == CLOSED and state.v == version_before and now >= last then
+if state.kind == 0 and state.v == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
@@ -6505,9 +6585,9 @@ local state = read_breaker(KEYS[1])
 local before = state.v
 local now = present(state, spec)
 local granted = 0
-if state.kind == HALF_OPEN and not next(state.holds) then
-granted = max(0, min(spec[PROBES] - size(state.probes) - size(state.late), #input.probes))
-for index = 1, granted do state.probes[input.probes[index]] = now + spec[PROBE_LEASE] end
+if state.kind == 2 and not next(state.holds) then
+granted = max(0, min(spec[10] - size(state.probes) - size(state.late), #input.probes))
+for index = 1, granted do state.probes[input.probes[index]] = now + spec[12] end
 end
 local view = keep(KEYS[1], input.name, state, spec, now, before)
 table.insert(view, 1, granted)

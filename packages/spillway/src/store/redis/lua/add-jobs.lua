@@ -9,41 +9,53 @@
 local BEFORE_QUEUE = 0
 local BEFORE_DATA = 2
 local FORGOTTEN = 16
+-- Longer data is kept apart, so that it is read only when it is handed out.
+local LONG = 512
 --- @include queue-state
+--- @include queue-moves
+local wishes, most = settings().jobs, settings().most
 present_queue()
-forget_ended(FORGOTTEN + 2 * #queue_input.jobs)
-local others = call('ZCARD', DELAYED_SET) + call('ZCARD', LEASES)
+forget_ended(FORGOTTEN + 2 * #wishes)
 local reply = { 0 }
+
+local function size()
+  return waiting_in() + meta[SIZE + DELAYED_SET] + meta[SIZE + LEASES]
+end
+
+local function next_id()
+  meta[LAST] = math.max(meta[LAST] + 1, queue_now)
+  return string.format('%016.0f', meta[LAST])
+end
 
 local function add(id, wish, data)
   local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
   local job = {
     DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
-    key, cost, '', 0,
+    key, next(cost) and cost or false, '', 0, #data <= LONG and data,
   }
   if delay > 0 then
     schedule(DELAYED_SET, queue_now + delay, id)
-    others = others + 1
   else
     line(id, job)
   end
-  add_to('HSET', JOBS, id, cmsgpack.pack(job))
-  add_to('HSET', DATA, id, data)
-  if key ~= '' then add_to('HSET', IDS_BY_KEY, key, id) end
-  if delay == 0 and meta.blocked <= queue_now then wake_one() end
-  local alarm_is_earlier = meta.alarm > queue_now and meta.alarm <= queue_now + delay
+  save_job(id, job)
+  if #data > LONG then redis.call('HSET', KEYS[BEFORE_QUEUE + DATA], id, data) end
+  if key ~= '' then redis.call('HSET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key, id) end
+  if is_apart(job) then meta[APART] = meta[APART] + 1 end
+  if delay == 0 and meta[BLOCKED] <= queue_now then wake_one() end
+  local alarm_is_earlier = meta[ALARM] > queue_now and meta[ALARM] <= queue_now + delay
   if delay > 0 and not alarm_is_earlier then wake_one() end
 end
 
-for index, wish in ipairs(queue_input.jobs) do
+for index, wish in ipairs(wishes) do
   local key = wish[4]
-  local known = key ~= '' and call('HGET', IDS_BY_KEY, key)
-  if not known and waiting_in() + others >= queue_input.most then break end
+  local known = key ~= '' and redis.call('HGET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key)
+  if not known and size() >= most then break end
   local id = known or next_id()
   if not known then add(id, wish, ARGV[BEFORE_DATA + index]) end
   reply[#reply + 1] = id
   reply[#reply + 1] = known and 0 or 1
 end
-reply[1] = waiting_in() + others
+reply[1] = size()
 close_queue()
 return reply

@@ -29,6 +29,7 @@ if try('PEXPIRE', key, 1) then
   try('ZADD', key, 1, 'member')
   gone()
 end
+try('PEXPIREAT', key, 1)
 try('PTTL', key)
 try('GET', key)
 try('MGET', key)

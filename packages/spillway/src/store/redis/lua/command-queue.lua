@@ -5,13 +5,14 @@
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
 --- @include queue-state
-local command, id = queue_input.command, queue_input.id
+--- @include queue-moves
+local command, id = settings().command, settings().id
 
 local function set_paused(paused)
-  if meta.paused == paused then return 0 end
-  meta.paused = paused
+  if meta[IS_PAUSED] == paused then return 0 end
+  meta[IS_PAUSED] = paused
   if paused == 1 then return 1 end
-  meta.blocked = 0
+  meta[BLOCKED] = 0
   wake_one()
   return 1
 end
@@ -23,20 +24,20 @@ local function cancel(job)
     return 1
   end
   if job[STATE] == WAITING then unline(id, job)
-  elseif job[STATE] == DELAYED then call('ZREM', DELAYED_SET, id)
+  elseif job[STATE] == DELAYED then remove(DELAYED_SET, id)
   else return 0 end
-  end_job(id, job, CANCELLED, '', queue_input.keep)
+  end_job(id, job, CANCELLED, '', settings().keep)
   return 1
 end
 
 local function replay(job)
-  call('ZREM', DEAD_SET, id)
-  call('ZREM', ENDS, id)
-  call('HDEL', TEXTS, id)
+  remove(DEAD_SET, id)
+  remove(ENDS, id)
+  redis.call('HDEL', KEYS[BEFORE_QUEUE + TEXTS], id)
   job[ATTEMPT], job[DEADLINE], job[TAG] = 0, 0, 0
   line(id, job)
   save_job(id, job)
-  if meta.blocked <= queue_now then wake_one() end
+  if meta[BLOCKED] <= queue_now then wake_one() end
   return 1
 end
 

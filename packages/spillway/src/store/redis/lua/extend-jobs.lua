@@ -7,16 +7,19 @@
 local BEFORE_QUEUE = 0
 local BEFORE_PROGRESS = 2
 --- @include queue-state
+--- @include queue-moves
 local LOST, KEPT, STOP = 0, 1, 2
+local until_us = queue_now + settings().lease
 present_queue()
 local reply = {}
-for index, leased in ipairs(queue_input.leases) do
+for index, leased in ipairs(settings().leases) do
   local id, turn, says = unpack(leased)
-  local job = read_job(id)
-  if not job or job[TURN] ~= turn or job[STATE] ~= ACTIVE then
+  if not is_leased(id, turn) then
     reply[index] = LOST
   else
-    schedule(LEASES, queue_now + queue_input.lease, id)
+    redis.call('ZADD', KEYS[BEFORE_QUEUE + LEASES], until_us, id .. ':' .. turn)
+    meta[FIRST + LEASES] = math.min(meta[FIRST + LEASES], until_us)
+    local job = leased_job(id)
     if says == 1 then
       job[PROGRESS] = ARGV[BEFORE_PROGRESS + index]
       save_job(id, job)

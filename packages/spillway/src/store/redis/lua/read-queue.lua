@@ -9,23 +9,23 @@
 -- expiry: nothing is written
 local BEFORE_QUEUE = 0
 --- @include queue-state
+--- @include read-job
 --- @include tenant-depths
 local oldest_us = 0
 for priority = 0, PRIORITIES - 1 do
-  local id = first_of(priority)
+  local id = first_of(priority, 1)[1]
   if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
 end
-local dead = call('ZCARD', DEAD_SET)
-local counts = meta.counts
+local dead = meta[SIZE + DEAD_SET]
 local reply = {
-  counts[1], counts[2], counts[3], counts[4], call('ZCARD', DELAYED_SET), call('ZCARD', LEASES), call('ZCARD', ENDS) - dead, dead,
-  meta.paused, oldest_us, meta.lapsed, queue_input.tenants > 0 and top_tenants(queue_input.tenants) or {},
+  meta[LINED], meta[LINED + 1], meta[LINED + 2], meta[LINED + 3], meta[SIZE + DELAYED_SET],
+  meta[SIZE + LEASES], meta[SIZE + ENDS] - dead, dead, meta[IS_PAUSED], oldest_us, meta[LAPSED],
+  settings().tenants > 0 and top_tenants(settings().tenants) or {},
 }
-if queue_input.id ~= '' then reply[#reply + 1] = view_of(queue_input.id) end
-if queue_input.count > 0 then
-  local to = queue_input.from + queue_input.count - 1
-  for _, id in ipairs(call('ZRANGE', DEAD_SET, queue_input.from, to)) do
-    reply[#reply + 1] = view_of(id)
-  end
+if settings().id ~= '' then reply[#reply + 1] = view_of(settings().id) end
+if settings().count > 0 then
+  local from = settings().from
+  local ids = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + DEAD_SET], from, from + settings().count - 1)
+  for _, id in ipairs(ids) do reply[#reply + 1] = view_of(id) end
 end
 return reply

@@ -1,26 +1,31 @@
 -- Hands out jobs, each with its permits of all limits, and as far as the breaker lets it: in one step,
 -- so that what cannot be called is not handed out. Twin of reserveJobs in store/queue/reserve-jobs.ts.
 -- KEYS: lane, guard, breaker, then the queue's (see include/queue-state)
--- ARGV: see include/lane-state and include/queue-state, which read the same JSON; in it: worker, wanted,
---       lease us, park us, aging us, dead us, units (of each limit), keep (share), breaker (what
---       include/breaker-state reads, as JSON, with probes: names for them; empty: there is none);
---       finish, if jobs have ended: as in finish-jobs, and then the text of each
+-- ARGV: time; settings as JSON, which include/lane-state and include/queue-state read, in it park us,
+--       dead us, units (of each limit), keep (share); tag (see include/lane-head; empty: there are no
+--       limits); what include/breaker-state reads, as JSON, with probes: names for them (empty: there is
+--       none); worker, wanted, lease us, aging us; then see include/finish-jobs
 -- reply: blocked (0 no, 1 empty, 2 limited, 3 vendor, 4 breaker, 5 paused), wait us, probing 0|1,
 --        { take-permits' long reply }, { view }, { finish-jobs' reply }, then each job: { id, turn, attempt, attempts, data,
 --        priority, tenant, key, age us, left us, costs … }
 -- expiry: as in take-permits, take-probes and include/queue-state
 local BEFORE_QUEUE = 3
 local BREAKER_AT = 3
-local BEFORE_TEXTS = 3
-local NO, EMPTY, LIMITED, VENDOR, BREAKER, PAUSED = 0, 1, 2, 3, 4, 5
+local BEFORE_ENDS = 9
+local NOTHING_IN_THE_WAY, NOTHING_WAITS, BY_LIMIT, BY_VENDOR, BY_BREAKER, BY_PAUSE = 0, 1, 2, 3, 4, 5
 local FORGOTTEN = 16
 local MOST_TOO_LATE = 100
 local PROBING_US = 250000
 local ISOLATED_US = 1000000
 local SECOND_LOOK_US = 1000000
+local MOST_IN_SIGHT = 10
+local TOO_LATE_TEXT = 'its deadline has passed'
 --- @include queue-state
 --- @include finish-jobs
-local wanted = queue_input.wanted
+local limits_tag, breaker_input, worker = ARGV[3], ARGV[4], ARGV[5]
+local wanted = tonumber(ARGV[6])
+local lease_us = tonumber(ARGV[7])
+local aging_us = tonumber(ARGV[8])
 
 local function open_limits()
   --- @include counting
@@ -32,7 +37,7 @@ local function open_limits()
     local costs = {}
     for index = 1, limit_count do
       local unit = input.units[index]
-      costs[index] = min(capacity(specs[index]), cost[unit] or (unit == 'requests' and 1 or 0))
+      costs[index] = min(capacity(specs[index]), cost and cost[unit] or (unit == 'requests' and 1 or 0))
     end
     return costs
   end
@@ -77,15 +82,15 @@ local function open_gate(KEYS, ARGV)
   local state = read_breaker(KEYS[1])
   local before = state.v
   local now = present(state, spec)
-  local gate = { blocked = NO, wait = 0, most = wanted, probing = false }
+  local gate = { blocked = NOTHING_IN_THE_WAY, wait = 0, most = wanted, probing = false }
   if next(state.holds) then
-    gate.blocked, gate.wait = BREAKER, ISOLATED_US
+    gate.blocked, gate.wait = BY_BREAKER, ISOLATED_US
   elseif state.kind == OPEN then
-    gate.blocked, gate.wait = BREAKER, max(1, state.u - now)
+    gate.blocked, gate.wait = BY_BREAKER, max(1, state.u - now)
   elseif state.kind == HALF_OPEN then
     gate.probing = true
     gate.most = max(0, min(spec[PROBES] - size(state.probes) - size(state.late), #input.probes))
-    if gate.most == 0 and wanted > 0 then gate.blocked, gate.wait = BREAKER, PROBING_US end
+    if gate.most == 0 and wanted > 0 then gate.blocked, gate.wait = BY_BREAKER, PROBING_US end
   end
 
   function gate.close(taken)
@@ -100,35 +105,54 @@ local function open_gate(KEYS, ARGV)
   return gate
 end
 
+-- By priority: the first of those that wait, and some after them; nobody comes in between meanwhile.
+local heads = {}
+
+local function head_of(priority)
+  local head = heads[priority]
+  if not head or head.at > #head.ids then
+    head = { ids = first_of(priority, math.min(wanted, MOST_IN_SIGHT)), at = 1 }
+    heads[priority] = head
+  end
+  head.job = head.job or record_of(head.ids[head.at])
+  return head
+end
+
 local function next_of()
-  local best, best_id, best_us
+  local best, best_us
   for priority = 0, PRIORITIES - 1 do
-    if meta.counts[priority + 1] > 0 then
-      local id = first_of(priority)
-      local job = read_job(id)
-      local worth_us = job[READY] + priority * queue_input.aging
-      if not best or worth_us < best_us then best, best_id, best_us = job, id, worth_us end
+    if meta[LINED + priority] > 0 then
+      local head = head_of(priority)
+      local worth_us = head.job[READY] + priority * aging_us
+      if not best or worth_us < best_us then best, best_us = head, worth_us end
     end
   end
-  return best_id, best
+  return best
+end
+
+-- The first of its priority is the next one from now on.
+local function leave(head)
+  unline(head.ids[head.at], head.job)
+  head.at, head.job = head.at + 1, nil
 end
 
 local function lease(id, job)
-  unline(id, job)
   local priority, tag, tenant = job[PRIORITY], job[TAG], job[TENANT]
-  if tag > meta.reached[priority + 1] then meta.reached[priority + 1] = tag end
+  if tag > meta[REACHED + priority] then meta[REACHED + priority] = tag end
   if tenant ~= '' then
     local field = priority .. ':' .. tenant
-    if tonumber(call('HGET', TAGS, field) or 0) <= tag then call('HDEL', TAGS, field) end
+    if tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TAGS], field) or 0) <= tag then
+      redis.call('HDEL', KEYS[BEFORE_QUEUE + TAGS], field)
+    end
   end
-  job[STATE], job[TURN], job[ATTEMPT] = ACTIVE, job[TURN] + 1, job[ATTEMPT] + 1
-  save_job(id, job)
-  schedule(LEASES, queue_now + queue_input.lease, id)
+  -- What is kept of it stays as it is (see include/queue-state).
+  job[TURN], job[ATTEMPT] = job[TURN] + 1, job[ATTEMPT] + 1
+  schedule(LEASES, queue_now + lease_us, id .. ':' .. job[TURN])
 end
 
 local function reserved(id, job, costs)
   local reply = {
-    id, job[TURN], job[ATTEMPT], job[ATTEMPTS], call('HGET', DATA, id), job[PRIORITY], job[TENANT],
+    id, job[TURN], job[ATTEMPT], job[ATTEMPTS], data_of(id, job), job[PRIORITY], job[TENANT],
     job[KEY], queue_now - tonumber(id), job[DEADLINE] == 0 and 0 or job[DEADLINE] - queue_now,
   }
   for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
@@ -137,15 +161,15 @@ end
 
 local function claim_alarm(wait)
   local due_us = wait > 0 and queue_now + wait or math.huge
-  local delayed_us = first_score(DELAYED_SET)
-  local lease_us = first_score(LEASES)
+  local delayed_us = unusual().first_score(DELAYED_SET)
+  local lease_us = unusual().first_score(LEASES)
   if delayed_us then due_us = math.min(due_us, math.max(delayed_us, queue_now + 1)) end
   if lease_us then due_us = math.min(due_us, math.max(lease_us, queue_now + 1)) end
   if due_us == math.huge then return 0 end
-  if meta.alarm > queue_now and meta.alarm <= due_us then
+  if meta[ALARM] > queue_now and meta[ALARM] <= due_us then
     return lease_us and math.max(0, lease_us - queue_now) + SECOND_LOOK_US or 0
   end
-  meta.alarm = due_us
+  meta[ALARM] = due_us
   return due_us - queue_now
 end
 
@@ -158,54 +182,61 @@ local NO_LIMITS = {
   close = function(granted, wait) return { granted, queue_server, wait, 0, 0 } end,
 }
 
-present_queue()
-local finished = queue_input.finish and finish_all(queue_input.finish, BEFORE_TEXTS) or {}
-forget_ended(FORGOTTEN + 2 * wanted)
-bring_back(queue_input.dead)
-unpark(queue_input.worker)
-local limits = #queue_input.l > 0 and open_limits() or NO_LIMITS
-local gate = { blocked = NO, wait = 0, most = wanted, probing = false, close = function() return {} end }
-if queue_input.breaker ~= '' then gate = open_gate({ KEYS[3] }, { ARGV[1], queue_input.breaker }) end
+local NO_GATE = {
+  blocked = NOTHING_IN_THE_WAY, wait = 0, most = wanted, probing = false, close = function() return {} end,
+}
 
-local blocked = meta.paused == 1 and PAUSED or gate.blocked
-local wait = blocked == BREAKER and gate.wait or 0
-if blocked == NO and limits.paused_us > 0 then blocked, wait = VENDOR, limits.paused_us end
+present_queue()
+local finished = finish_all()
+if meta[FIRST + ENDS] <= queue_now then unusual().forget_ended(FORGOTTEN + 2 * wanted) end
+if meta[FIRST + DELAYED_SET] <= queue_now or meta[FIRST + LEASES] <= queue_now then
+  unusual().bring_back(settings().dead)
+end
+remove(PARKED, worker)
+local limits = limits_tag ~= '' and open_limits() or NO_LIMITS
+local gate = breaker_input ~= '' and open_gate({ KEYS[3] }, { ARGV[1], breaker_input }) or NO_GATE
+
+local blocked = meta[IS_PAUSED] == 1 and BY_PAUSE or gate.blocked
+local wait = blocked == BY_BREAKER and gate.wait or 0
+if blocked == NOTHING_IN_THE_WAY and limits.paused_us > 0 then
+  blocked, wait = BY_VENDOR, limits.paused_us
+end
 local jobs, too_late = {}, 0
-while blocked == NO and #jobs < math.min(wanted, gate.most) do
-  local id, job = next_of()
-  if not id then
-    blocked = EMPTY
+while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, gate.most) do
+  local head = next_of()
+  if not head then
+    blocked = NOTHING_WAITS
     break
   end
+  local id, job = head.ids[head.at], head.job
   if job[DEADLINE] > 0 and job[DEADLINE] <= queue_now then
-    unline(id, job)
-    end_job(id, job, DEAD, TOO_LATE, queue_input.dead)
+    leave(head)
+    unusual().end_job(id, job, DEAD, TOO_LATE_TEXT, settings().dead)
     too_late = too_late + 1
     if too_late == MOST_TOO_LATE then break end
   else
     local costs = limits.costs_of(job[COST])
     wait = limits.wait_us(costs)
     if wait > 0 then
-      blocked = LIMITED
+      blocked = BY_LIMIT
       break
     end
     limits.charge(costs)
+    leave(head)
     lease(id, job)
     jobs[#jobs + 1] = reserved(id, job, costs)
   end
 end
-local has_all = blocked == NO and #jobs == wanted
-if blocked == NO and not has_all and too_late < MOST_TOO_LATE then
-  blocked, wait = BREAKER, PROBING_US
+local has_all = blocked == NOTHING_IN_THE_WAY and #jobs == wanted
+if blocked == NOTHING_IN_THE_WAY and not has_all and too_late < MOST_TOO_LATE then
+  blocked, wait = BY_BREAKER, PROBING_US
 end
-local take = limits.close(#jobs, blocked == LIMITED and wait or 0)
+local take = limits.close(#jobs, blocked == BY_LIMIT and wait or 0)
 local view = gate.close(#jobs)
-local shut = blocked > EMPTY
-meta.blocked = shut and queue_now + wait or 0
-if has_all and waiting_in() > 0 then wake_one() end
-if not has_all and queue_input.park > 0 then
-  park(queue_input.worker, queue_now + queue_input.park)
-end
+local shut = blocked > NOTHING_WAITS
+meta[BLOCKED] = shut and queue_now + wait or 0
+if has_all and meta[SIZE + PARKED] > 0 and waiting_in() > 0 then unusual().wake_one() end
+if not has_all and settings().park > 0 then unusual().park(worker, queue_now + settings().park) end
 local look_again = has_all and 0 or claim_alarm(shut and wait or 0)
 close_queue()
 return { blocked, look_again, gate.probing and 1 or 0, take, view, finished, unpack(jobs) }

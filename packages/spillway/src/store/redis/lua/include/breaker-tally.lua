@@ -4,7 +4,7 @@ local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS 
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 -- Counts are, too: calls, failures, slow.
 local FAILURE, SLOW, NOTHING = 1, 2, 3
-local SLICES = 10
+local TALLY_SLICES = 10
 local RUN_LIFE_US = 300000000
 local EVERYBODY = '*'
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
@@ -24,7 +24,7 @@ local function counts_of(kind, times)
 end
 
 local function slice_us_of(spec)
-  return ceil(spec[WINDOW] / SLICES)
+  return ceil(spec[WINDOW] / TALLY_SLICES)
 end
 
 local function start_of(now, slice_us)
@@ -59,7 +59,7 @@ local function advance(tally, spec, now)
   else
     forget_calls(tally, 0)
     local slice_us = slice_us_of(spec)
-    forget_slices(tally, start_of(now, slice_us) - SLICES * slice_us)
+    forget_slices(tally, start_of(now, slice_us) - TALLY_SLICES * slice_us)
   end
   local life = spec[WINDOW] > 0 and spec[WINDOW] or RUN_LIFE_US
   for pod, run in pairs(tally.runs) do

@@ -17,8 +17,11 @@ end
 
 local last_tags
 local function by_turns(priority, border, count)
-  if border <= meta.reached[priority + 1] then return nil end
-  if not last_tags then last_tags = call('HLEN', TAGS) <= MOST_TAGS and call('HGETALL', TAGS) or {} end
+  if border <= meta[REACHED + priority] then return nil end
+  if not last_tags then
+    local key = KEYS[BEFORE_QUEUE + TAGS]
+    last_tags = redis.call('HLEN', key) <= MOST_TAGS and redis.call('HGETALL', key) or {}
+  end
   local found, sum, begin = {}, 0, priority .. ':'
   for index = 1, #last_tags, 2 do
     local field = last_tags[index]
@@ -34,16 +37,17 @@ end
 
 local function pick_some(priority, from, count)
   is_exact = false
-  for _ = 1, queue_input.look do
+  for _ = 1, settings().look do
     local place = from + math.random(0, count - 1)
-    local id = call('ZRANGE', WAITING_SET, place, place)[1]
-    add_depth(read_job(id)[TENANT], priority, count / queue_input.look)
+    local id = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + WAITING_SET], place, place)[1]
+    add_depth(record_of(id)[TENANT], priority, count / settings().look)
   end
 end
 
 local function count_tenants(priority, from, count)
-  local look = queue_input.look
-  local read = call('ZRANGE', WAITING_SET, from, from + math.min(count, look) - 1, 'WITHSCORES')
+  local look = settings().look
+  local last = from + math.min(count, look) - 1
+  local read = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + WAITING_SET], from, last, 'WITHSCORES')
   local ids, border = {}, count > look and tonumber(read[#read]) or math.huge
   for index = 1, #read, 2 do
     if tonumber(read[index + 1]) < border then ids[#ids + 1] = read[index] end
@@ -51,14 +55,14 @@ local function count_tenants(priority, from, count)
   local behind = count > look and by_turns(priority, border - priority * SPAN, count - #ids) or {}
   if count > look and not next(behind) then return pick_some(priority, from, count) end
   for tenant, jobs in pairs(behind) do add_depth(tenant, priority, jobs) end
-  for _, id in ipairs(ids) do add_depth(read_job(id)[TENANT], priority, 1) end
+  for _, id in ipairs(ids) do add_depth(record_of(id)[TENANT], priority, 1) end
 end
 
 -- Those with the most; exact 0|1, how many others, then each: tenant, waiting in each of the four priorities.
 local function top_tenants(most)
   local from = 0
   for priority = 0, PRIORITIES - 1 do
-    local count = meta.counts[priority + 1]
+    local count = meta[LINED + priority]
     if count > 0 then count_tenants(priority, from, count) end
     from = from + count
   end

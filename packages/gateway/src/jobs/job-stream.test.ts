@@ -1,0 +1,73 @@
+import { EventEmitter } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import type { KeptJob } from './job-status.js'
+import { JobStream } from './job-stream.js'
+
+const WAITING = {
+  id: '1',
+  state: 'waiting',
+  attempt: 0,
+  attempts: 3,
+  priority: 'normal',
+  ageMs: 1,
+  progress: undefined,
+  error: undefined,
+} as unknown as KeptJob
+
+function follow() {
+  let job: KeptJob | undefined = WAITING
+  const written: string[] = []
+  const counts = { looked: 0, read: 0, ended: 0 }
+  const response = Object.assign(new EventEmitter(), {
+    write: (text: string) => written.push(/event: (\w+)/.exec(text)?.[1] ?? ''),
+    end: () => {},
+  })
+  const stream = new JobStream(
+    {
+      queue: 'night',
+      response: response as unknown as ServerResponse,
+      standing: async () => {
+        counts.looked++
+        return job
+      },
+      read: async () => {
+        counts.read++
+        return job
+      },
+      isDraining: () => false,
+      onEnd: () => {
+        counts.ended++
+      },
+    },
+    WAITING,
+  )
+  const look = async (change?: Partial<KeptJob> | 'gone') => {
+    job = change === 'gone' ? undefined : ({ ...WAITING, ...change } as KeptJob)
+    const before = counts.looked
+    stream.nudge()
+    await expect.poll(() => counts.looked).toBe(before + 1)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { look, written, counts }
+}
+
+describe('a stream of what happens to a job', () => {
+  it('reads all of it only when something has changed', async () => {
+    const { look, written, counts } = follow()
+    for (let times = 0; times < 5; times++) await look({ ageMs: times })
+    expect([written, counts.read]).toEqual([['queued'], 0])
+    await look({ state: 'active', attempt: 1 })
+    await look({ state: 'active', attempt: 1 })
+    await look({ state: 'active', attempt: 1, progress: { receivedBytes: 10 } })
+    expect([written, counts.read]).toEqual([['queued', 'running', 'running'], 2])
+    await look({ state: 'done', attempt: 1 })
+    expect([written.at(-1), counts.read, counts.ended]).toEqual(['done', 3, 1])
+  })
+
+  it('ends with a job that is not known any more', async () => {
+    const { look, written, counts } = follow()
+    await look('gone')
+    expect([written, counts.read, counts.ended]).toEqual([['queued', 'gone'], 0, 1])
+  })
+})

@@ -1,0 +1,43 @@
+/** Who reads a job's changes as they come, and how many one caller may read at once. */
+import { RequestError } from '../data/complaint.js'
+import type { JobStream } from './job-stream.js'
+
+/** Of one caller, in one gateway: each holds a connection, and looks at the store now and then. */
+export const MOST_STREAMS = 100
+
+export class JobStreams {
+  readonly #byJob = new Map<string, Set<JobStream>>()
+  readonly #byOwner = new Map<string, number>()
+
+  /** Throws if this caller has too many already. Answers with what gives the place up again. */
+  enter(owner: string): () => void {
+    const open = this.#byOwner.get(owner) ?? 0
+    if (open >= MOST_STREAMS) throw tooMany()
+    this.#byOwner.set(owner, open + 1)
+    return () => {
+      const left = (this.#byOwner.get(owner) as number) - 1
+      if (left === 0) this.#byOwner.delete(owner)
+      else this.#byOwner.set(owner, left)
+    }
+  }
+
+  add(job: string, stream: JobStream): void {
+    this.#byJob.set(job, (this.#byJob.get(job) ?? new Set()).add(stream))
+  }
+
+  delete(job: string, stream: JobStream): void {
+    const streams = this.#byJob.get(job)
+    streams?.delete(stream)
+    if (streams?.size === 0) this.#byJob.delete(job)
+  }
+
+  /** Something has happened to this job. */
+  nudge(job: string): void {
+    for (const stream of this.#byJob.get(job) ?? []) stream.nudge()
+  }
+}
+
+function tooMany(): RequestError {
+  const message = `you follow ${MOST_STREAMS} jobs already: end one of these streams, or ask without one`
+  return new RequestError({ status: 429, code: 'TOO_MANY_STREAMS', message })
+}

@@ -1,0 +1,119 @@
+-- The moves that scripts of a queue are made of. With include/queue-state the twin of
+-- store/queue/queue-state.ts.
+local MOST_AT_ONCE = 256
+local LAPSED_TEXT = 'the worker did not say how it ended'
+--- @include read-job
+
+local function save_job(id, job)
+  redis.call('HSET', KEYS[BEFORE_QUEUE + JOBS], id, cmsgpack.pack(job))
+end
+
+-- Does not save the job.
+local function line(id, job)
+  local priority = job[PRIORITY]
+  job[STATE], job[READY] = WAITING, queue_now
+  if job[TAG] == 0 then
+    local field = priority .. ':' .. job[TENANT]
+    local last = tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TAGS], field) or 0)
+    job[TAG] = math.max(meta[REACHED + priority], last) + 1
+    redis.call('HSET', KEYS[BEFORE_QUEUE + TAGS], field, job[TAG])
+  end
+  redis.call('ZADD', KEYS[BEFORE_QUEUE + WAITING_SET], priority * SPAN + job[TAG], id)
+  if waiting_in() == 0 then set_expiry(WAITING_SET) end
+  meta[LINED + priority] = meta[LINED + priority] + 1
+end
+
+-- Most jobs end at their first turn, and have left nothing behind but themselves.
+local function is_at_first_turn(job)
+  return job[TURN] == 0 and job[STATE] < ACTIVE or job[TURN] == 1 and job[STATE] == ACTIVE
+end
+
+local function is_apart(job)
+  return job[KEY] ~= '' or not job[SHORT_DATA]
+end
+
+local function forget(id, job)
+  redis.call('HDEL', KEYS[BEFORE_QUEUE + JOBS], id)
+  if not is_at_first_turn(job) then
+    redis.call('HDEL', KEYS[BEFORE_QUEUE + TEXTS], id)
+    remove(ENDS, id)
+    remove(DEAD_SET, id)
+  end
+  if not is_apart(job) then return end
+  redis.call('HDEL', KEYS[BEFORE_QUEUE + DATA], id)
+  if job[KEY] ~= '' then redis.call('HDEL', KEYS[BEFORE_QUEUE + IDS_BY_KEY], job[KEY]) end
+  meta[APART] = meta[APART] - 1
+end
+
+local function end_job(id, job, as, text, keep_us)
+  if keep_us == 0 then return forget(id, job) end
+  local has_text = not is_at_first_turn(job)
+  job[STATE] = as
+  save_job(id, job)
+  schedule(ENDS, queue_now + keep_us, id)
+  if as == DEAD then put(DEAD_SET, queue_now, id) end
+  if text ~= '' then
+    redis.call('HSET', KEYS[BEFORE_QUEUE + TEXTS], id, text)
+  elseif has_text then
+    redis.call('HDEL', KEYS[BEFORE_QUEUE + TEXTS], id)
+  end
+end
+
+local function first_score(part)
+  if meta[SIZE + part] == 0 then return nil end
+  return tonumber(redis.call('ZRANGE', KEYS[BEFORE_QUEUE + part], 0, 0, 'WITHSCORES')[2])
+end
+
+-- So many that are due; they leave the part.
+local function take_due(part, most)
+  if meta[FIRST + part] > queue_now then return {} end
+  local key = KEYS[BEFORE_QUEUE + part]
+  local due = redis.call('ZRANGEBYSCORE', key, '-inf', queue_now, 'LIMIT', 0, most)
+  if #due > 0 then redis.call('ZREM', key, unpack(due)) end
+  meta[SIZE + part] = meta[SIZE + part] - #due
+  meta[FIRST + part] = first_score(part) or NEVER
+  return due
+end
+
+local function forget_ended(most)
+  for _, id in ipairs(take_due(ENDS, most)) do forget(id, record_of(id)) end
+end
+
+local function bring_back(dead_us)
+  for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
+    local job = record_of(id)
+    line(id, job)
+    save_job(id, job)
+  end
+  for _, name in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
+    meta[LAPSED] = meta[LAPSED] + 1
+    local id = string.sub(name, 1, ID_LENGTH)
+    local job = leased_job(id)
+    if job[CANCEL] == 1 then
+      end_job(id, job, CANCELLED, '', dead_us)
+    elseif job[ATTEMPT] < job[ATTEMPTS] then
+      line(id, job)
+      save_job(id, job)
+    else
+      end_job(id, job, DEAD, LAPSED_TEXT, dead_us)
+    end
+  end
+end
+
+local function park(worker, until_us)
+  remove(PARKED, worker)
+  put(PARKED, until_us, worker)
+end
+
+-- Those whose time is over are gone; the loop ends with them.
+local function wake_one()
+  while meta[SIZE + PARKED] > 0 do
+    local first = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + PARKED], 0, 0, 'WITHSCORES')
+    if not first[1] then return end
+    remove(PARKED, first[1])
+    if tonumber(first[2]) > queue_now then
+      wakes[#wakes + 1] = first[1]
+      return
+    end
+  end
+end

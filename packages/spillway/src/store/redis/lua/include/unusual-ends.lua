@@ -1,0 +1,54 @@
+-- Jobs that end in another way than most. With include/finish-jobs, which says what comes in, the twin of
+-- finishNow in store/queue/finish-jobs.ts.
+local FAILED_END, DEAD_END, RELEASED_END = 1, 2, 3
+local BREAKER_CLOSED = 0
+local breaker
+
+local function breaker_moved(generation)
+  if not settings().has_breaker then return false end
+  if not breaker then
+    local packed = redis.call('GET', KEYS[BREAKER_AT])
+    breaker = packed and cmsgpack.unpack(packed) or { kind = BREAKER_CLOSED, g = 0 }
+  end
+  return breaker.kind ~= BREAKER_CLOSED or breaker.g ~= generation
+end
+
+local function finish(id, how, text, result_us)
+  local job = leased_job(id)
+  if how == '' then
+    end_job(id, job, DONE, text, result_us)
+    return DONE_REPLY
+  end
+  if job[CANCEL] == 1 then
+    end_job(id, job, CANCELLED, text, result_us)
+    return CANCELLED_REPLY
+  end
+  local kind, delay, generation, probe = unpack(cjson.decode(how))
+  local known = kind == FAILED_END and generation >= 0 and probe == 0 and breaker_moved(generation)
+  local probed = kind == FAILED_END and probe == 1
+  if probed then job[TAG] = 0 end
+  if kind == RELEASED_END or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
+    job[ATTEMPT] = job[ATTEMPT] - 1
+  elseif kind == DEAD_END or job[ATTEMPT] >= job[ATTEMPTS] then
+    end_job(id, job, DEAD, text, settings().end_dead)
+    return DEAD_REPLY
+  end
+  if text ~= '' then redis.call('HSET', KEYS[BEFORE_QUEUE + TEXTS], id, text) end
+  if delay > 0 then
+    job[STATE] = DELAYED
+    schedule(DELAYED_SET, queue_now + delay, id)
+  else
+    line(id, job)
+  end
+  save_job(id, job)
+  return AGAIN_REPLY
+end
+
+-- Told again, what has ended under this number ends as it did.
+local function told_before(id, turn)
+  local job = record_of(id)
+  if not job or ':' .. job[TURN] ~= turn then return STALE_REPLY end
+  if job[STATE] == DONE then return DONE_REPLY end
+  if job[STATE] == DEAD then return DEAD_REPLY end
+  return job[STATE] == CANCELLED and CANCELLED_REPLY or STALE_REPLY
+end
