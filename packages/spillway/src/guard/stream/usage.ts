@@ -42,12 +42,12 @@ export class UsageReader {
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
-    const head = joined(cut(this.#head, -1, (chunk) => chunk.subarray(0, HEAD_BYTES)))
-    const end = joined(cut(this.#tail, 0, (chunk) => chunk.subarray(-TAIL_BYTES)))
-    if (this.#told === '' && !mentions(head) && !mentions(end)) return undefined
-    const tail = textOf(end) + this.#told
+    const end = endOf(this.#tail)
+    // The last word is at the end, or there is none: what came first alone would be too little.
+    if (this.#told === '' && !mentionsTokens(end)) return undefined
+    const tail = textOf(end.subarray(-TAIL_BYTES)) + this.#told
     const said = lastUsage(tail)
-    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, textOf(head))
+    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, this.#headText())
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
     if (input === undefined && output === undefined) return undefined
     const tokens = lastOf(TOTAL, said) ?? (input ?? 0) + (output ?? 0)
@@ -57,6 +57,10 @@ export class UsageReader {
       ...(output !== undefined && { outputTokens: output }),
     }
   }
+
+  #headText(): string {
+    return textOf(Buffer.concat(this.#head, Math.min(this.#headBytes, HEAD_BYTES)))
+  }
 }
 
 function usageIn(chunk: object): string {
@@ -65,28 +69,24 @@ function usageIn(chunk: object): string {
   return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
 }
 
+const { indexOf } = Buffer.prototype
+/** In bytes: to search for a string it would be encoded each time. */
+const TOKENS = Buffer.from('_tokens"')
+
 /** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
-function mentions(bytes: Buffer): boolean {
-  return bytes.includes('_tokens"')
+function mentionsTokens(bytes: Uint8Array): boolean {
+  return indexOf.call(bytes, TOKENS, Math.max(0, bytes.length - TAIL_BYTES)) >= 0
 }
 
-/** Only the outermost can be large. */
-function cut(chunks: Uint8Array[], at: 0 | -1, less: (chunk: Uint8Array) => Uint8Array) {
-  const outermost = chunks.at(at)
-  return outermost === undefined ? chunks : chunks.with(at, less(outermost))
+/** What is looked at of the last chunks, and more only where that takes no copy. */
+function endOf(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first, ...others] = chunks
+  if (first === undefined) return TOKENS.subarray(0, 0)
+  return others.length === 0 ? first : Buffer.concat([first.subarray(-TAIL_BYTES), ...others])
 }
 
-function joined(chunks: readonly Uint8Array[]): Buffer {
-  const [only] = chunks
-  return chunks.length === 1 ? asBuffer(only as Uint8Array) : Buffer.concat(chunks)
-}
-
-function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
-  return Buffer.from(buffer as ArrayBuffer, byteOffset, length)
-}
-
-function textOf(bytes: Buffer): string {
-  return bytes.toString('latin1')
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, length).toString('latin1')
 }
 
 /**
