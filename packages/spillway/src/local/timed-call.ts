@@ -38,8 +38,15 @@ export interface CallLimits {
 
 /** Told once how a call ended. */
 export interface CallEndListener<T> {
-  onValue(value: T): void
+  /** `goesOn`: it is only the beginning of an answer. */
+  onValue(value: T, goesOn: boolean): void
   onError(error: unknown): void
+}
+
+/** The rest of an answer that has begun. */
+export interface ComingBody {
+  /** Nobody waits for it any more. */
+  givenUp(error: unknown): void
 }
 
 export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>>, Timed {
@@ -75,8 +82,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #streaming = false
   /** How long it took until the answer began. */
   #answerMs = 0
-  /** Told when it is given up while its answer is still coming in. */
-  onGiveUp: ((error: unknown) => void) | undefined
+  /** What is still coming in of its answer. */
+  body: ComingBody | undefined
   #givenUp: { error: unknown } | undefined
 
   constructor(
@@ -154,8 +161,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
       return end.onError(error)
     }
     if (isThenable(result)) return this.#watch(toPromise(result), goesOn)
-    this.#answered(goesOn(result))
-    end.onValue(result)
+    const begun = goesOn(result)
+    this.#answered(begun)
+    end.onValue(result, begun)
   }
 
   /** From now on silence counts, until something is heard; while nobody listened it did not. */
@@ -184,8 +192,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
       (value) => {
         if (this.#over) return
         this.#limits.record(this.#startMs)
-        this.#answered(goesOn(value))
-        this.#end?.onValue(value)
+        const begun = goesOn(value)
+        this.#answered(begun)
+        this.#end?.onValue(value, begun)
       },
       (error) => {
         if (this.#over) return
@@ -282,7 +291,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
     this.#onAborted?.(error)
     if (!this.#streaming) this.#end?.onError(error)
-    this.onGiveUp?.(error)
+    this.body?.givenUp(error)
   }
 }
 

@@ -2,23 +2,29 @@
 import { finished, isErrored } from 'node:stream'
 import type { ReadableStreamReadResult } from 'node:stream/web'
 import { swallow } from '../../core/thenable.js'
-import type { BodyWatch } from './body-watch.js'
+import type { BodyWatch, WatchedBody } from './body-watch.js'
 
 type Result = ReadableStreamReadResult<unknown>
 export type StreamReader = ReadableStreamDefaultReader<unknown> | ReadableStreamBYOBReader
 
-export class StreamObserver {
+export class StreamObserver implements WatchedBody {
   readonly #stream: ReadableStream<unknown>
   readonly #watch: BodyWatch
+  readonly #onBroken: ((error: unknown) => void) | undefined
   /** Who has locked it, as far as we know. */
   #reader: StreamReader | undefined
   /** Chunks that were asked for and have not come. */
   #wanted = 0
   #broken: { error: unknown } | undefined
 
-  constructor(stream: ReadableStream<unknown>, watch: BodyWatch) {
+  constructor(
+    stream: ReadableStream<unknown>,
+    watch: BodyWatch,
+    onBroken: ((error: unknown) => void) | undefined,
+  ) {
     this.#stream = stream
     this.#watch = watch
+    this.#onBroken = onBroken
   }
 
   locked(reader: StreamReader): void {
@@ -82,16 +88,16 @@ export class StreamObserver {
 
   /** The source is let go. To its readers that would look like a good end, so they hear from us. */
   breakOff(error: unknown): void {
+    this.#onBroken?.(error)
     swallow((this.#reader ?? this.#stream).cancel(error))
     this.#broken = { error }
   }
 
   /**
    * Not every reader is seen: somebody may make one by hand, with `new ReadableStreamDefaultReader`,
-   * or send the stream to another thread. Of such a stream we hear no more than how it ends. Answers
-   * whether it is one.
+   * or send the stream to another thread. Of such a stream we hear no more than how it ends.
    */
-  followUnseen(): boolean {
+  isReadUnseen(): boolean {
     if (!this.#stream.locked || this.#reader !== undefined) return false
     finished(this.#stream as never, (error) => {
       if (error) this.#watch.truncated(error)
