@@ -8,12 +8,9 @@ import type { BodyWatch } from './body-watch.js'
 import { observedReader } from './observed-reader.js'
 import { passOn } from './passed-stream.js'
 import { type IterationOptions, StreamIterator } from './stream-iterator.js'
-import { StreamObserver } from './stream-observer.js'
+import { observerOf, StreamObserver } from './stream-observer.js'
 
 type Stream = ReadableStream<unknown>
-
-/** Beside the streams: to add a property to one of Node's costs several times as much. */
-const observers = new WeakMap<Stream, StreamObserver>()
 
 /**
  * Whether it could be done: a stream that is not simply Node's own, or is observed already, may mean
@@ -26,9 +23,7 @@ export function observe(
 ): boolean {
   if (Object.getPrototypeOf(stream) !== ReadableStream.prototype) return false
   if (!Reflect.setPrototypeOf(stream, STREAM)) return false
-  const observer = new StreamObserver(stream, watch, onBroken)
-  observers.set(stream, observer)
-  watch.begin(observer)
+  watch.begin(new StreamObserver(stream, watch, onBroken))
   return true
 }
 
@@ -44,11 +39,13 @@ const METHODS = {
       this,
       options,
     )
-    return observedReader(reader, observers.get(this) as StreamObserver)
+    const observer = observerOf(this)
+    return observer === undefined ? reader : observedReader(reader, observer)
   },
 
   cancel(this: Stream, reason?: unknown) {
-    const observer = observers.get(this) as StreamObserver
+    const observer = observerOf(this)
+    if (observer === undefined) return cancel.call(this, reason)
     return observer.left(undefined, () => cancel.call(this, reason))
   },
 

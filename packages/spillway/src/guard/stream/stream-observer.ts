@@ -7,6 +7,17 @@ import type { BodyWatch, WatchedBody } from './body-watch.js'
 type Result = ReadableStreamReadResult<unknown>
 export type StreamReader = ReadableStreamDefaultReader<unknown> | ReadableStreamBYOBReader
 
+/**
+ * By their streams; beside them, because to add a property to one of Node's costs more. Nothing is kept
+ * of a body that came to its end: Node holds its streams weakly, which only a full collection heeds.
+ */
+const observers = new WeakMap<ReadableStream, StreamObserver>()
+
+/** Nothing, once there is nothing more to see. */
+export function observerOf(stream: ReadableStream): StreamObserver | undefined {
+  return observers.get(stream)
+}
+
 export class StreamObserver implements WatchedBody {
   readonly #stream: ReadableStream<unknown>
   readonly #watch: BodyWatch
@@ -25,6 +36,7 @@ export class StreamObserver implements WatchedBody {
     this.#stream = stream
     this.#watch = watch
     this.#onBroken = onBroken
+    observers.set(stream, this)
   }
 
   locked(reader: StreamReader): void {
@@ -47,6 +59,7 @@ export class StreamObserver implements WatchedBody {
     this.#tellBroken()
     if (result.done) {
       this.#watch.complete()
+      observers.delete(this.#stream)
       return result
     }
     // A buffer that was lent goes back for the next chunk.

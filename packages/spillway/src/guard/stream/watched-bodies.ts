@@ -13,7 +13,7 @@ export function isStreamed(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (value instanceof Response) return isOpen(value)
   if (isRelayed(value)) return true
-  if (isResponse(value)) return isOpen(value)
+  if (isResponse(value)) return isWebStream(value.body) && isOpen(value)
   if (isWebStream(value)) return !value.locked
   if (isNodeStream(value)) return !value.destroyed && !value.readableEnded
   return isIterable(value) && !isPage(value)
@@ -21,7 +21,7 @@ export function isStreamed(value: unknown): boolean {
 
 /** Nobody reads a body that says it has nothing in it. */
 function isOpen({ body, headers }: Response): boolean {
-  return isWebStream(body) && !body.locked && headers.get('content-length') !== '0'
+  return body !== null && !body.locked && headers.get('content-length') !== '0'
 }
 
 /** The same value, watched. */
