@@ -73,8 +73,12 @@ const { indexOf } = Buffer.prototype
 /** In bytes: to search for a string it would be encoded each time. */
 const TOKENS = Buffer.from('_tokens"')
 
+/** Of JSON and of events: `}`, `]`, and what may follow them. */
+const ENDS: ReadonlySet<number | undefined> = new Set(Buffer.from('}] \r\n\t'))
+
 /** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
 function mentionsTokens(bytes: Uint8Array): boolean {
+  if (!ENDS.has(bytes.at(-1))) return false
   return indexOf.call(bytes, TOKENS, Math.max(0, bytes.length - TAIL_BYTES)) >= 0
 }
 
