@@ -46,23 +46,23 @@ export function createFetch(
 ): Fetch {
   const { fetch: send = globalThis.fetch, describe, respond } = options
   const sender: Sender = { ...options, send, clock }
-  const isAnyFixed = Object.keys(fixed).length > 0
 
   function guarded(input: Input, init: RequestInit): Promise<Response> {
     const request = new GuardedRequest(sender, input, init)
     const signal = init.signal ?? request.made?.signal
     const described = describe?.(request)
-    // Objects are put together one at a time, which V8 does quickly, here and below.
-    const known = isAnyFixed ? { ...fixed, ...described } : described
-    const idempotent = request.safe
-    const all = signal == null ? { ...known, idempotent } : { ...known, signal, idempotent }
-    return run((context) => request.send(context), all)
+    return run((context) => request.send(context), {
+      ...fixed,
+      ...described,
+      ...(signal != null && { signal }),
+      idempotent: request.safe,
+    })
   }
 
   /** Like fetch itself: what is wrong with the request is told by the promise. */
   const asked: Fetch = (input, init) => {
     try {
-      return guarded(input, init ?? NO_INIT)
+      return guarded(input, init ?? {})
     } catch (error) {
       return Promise.reject(error)
     }
@@ -72,8 +72,6 @@ export function createFetch(
 }
 
 type Input = Parameters<Fetch>[0]
-
-const NO_INIT: RequestInit = Object.freeze({})
 
 interface Sender extends FetchOptions {
   readonly send: Fetch
@@ -129,29 +127,21 @@ class GuardedRequest {
     const headers = this.#headersFor(context)
     if (connectMs !== undefined) {
       return withinConnectTime(connectMs, clock, context.signal, (signal) =>
-        this.#sendWith(signal, undefined, headers),
+        this.#sendWith({ signal }, headers),
       )
     }
     // One that was made elsewhere may have a dispatcher of its own, which nobody can see.
     const through = this.made === undefined ? dispatcherOf(this.#init) : undefined
-    if (through === undefined) return this.#sendWith(context.signal, undefined, headers)
+    if (through === undefined) return this.#sendWith({ signal: context.signal }, headers)
     const { send } = this.#sender
     const dispatcher = new Unsignalled(through, send)
     const signal = heedsDispatcher(send) ? null : context.signal
     context.onAbort((reason) => dispatcher.abort(reason))
-    return this.#sendWith(signal, dispatcher, headers)
+    return this.#sendWith({ signal, dispatcher }, headers)
   }
 
-  #sendWith(
-    signal: AbortSignal | null,
-    dispatcher: Dispatcher | undefined,
-    headers: Headers | undefined,
-  ): Promise<Response> {
-    const own = this.#init
-    let init: object
-    if (dispatcher === undefined) init = { ...own, signal }
-    else init = { ...own, signal, dispatcher }
-    if (headers !== undefined) init = { ...init, headers }
+  #sendWith(ways: { signal: AbortSignal | null; dispatcher?: Dispatcher }, headers?: Headers) {
+    const init = { ...this.#init, ...(headers !== undefined && { headers }), ...(ways as object) }
     return this.#sender.send(this.#input, init)
   }
 
