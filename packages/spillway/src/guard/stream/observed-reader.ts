@@ -1,14 +1,21 @@
 /** Readers of an observed stream: to all who use one it is Node's, and it reports what it is used for. */
 import { inspect } from 'node:util'
-import type { StreamObserver, StreamReader } from './stream-observer.js'
+import type { ReadResult, StreamObserver, StreamReader } from './stream-observer.js'
+
+interface ReadableStreamReadOptions {
+  min?: number
+}
 
 /** As either of the two kinds can be called. */
-type AnyReader = ReadableStreamBYOBReader
+type AnyReader = Omit<ReadableStreamBYOBReader, 'read'> & {
+  read(view: ArrayBufferView, options?: ReadableStreamReadOptions): Promise<ReadResult>
+}
 
 /** In front of Node's, and not in its place: to change the prototype of each costs twice as much. */
 export function observedReader(reader: StreamReader, observer: StreamObserver): StreamReader {
-  observer.locked(reader)
-  const Like = reader instanceof ReadableStreamBYOBReader ? LikeByob : LikeDefault
+  const lendsBuffers = reader instanceof ReadableStreamBYOBReader
+  observer.locked(reader, lendsBuffers)
+  const Like = lendsBuffers ? LikeByob : LikeDefault
   return new Like(reader as AnyReader, observer) as unknown as StreamReader
 }
 
@@ -25,19 +32,20 @@ function readerLike(native: StreamReader) {
       this.#observer = observer
     }
 
-    read(...into: [ArrayBufferView]) {
+    /** Of the two kinds only one takes anything; the other does not look at it. */
+    read(view: ArrayBufferView, options?: ReadableStreamReadOptions) {
       const observer = this.#observer
       observer.asked()
-      return this.#reader.read(...into).then(observer.came, observer.failed)
+      return this.#reader.read(view, options).then(observer.came, observer.failed)
     }
 
     cancel(reason?: unknown): Promise<void> {
-      return this.#observer.left(this.#reader, () => this.#reader.cancel(reason))
+      return this.#observer.left(this.#reader as StreamReader, () => this.#reader.cancel(reason))
     }
 
     releaseLock(): void {
       this.#reader.releaseLock()
-      this.#observer.released(this.#reader)
+      this.#observer.released(this.#reader as StreamReader)
     }
 
     get closed(): Promise<undefined> {

@@ -4,7 +4,7 @@ import type { ReadableStreamReadResult } from 'node:stream/web'
 import { swallow } from '../../core/thenable.js'
 import type { BodyWatch, WatchedBody } from './body-watch.js'
 
-type Result = ReadableStreamReadResult<unknown>
+export type ReadResult = ReadableStreamReadResult<unknown>
 export type StreamReader = ReadableStreamDefaultReader<unknown> | ReadableStreamBYOBReader
 
 /**
@@ -24,6 +24,8 @@ export class StreamObserver implements WatchedBody {
   readonly #onBroken: ((error: unknown) => void) | undefined
   /** Who has locked it, as far as we know. */
   #reader: StreamReader | undefined
+  /** It brings the buffers that are filled. */
+  #lent = false
   /** Chunks that were asked for and have not come. */
   #wanted = 0
   #broken: { error: unknown } | undefined
@@ -39,8 +41,9 @@ export class StreamObserver implements WatchedBody {
     observers.set(stream, this)
   }
 
-  locked(reader: StreamReader): void {
+  locked(reader: StreamReader, lendsBuffers: boolean): void {
     this.#reader = reader
+    this.#lent = lendsBuffers
   }
 
   released(reader: StreamReader): void {
@@ -54,7 +57,7 @@ export class StreamObserver implements WatchedBody {
   }
 
   // Functions and not methods, so that they are made once and not for every chunk.
-  readonly came = (result: Result): Result => {
+  readonly came = (result: ReadResult): ReadResult => {
     this.#wanted--
     this.#tellBroken()
     if (result.done) {
@@ -63,8 +66,7 @@ export class StreamObserver implements WatchedBody {
       return result
     }
     // A buffer that was lent goes back for the next chunk.
-    const lent = this.#reader instanceof ReadableStreamBYOBReader
-    this.#watch.chunk(lent ? (result.value as Uint8Array).slice() : result.value)
+    this.#watch.chunk(this.#lent ? (result.value as Uint8Array).slice() : result.value)
     if (this.#wanted > 0) this.#watch.reading()
     return result
   }
