@@ -1,24 +1,29 @@
 /**
- * A server for the benches of streams, on a thread of its own: the event loop that is measured should
- * have nothing to do but to read. `GET /BYTES` answers with so many bytes.
+ * A server for the benches of streams, in a process of its own: what is measured should have nothing
+ * to do but to read, and share neither memory nor threads with who sends. `GET /BYTES` answers with so
+ * many bytes.
  */
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { isMainThread, parentPort, Worker } from 'node:worker_threads'
+import { fileURLToPath } from 'node:url'
+import { BenchError } from './bench-error.js'
+import { endProcess, spawnOwn } from './own-process.js'
 
 export interface BodyServer {
   readonly url: string
   stop(): Promise<unknown>
 }
 
-export function startBodyServer(): Promise<BodyServer> {
-  const worker = new Worker(new URL(import.meta.url))
-  return new Promise((resolve, reject) => {
-    worker.once('error', reject)
-    worker.once('message', (port: number) => {
-      resolve({ url: `http://127.0.0.1:${port}`, stop: () => worker.terminate() })
-    })
+const ITSELF = fileURLToPath(import.meta.url)
+
+export async function startBodyServer(): Promise<BodyServer> {
+  const child = spawnOwn(process.execPath, [ITSELF], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = once(child, 'exit').then(() => {
+    throw new BenchError('the server of bodies ended before it listened')
   })
+  const [port] = await Promise.race([once(child.stdout!, 'data'), ended])
+  return { url: `http://127.0.0.1:${String(port).trim()}`, stop: () => endProcess(child) }
 }
 
 function serve(): void {
@@ -34,8 +39,8 @@ function serve(): void {
     response.end(body)
   })
   server.listen(0, '127.0.0.1', () => {
-    parentPort?.postMessage((server.address() as AddressInfo).port)
+    process.stdout.write(`${(server.address() as AddressInfo).port}\n`)
   })
 }
 
-if (!isMainThread) serve()
+if (process.argv[1] === ITSELF) serve()

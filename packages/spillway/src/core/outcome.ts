@@ -137,7 +137,8 @@ function hungUp({ durationMs }: CallEnd, { slowMs }: OutcomeOptions): Verdict {
 function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions): Verdict {
   const { value } = end
   if (isResponse(value)) {
-    const verdict = judgeStatus(value.status, value.headers, options)
+    const { status } = value
+    const verdict = judgeStatus(status, status >= 400 ? value.headers : undefined, options)
     if (verdict.outcome !== 'success') return verdict
   }
   const slow = options.slowMs !== undefined && (end.durationMs ?? 0) >= options.slowMs

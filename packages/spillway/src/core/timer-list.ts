@@ -43,6 +43,16 @@ class Entry implements Timed {
   }
 }
 
+/**
+ * Lists that ran empty, dealt with together: not each at once, because nearly all are filled again
+ * soon. When the process has nothing else to do is early enough.
+ */
+const emptied: TimerList[] = []
+const letGoSoon = gathering(() => {
+  for (const list of emptied) list.letGo()
+  emptied.length = 0
+})
+
 export class TimerList {
   /** The delay that is cheap. */
   readonly delayMs: number
@@ -58,8 +68,8 @@ export class TimerList {
   #timerDueMs = 0
   #keepsAlive = true
   #firing = false
-  // Not each time the list runs empty: when the process has nothing else to do is early enough.
-  readonly #letGoSoon = gathering(() => this.#letGo())
+  /** Among those that ran empty. */
+  #emptied = false
 
   /** With `keepsAlive: false` the process may end although something is in the list. */
   constructor(clock: Clock, delayMs: number, { keepsAlive = true } = {}) {
@@ -104,7 +114,14 @@ export class TimerList {
     else later.sooner = sooner
     item.sooner = undefined
     item.later = undefined
-    if (this.#first === undefined && this.#mayKeepAlive) this.#letGoSoon()
+    if (this.#first === undefined && this.#mayKeepAlive) this.#ranEmpty()
+  }
+
+  #ranEmpty(): void {
+    if (this.#emptied) return
+    this.#emptied = true
+    emptied.push(this)
+    letGoSoon()
   }
 
   /**
@@ -124,7 +141,9 @@ export class TimerList {
     this.#timer = undefined
   }
 
-  #letGo(): void {
+  /** If it still is empty, the process may end although its timer is armed. */
+  letGo(): void {
+    this.#emptied = false
     if (this.#first !== undefined || !this.#keepsAlive) return
     this.#keepsAlive = false
     this.#timer?.unref()

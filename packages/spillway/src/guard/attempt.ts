@@ -17,8 +17,10 @@ import { type AttemptExit, StreamedAttempt } from './streamed-attempt.js'
 import { type AttemptTrace, tracedFunction } from './trace.js'
 
 /** Told once how an attempt ended; first what that means. */
-export interface AttemptListener<T> extends CallEndListener<T> {
+export interface AttemptListener<T> {
   onVerdict(verdict: Verdict): void
+  onValue(value: T): void
+  onError(error: unknown): void
 }
 
 /** It is also what the function is given: one object less for each call. */
@@ -104,15 +106,13 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     timed.start<CallContext>(plain ? fn : limited(fn), this, this, isStreamed)
   }
 
-  onValue(value: T): void {
+  onValue(value: T, goesOn: boolean): void {
+    if (goesOn) return this.#end.onValue(this.#stream(value))
     if (this.#isPlain(value)) {
       this.#end.onVerdict(SUCCESS)
       this.#machinery.meter?.succeeded(this.#lane, this.startMs)
       this.leave('success', undefined)
-    } else {
-      if (isStreamed(value)) return this.#end.onValue(this.#stream(value))
-      this.#finish({ value })
-    }
+    } else this.#finish({ value })
     this.#end.onValue(value)
   }
 
@@ -148,7 +148,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     if (relayed === undefined) return watched(value, watch)
     const owner = relayed[RELAYED](watch)
     streamed.owner = owner
-    watch.begin((error) => owner.breakOff(error))
+    watch.begin(owner)
     return value
   }
 

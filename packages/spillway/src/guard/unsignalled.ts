@@ -5,6 +5,7 @@
  * A fetch is trusted to do so once it has been seen to: the first time it gets a signal, too.
  */
 type Handler = Record<string, (...args: unknown[]) => unknown>
+type Abort = (reason: unknown) => void
 
 export interface Dispatcher {
   readonly isMockActive?: boolean
@@ -27,13 +28,17 @@ export function dispatcherOf(init: object): Dispatcher | undefined {
   return dispatcher ?? (globalThis as { [GLOBAL_DISPATCHER]?: Dispatcher })[GLOBAL_DISPATCHER]
 }
 
-/** One request, redirects included, on its way through the dispatcher behind. */
+/**
+ * One request, redirects included, on its way through the dispatcher behind. The handler goes there as
+ * it is, but for the method by which it is told that it is on a connection: to pass on every call of
+ * every method costs more than all else here.
+ */
 export class Unsignalled implements Dispatcher {
   readonly #behind: Dispatcher
   readonly #fetch: object
-  #abort: ((reason: unknown) => void) | undefined
+  #handler: Handler | undefined
+  #abort: Abort | undefined
   #aborted: { reason: unknown } | undefined
-  #passing: Passing | undefined
 
   constructor(behind: Dispatcher, fetch: object) {
     this.#behind = behind
@@ -46,124 +51,62 @@ export class Unsignalled implements Dispatcher {
 
   dispatch(options: unknown, handler: Handler): boolean {
     known.add(this.#fetch)
-    const passing =
-      'onRequestStart' in handler ? new NewNames(this, handler) : new OldNames(this, handler)
     this.#abort = undefined
-    this.#passing = passing
+    this.#handler = handler
     if (this.#aborted !== undefined) {
-      passing.fail(this.#aborted.reason)
+      this.#fail(handler, this.#aborted.reason)
       return true
     }
-    return this.#behind.dispatch(options, passing as unknown as Handler)
+    if (hasNewNames(handler)) this.#overhearStart(handler)
+    else this.#overhearConnect(handler)
+    return this.#behind.dispatch(options, handler)
   }
 
-  /** It is on a connection; from now on this ends it. */
-  begun(abort: (reason: unknown) => void): void {
-    if (this.#aborted === undefined) this.#abort = abort
-    else abort(this.#aborted.reason)
+  /** By the names handlers had up to undici 6, and which those of fetch have kept. */
+  #overhearConnect(handler: Handler): void {
+    const { onConnect } = handler
+    handler.onConnect = (abort, context) =>
+      this.#begun(abort as Abort) ? onConnect?.call(handler, abort, context) : undefined
+  }
+
+  #overhearStart(handler: Handler): void {
+    const { onRequestStart } = handler
+    handler.onRequestStart = (controller, context) => {
+      const abort = (reason: unknown) => (controller as { abort: Abort }).abort(reason)
+      return this.#begun(abort) ? onRequestStart?.call(handler, controller, context) : undefined
+    }
+  }
+
+  /** It is on a connection; from now on this ends it. Answers whether anybody still wants it. */
+  #begun(abort: Abort): boolean {
+    this.#abort = abort
+    if (this.#aborted === undefined) return true
+    abort(this.#aborted.reason)
+    return false
   }
 
   abort(reason: unknown): void {
     if (this.#aborted !== undefined) return
     this.#aborted = { reason }
+    if (this.#abort !== undefined) return this.#abort(reason)
     // Waiting for a connection: nobody waits for it any more, and it will not be sent.
-    if (this.#abort === undefined) this.#passing?.fail(reason)
-    else this.#abort(reason)
+    if (this.#handler !== undefined) this.#fail(this.#handler, reason)
+  }
+
+  /** It is told that it is over, and nothing after that. */
+  #fail(handler: Handler, reason: unknown): void {
+    if (hasNewNames(handler)) {
+      handler.onResponseError?.(undefined, reason)
+      handler.onResponseError = nothing
+    } else {
+      handler.onError?.(reason)
+      handler.onError = nothing
+    }
   }
 }
 
-/** Between the dispatcher and the fetch: passes all on, and takes note of what aborts the request. */
-abstract class Passing {
-  protected readonly request: Unsignalled
-  /** Nothing, once the fetch was told that it is over. */
-  protected to: Handler | undefined
-
-  constructor(request: Unsignalled, to: Handler) {
-    this.request = request
-    this.to = to
-  }
-
-  abstract fail(reason: unknown): void
+function hasNewNames(handler: Handler): boolean {
+  return 'onRequestStart' in handler
 }
 
-/** By the names handlers had up to undici 6, and which those of fetch have kept. */
-class OldNames extends Passing {
-  onConnect(abort: (reason: unknown) => void, context: unknown): unknown {
-    this.request.begun(abort)
-    return this.to?.onConnect?.(abort, context)
-  }
-
-  onResponseStarted(): unknown {
-    return this.to?.onResponseStarted?.()
-  }
-
-  onUpgrade(status: unknown, headers: unknown, socket: unknown): unknown {
-    return this.to?.onUpgrade?.(status, headers, socket)
-  }
-
-  onHeaders(status: unknown, headers: unknown, resume: unknown, text: unknown): unknown {
-    return this.to?.onHeaders?.(status, headers, resume, text)
-  }
-
-  onData(chunk: unknown): unknown {
-    return this.to?.onData?.(chunk)
-  }
-
-  onComplete(trailers: unknown): unknown {
-    return this.to?.onComplete?.(trailers)
-  }
-
-  onError(error: unknown): unknown {
-    return this.to?.onError?.(error)
-  }
-
-  fail(reason: unknown): void {
-    this.to?.onError?.(reason)
-    this.to = undefined
-  }
-}
-
-interface Controller {
-  abort(reason: unknown): void
-}
-
-class NewNames extends Passing {
-  onRequestStart(controller: Controller, context: unknown): unknown {
-    this.request.begun((reason) => controller.abort(reason))
-    return this.to?.onRequestStart?.(controller, context)
-  }
-
-  onRequestUpgrade(
-    controller: unknown,
-    status: unknown,
-    headers: unknown,
-    socket: unknown,
-  ): unknown {
-    return this.to?.onRequestUpgrade?.(controller, status, headers, socket)
-  }
-
-  onResponseStarted(): unknown {
-    return this.to?.onResponseStarted?.()
-  }
-
-  onResponseStart(controller: unknown, status: unknown, headers: unknown, text: unknown): unknown {
-    return this.to?.onResponseStart?.(controller, status, headers, text)
-  }
-
-  onResponseData(controller: unknown, chunk: unknown): unknown {
-    return this.to?.onResponseData?.(controller, chunk)
-  }
-
-  onResponseEnd(controller: unknown, trailers: unknown): unknown {
-    return this.to?.onResponseEnd?.(controller, trailers)
-  }
-
-  onResponseError(controller: unknown, error: unknown): unknown {
-    return this.to?.onResponseError?.(controller, error)
-  }
-
-  fail(reason: unknown): void {
-    this.to?.onResponseError?.(undefined, reason)
-    this.to = undefined
-  }
-}
+const nothing = () => {}

@@ -38,8 +38,15 @@ export interface CallLimits {
 
 /** Told once how a call ended. */
 export interface CallEndListener<T> {
-  onValue(value: T): void
+  /** `goesOn`: it is only the beginning of an answer. */
+  onValue(value: T, goesOn: boolean): void
   onError(error: unknown): void
+}
+
+/** The rest of an answer that has begun. */
+export interface ComingBody {
+  /** Nobody waits for it any more. */
+  givenUp(error: unknown): void
 }
 
 export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>>, Timed {
@@ -67,16 +74,18 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #forgetSignal: (() => void) | undefined
   /** For the call as a whole, if its limit is not the usual one. */
   #timer: Timer | undefined
-  /** For the next sign of life. */
-  #silenceTimer: Pick<Timer, 'cancel'> | undefined
+  /** For the next sign of life, once there was one. */
+  #silenceTimer: Timer | undefined
+  /** It has shown a sign of life. */
+  #alive = false
   #work: Promise<T> | undefined
   #end: CallEndListener<T> | undefined
   #over = false
   #streaming = false
   /** How long it took until the answer began. */
   #answerMs = 0
-  /** Told when it is given up while its answer is still coming in. */
-  onGiveUp: ((error: unknown) => void) | undefined
+  /** What is still coming in of its answer. */
+  body: ComingBody | undefined
   #givenUp: { error: unknown } | undefined
 
   constructor(
@@ -93,7 +102,6 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#limitMs = limitMs
     this.deadline = deadline
     this.#callerSignal = signal
-    this.#expectLife('firstByte', limits.firstByteMs)
     noteCall(this)
   }
 
@@ -117,9 +125,22 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Bound when looked at, because a context is taken apart: `({ signal, progress }) => …`. */
   get progress(): () => void {
     return () => {
+      if (this.#over) return
       this.#silenceTimer?.cancel()
-      this.#expectLife('idle', this.#limits.idleMs)
+      this.#firstSign()
+      const { idleMs, clock } = this.#limits
+      if (idleMs === undefined) return
+      this.#silenceTimer = clock.schedule(idleMs, () => this.#timeUp('idle', idleMs))
     }
+  }
+
+  /** Until now its first byte may have been what was waited for, and no other limit. */
+  #firstSign(): void {
+    if (this.#alive) return
+    this.#alive = true
+    if (this.#work === undefined || this.#streaming) return
+    this.#disarm()
+    this.#limit()
   }
 
   /** As a promise. */
@@ -154,8 +175,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
       return end.onError(error)
     }
     if (isThenable(result)) return this.#watch(toPromise(result), goesOn)
-    this.#answered(goesOn(result))
-    end.onValue(result)
+    const begun = goesOn(result)
+    this.#answered(begun)
+    end.onValue(result, begun)
   }
 
   /** From now on silence counts, until something is heard; while nobody listened it did not. */
@@ -184,8 +206,9 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
       (value) => {
         if (this.#over) return
         this.#limits.record(this.#startMs)
-        this.#answered(goesOn(value))
-        this.#end?.onValue(value)
+        const begun = goesOn(value)
+        this.#answered(begun)
+        this.#end?.onValue(value, begun)
       },
       (error) => {
         if (this.#over) return
@@ -225,17 +248,25 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     return Math.max(0, this.deadline.atMs - this.#startMs)
   }
 
-  /** Arms the call's own limit, or the deadline where that is earlier. */
+  /** Of its limits, all of which count from its start, only the earliest can be reached. */
   #limit(): void {
     const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
-    if (this.#leftMs < limitMs) this.#arm('deadline', this.#leftMs)
+    const leftMs = this.#leftMs
+    const { firstByteMs = Number.POSITIVE_INFINITY, firstByteTimers } = this.#limits
+    if (firstByteMs < limitMs && firstByteMs < leftMs && !this.#alive) {
+      this.#timers = firstByteTimers
+      firstByteTimers.add(this)
+    } else if (leftMs < limitMs) this.#arm('deadline', leftMs)
     else if (this.#limitMs !== undefined) this.#arm('call', limitMs)
   }
 
   /** Counted from the start of the call: its synchronous part is part of it. */
   #arm(kind: 'call' | 'deadline', limitMs: number): void {
     const { timers, clock } = this.#limits
-    if (kind === 'call' && limitMs === timers.delayMs) return timers.add(this)
+    if (kind === 'call' && limitMs === timers.delayMs) {
+      this.#timers = timers
+      return timers.add(this)
+    }
     const leftMs = this.#startMs + limitMs - clock.now()
     this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, limitMs))
   }
@@ -245,18 +276,11 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#timer?.cancel()
   }
 
-  #expectLife(kind: TimeoutKind, limitMs: number | undefined): void {
-    if (limitMs === undefined || this.#over) return
-    const { timers, firstByteTimers } = this.#limits
-    const list = kind === 'firstByte' ? firstByteTimers : timers
-    this.#silenceTimer = list.schedule(limitMs, () => this.#timeUp(kind, limitMs))
-  }
-
   onTimeUp(): void {
-    const { beginTimers, idleTimers, firstByteMs, idleMs } = this.#limits
-    if (this.#timers === beginTimers) this.#timeUp('firstByte', firstByteMs as number)
+    const { timers, idleTimers, firstByteMs, idleMs } = this.#limits
+    if (this.#timers === timers) this.#timeUp('call', this.#limitMs as number)
     else if (this.#timers === idleTimers) this.#timeUp('idle', idleMs as number)
-    else this.#timeUp('call', this.#limitMs as number)
+    else this.#timeUp('firstByte', firstByteMs as number)
   }
 
   #timeUp(kind: TimeoutKind, limitMs: number): void {
@@ -282,7 +306,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
     this.#onAborted?.(error)
     if (!this.#streaming) this.#end?.onError(error)
-    this.onGiveUp?.(error)
+    this.body?.givenUp(error)
   }
 }
 

@@ -240,6 +240,21 @@ describe('first byte and idle', () => {
     await clock.drain()
     expect(clock.pending).toBe(0)
   })
+
+  it.each([
+    { what: 'its own limit', callMs: 200, code: 'CALL_TIMEOUT', kind: 'call' },
+    { what: 'its deadline', callMs: 500, code: 'DEADLINE_EXCEEDED', kind: 'deadline' },
+  ])('a call that keeps talking is still cut off by $what', async ({ callMs, code, kind }) => {
+    const { clock, timeout } = setup({ callMs, firstByteMs: 100, idleMs: 60 })
+    const deadline = createDeadline(200 + (kind === 'call' ? 1 : 0), clock)
+    const call = runWithDeadline(deadline, () =>
+      timeout.run(streaming(clock, [50, 50, 50, 50, 50])),
+    )
+    await expect(clock.until(call)).rejects.toMatchObject({ code, details: { kind } })
+    expect(clock.now()).toBe(200)
+    await clock.drain()
+    expect(clock.pending).toBe(0)
+  })
 })
 
 describe('an adaptive timeout', () => {

@@ -1,6 +1,7 @@
 /** A watched answer is the vendor's own: whatever can be done with it still can, and is noticed. */
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
+import { inspect } from 'node:util'
 import type { GuardOptions } from 'spillway'
 import { describe, expect, it } from 'vitest'
 import { codeOf, endsOf, errorOf, pauseMs, readAll, startGuard, until } from './stream-kit.js'
@@ -113,6 +114,8 @@ describe('a watched answer', () => {
     expect([response.bodyUsed, body?.locked]).toEqual([false, false])
     const reader = bodyOf(response).getReader()
     expect(reader).toBeInstanceOf(ReadableStreamDefaultReader)
+    expect(reader.constructor).toBe(ReadableStreamDefaultReader)
+    expect(inspect(reader)).toMatch('ReadableStreamDefaultReader')
     expect(body?.locked).toBe(true)
     await readByHand(reader)
     expect(await reader.closed).toBeUndefined()

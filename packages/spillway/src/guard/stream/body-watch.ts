@@ -5,7 +5,7 @@
  */
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
 import type { Timed, TimerList } from '../../core/timer-list.js'
-import type { TimedCall } from '../../local/timed-call.js'
+import type { ComingBody, TimedCall } from '../../local/timed-call.js'
 
 /** How a body ended. */
 export type BodyEnd =
@@ -27,8 +27,19 @@ export interface BodyListener {
   onEnd(how: BodyEnd, error: unknown): void
 }
 
+/** The body itself, as its watch sees it. */
+export interface WatchedBody {
+  /** It is over: breaks the reader's side off, and the downstream's. */
+  breakOff(error: unknown): void
+  /**
+   * Asked before it is let go because nobody reads it: whether somebody does, whom the watch does not
+   * hear of. If so, it is told how the body ends.
+   */
+  isReadUnseen?(): boolean
+}
+
 /** Its place in a list of timers is that of bodies nobody reads. */
-export class BodyWatch implements Timed {
+export class BodyWatch implements Timed, ComingBody {
   sooner: Timed | undefined
   later: Timed | undefined
   timed = false
@@ -45,9 +56,7 @@ export class BodyWatch implements Timed {
   #call: TimedCall<unknown> | undefined
   #listener: BodyListener | undefined
   #begun = false
-  /** Breaks the reader's side off, and the downstream's. */
-  #breakOff: ((error: unknown) => void) | undefined
-  #isReadUnseen: () => boolean = never
+  #body: WatchedBody | undefined
 
   constructor(
     name: string,
@@ -63,15 +72,11 @@ export class BodyWatch implements Timed {
     this.#listener = listener
   }
 
-  /**
-   * From now on it is watched. `isReadUnseen` is asked before it is let go because nobody reads it, and
-   * if so reports how it ends.
-   */
-  begin(breakOff: (error: unknown) => void, isReadUnseen = never): void {
+  /** From now on it is watched. */
+  begin(body: WatchedBody): void {
     if (this.#call === undefined) return
-    this.#breakOff = breakOff
-    this.#isReadUnseen = isReadUnseen
-    this.#call.onGiveUp = (error) => this.#givenUp(error)
+    this.#body = body
+    this.#call.body = this
     if (!this.#attended) this.#unread.restart(this)
   }
 
@@ -116,15 +121,15 @@ export class BodyWatch implements Timed {
 
   /** Nobody has read it. */
   onTimeUp(): void {
-    if (this.#isReadUnseen()) return
+    if (this.#body?.isReadUnseen?.() === true) return
     this.#call?.giveUp(unreadError(this.#name, this.#unread.delayMs))
   }
 
   /** A timeout, no reader, the caller, or the end of the guard. */
-  #givenUp(error: unknown): void {
-    const breakOff = this.#breakOff
+  givenUp(error: unknown): void {
+    const body = this.#body
     this.#end(howGivenUp(error), error)
-    breakOff?.(error)
+    body?.breakOff(error)
   }
 
   #end(how: BodyEnd, error: unknown): void {
@@ -132,14 +137,12 @@ export class BodyWatch implements Timed {
     if (call === undefined) return
     this.#call = undefined
     this.#listener = undefined
-    this.#breakOff = undefined
+    this.#body = undefined
     this.#unread.remove(this)
     call.end()
     listener?.onEnd(how, error)
   }
 }
-
-const never = () => false
 
 function howGivenUp(error: unknown): BodyEnd {
   if (!(error instanceof SpillwayError) || error.code !== 'CALL_TIMEOUT') return 'aborted'

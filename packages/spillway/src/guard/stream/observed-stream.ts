@@ -5,61 +5,48 @@
  */
 import type { ReadableWritablePair, StreamPipeOptions } from 'node:stream/web'
 import type { BodyWatch } from './body-watch.js'
+import { observedReader } from './observed-reader.js'
 import { passOn } from './passed-stream.js'
 import { type IterationOptions, StreamIterator } from './stream-iterator.js'
-import { StreamObserver, type StreamReader } from './stream-observer.js'
-
-const OBSERVER = Symbol('spillway.observer')
-
-interface Observed {
-  [OBSERVER]: StreamObserver
-}
+import { observerOf, StreamObserver } from './stream-observer.js'
 
 type Stream = ReadableStream<unknown>
-type ObservedStream = Stream & Observed
-type ObservedReader = StreamReader & Observed
 
-/** One that is not simply Node's own, or is observed already, may mean more by its methods. */
-export function canObserve(stream: Stream): boolean {
-  return Object.getPrototypeOf(stream) === ReadableStream.prototype && Object.isExtensible(stream)
-}
-
-/** `onBroken` is told, before its source is let go, that it is broken off. */
+/**
+ * Whether it could be done: a stream that is not simply Node's own, or is observed already, may mean
+ * more by its methods. `onBroken` is told, before the source is let go, that it is broken off.
+ */
 export function observe(
   stream: Stream,
   watch: BodyWatch,
   onBroken?: (error: unknown) => void,
-): void {
-  const observer = new StreamObserver(stream, watch)
-  Object.setPrototypeOf(stream, STREAM)
-  ;(stream as ObservedStream)[OBSERVER] = observer
-  watch.begin(
-    (error) => {
-      onBroken?.(error)
-      observer.breakOff(error)
-    },
-    () => observer.followUnseen(),
-  )
+): boolean {
+  if (Object.getPrototypeOf(stream) !== ReadableStream.prototype) return false
+  if (!Reflect.setPrototypeOf(stream, STREAM)) return false
+  watch.begin(new StreamObserver(stream, watch, onBroken))
+  return true
 }
 
 const { getReader, cancel } = ReadableStream.prototype
 
 /**
- * Prototypes, not subclasses: nobody constructs one, and `constructor` stays that of Node. All that
+ * A prototype, not a subclass: nobody constructs one, and `constructor` stays that of Node. All that
  * Node reads without asking for a reader first (pipes, branches, iteration) is led to one.
  */
-const STREAM: Stream = own(ReadableStream.prototype, {
-  getReader(this: ObservedStream, options?: unknown) {
-    const reader = (getReader as (options: unknown) => StreamReader).call(this, options)
-    const observer = this[OBSERVER]
-    Object.setPrototypeOf(reader, reader instanceof ReadableStreamBYOBReader ? BYOB : DEFAULT)
-    ;(reader as ObservedReader)[OBSERVER] = observer
-    observer.locked(reader)
-    return reader
+const METHODS = {
+  getReader(this: Stream, options?: unknown) {
+    const reader = (getReader as (options: unknown) => ReadableStreamDefaultReader).call(
+      this,
+      options,
+    )
+    const observer = observerOf(this)
+    return observer === undefined ? reader : observedReader(reader, observer)
   },
 
-  cancel(this: ObservedStream, reason?: unknown) {
-    return this[OBSERVER].left(undefined, () => cancel.call(this, reason))
+  cancel(this: Stream, reason?: unknown) {
+    const observer = observerOf(this)
+    if (observer === undefined) return cancel.call(this, reason)
+    return observer.left(undefined, () => cancel.call(this, reason))
   },
 
   values(this: Stream, options?: IterationOptions) {
@@ -86,38 +73,9 @@ const STREAM: Stream = own(ReadableStream.prototype, {
       reader.releaseLock()
     }
   },
-})
-
-const DEFAULT = readerLike(ReadableStreamDefaultReader.prototype)
-const BYOB = readerLike(ReadableStreamBYOBReader.prototype)
-
-function readerLike<R extends StreamReader>(reader: R): R {
-  const { read, cancel, releaseLock } = reader as ReadableStreamBYOBReader
-  const closed = Object.getOwnPropertyDescriptor(reader, 'closed')?.get as () => Promise<undefined>
-  return own(reader, {
-    read(this: ReadableStreamBYOBReader & Observed, ...into: [ArrayBufferView]) {
-      const observer = this[OBSERVER]
-      observer.asked()
-      return read.apply(this, into).then(observer.came, observer.failed)
-    },
-
-    cancel(this: ObservedReader, reason?: unknown) {
-      return this[OBSERVER].left(this, () => cancel.call(this as ReadableStreamBYOBReader, reason))
-    },
-
-    releaseLock(this: ObservedReader) {
-      releaseLock.call(this as ReadableStreamBYOBReader)
-      this[OBSERVER].released(this)
-    },
-
-    get closed(): Promise<undefined> {
-      const self = this as unknown as ObservedReader
-      return self[OBSERVER].closed(closed.call(self))
-    },
-  })
 }
 
-/** Its prototype's, but for these. */
-function own<T extends object>(prototype: T, methods: object): T {
-  return Object.create(prototype, Object.getOwnPropertyDescriptors(methods)) as T
-}
+const STREAM: object = Object.create(
+  ReadableStream.prototype,
+  Object.getOwnPropertyDescriptors(METHODS),
+)

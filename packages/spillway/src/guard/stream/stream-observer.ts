@@ -2,27 +2,48 @@
 import { finished, isErrored } from 'node:stream'
 import type { ReadableStreamReadResult } from 'node:stream/web'
 import { swallow } from '../../core/thenable.js'
-import type { BodyWatch } from './body-watch.js'
+import type { BodyWatch, WatchedBody } from './body-watch.js'
 
-type Result = ReadableStreamReadResult<unknown>
+export type ReadResult = ReadableStreamReadResult<unknown>
 export type StreamReader = ReadableStreamDefaultReader<unknown> | ReadableStreamBYOBReader
 
-export class StreamObserver {
+/**
+ * By their streams; beside them, because to add a property to one of Node's costs more. Nothing is kept
+ * of a body that came to its end: Node holds its streams weakly, which only a full collection heeds.
+ */
+const observers = new WeakMap<ReadableStream, StreamObserver>()
+
+/** Nothing, once there is nothing more to see. */
+export function observerOf(stream: ReadableStream): StreamObserver | undefined {
+  return observers.get(stream)
+}
+
+export class StreamObserver implements WatchedBody {
   readonly #stream: ReadableStream<unknown>
   readonly #watch: BodyWatch
+  readonly #onBroken: ((error: unknown) => void) | undefined
   /** Who has locked it, as far as we know. */
   #reader: StreamReader | undefined
+  /** It brings the buffers that are filled. */
+  #lent = false
   /** Chunks that were asked for and have not come. */
   #wanted = 0
   #broken: { error: unknown } | undefined
 
-  constructor(stream: ReadableStream<unknown>, watch: BodyWatch) {
+  constructor(
+    stream: ReadableStream<unknown>,
+    watch: BodyWatch,
+    onBroken: ((error: unknown) => void) | undefined,
+  ) {
     this.#stream = stream
     this.#watch = watch
+    this.#onBroken = onBroken
+    observers.set(stream, this)
   }
 
-  locked(reader: StreamReader): void {
+  locked(reader: StreamReader, lendsBuffers: boolean): void {
     this.#reader = reader
+    this.#lent = lendsBuffers
   }
 
   released(reader: StreamReader): void {
@@ -36,16 +57,16 @@ export class StreamObserver {
   }
 
   // Functions and not methods, so that they are made once and not for every chunk.
-  readonly came = (result: Result): Result => {
+  readonly came = (result: ReadResult): ReadResult => {
     this.#wanted--
     this.#tellBroken()
     if (result.done) {
       this.#watch.complete()
+      observers.delete(this.#stream)
       return result
     }
     // A buffer that was lent goes back for the next chunk.
-    const lent = this.#reader instanceof ReadableStreamBYOBReader
-    this.#watch.chunk(lent ? (result.value as Uint8Array).slice() : result.value)
+    this.#watch.chunk(this.#lent ? (result.value as Uint8Array).slice() : result.value)
     if (this.#wanted > 0) this.#watch.reading()
     return result
   }
@@ -82,16 +103,16 @@ export class StreamObserver {
 
   /** The source is let go. To its readers that would look like a good end, so they hear from us. */
   breakOff(error: unknown): void {
+    this.#onBroken?.(error)
     swallow((this.#reader ?? this.#stream).cancel(error))
     this.#broken = { error }
   }
 
   /**
    * Not every reader is seen: somebody may make one by hand, with `new ReadableStreamDefaultReader`,
-   * or send the stream to another thread. Of such a stream we hear no more than how it ends. Answers
-   * whether it is one.
+   * or send the stream to another thread. Of such a stream we hear no more than how it ends.
    */
-  followUnseen(): boolean {
+  isReadUnseen(): boolean {
     if (!this.#stream.locked || this.#reader !== undefined) return false
     finished(this.#stream as never, (error) => {
       if (error) this.#watch.truncated(error)

@@ -32,6 +32,11 @@ describe('the usage in an answer', () => {
     expect(read(start, ...between, end)).toEqual({ tokens: 115, inputTokens: 25, outputTokens: 90 })
   })
 
+  it('is not half of what it was: without a word at its end what was booked stays', () => {
+    const start = bytes('{"usage":{"input_tokens":25,"output_tokens":1}}')
+    expect(read(start, bytes(`${'text '.repeat(4_000)}}`))).toBeUndefined()
+  })
+
   it('is the last that says a number, wherever that is', () => {
     const none = '{"usage":null}'
     const costs = { tokens: 43, inputTokens: 3, outputTokens: 40 }

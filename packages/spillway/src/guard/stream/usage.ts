@@ -11,6 +11,7 @@ const TAIL_BYTES = 8_192
 const INPUT = ['"prompt_tokens"', '"input_tokens"'] as const
 const OUTPUT = ['"completion_tokens"', '"output_tokens"'] as const
 const TOTAL = ['"total_tokens"'] as const
+const NUMBER = /\s*:\s*(\d+)/y
 
 export class UsageReader {
   readonly #head: Uint8Array[] = []
@@ -41,33 +42,24 @@ export class UsageReader {
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
-    const tail = this.#tailText() + this.#told
-    if (!mentions(tail) && !mentions(this.#headText())) return undefined
+    const end = endOf(this.#tail)
+    // The last word is at the end, or there is none: what came first alone would be too little.
+    if (this.#told === '' && !mentionsTokens(end)) return undefined
+    const tail = textOf(end.subarray(-TAIL_BYTES)) + this.#told
     const said = lastUsage(tail)
     const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, this.#headText())
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
     if (input === undefined && output === undefined) return undefined
     const tokens = lastOf(TOTAL, said) ?? (input ?? 0) + (output ?? 0)
-    if (output === undefined) return { tokens, inputTokens: input as number }
-    if (input === undefined) return { tokens, outputTokens: output }
-    return { tokens, inputTokens: input, outputTokens: output }
+    return {
+      tokens,
+      ...(input !== undefined && { inputTokens: input }),
+      ...(output !== undefined && { outputTokens: output }),
+    }
   }
 
   #headText(): string {
-    let text = ''
-    for (const chunk of this.#head) text += textOf(chunk, 0, HEAD_BYTES - text.length)
-    return text
-  }
-
-  /** Only the first of the chunks that were kept can be larger than it need be. */
-  #tailText(): string {
-    let skipped = Math.max(0, this.#tailBytes - TAIL_BYTES)
-    let text = ''
-    for (const chunk of this.#tail) {
-      text += textOf(chunk, skipped, chunk.length)
-      skipped = 0
-    }
-    return text
+    return textOf(Buffer.concat(this.#head, Math.min(this.#headBytes, HEAD_BYTES)))
   }
 }
 
@@ -77,13 +69,28 @@ function usageIn(chunk: object): string {
   return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
 }
 
-/** Most bodies have nothing to do with tokens. */
-function mentions(text: string): boolean {
-  return text.includes('_tokens"')
+const { indexOf } = Buffer.prototype
+/** In bytes: to search for a string it would be encoded each time. */
+const TOKENS = Buffer.from('_tokens"')
+
+/** Of JSON and of events: `}`, `]`, and what may follow them. */
+const ENDS: ReadonlySet<number | undefined> = new Set(Buffer.from('}] \r\n\t'))
+
+/** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
+function mentionsTokens(bytes: Uint8Array): boolean {
+  if (!ENDS.has(bytes.at(-1))) return false
+  return indexOf.call(bytes, TOKENS, Math.max(0, bytes.length - TAIL_BYTES)) >= 0
 }
 
-function textOf({ buffer, byteOffset, length }: Uint8Array, from: number, to: number): string {
-  return Buffer.from(buffer as ArrayBuffer, byteOffset, length).toString('latin1', from, to)
+/** What is looked at of the last chunks, and more only where that takes no copy. */
+function endOf(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first, ...others] = chunks
+  if (first === undefined) return TOKENS.subarray(0, 0)
+  return others.length === 0 ? first : Buffer.concat([first.subarray(-TAIL_BYTES), ...others])
+}
+
+function textOf({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer as ArrayBuffer, byteOffset, length).toString('latin1')
 }
 
 /**
@@ -101,34 +108,14 @@ function lastOf(names: readonly string[], text: string): number | undefined {
   let lastAt = -1
   for (const name of names) {
     for (let at = text.lastIndexOf(name); at > lastAt; at = text.lastIndexOf(name, at - 1)) {
-      const number = numberAfter(text, at + name.length)
+      NUMBER.lastIndex = at + name.length
+      const number = NUMBER.exec(text)?.[1]
       if (number !== undefined) {
-        last = number
+        last = Number(number)
         lastAt = at
       }
       if (at === 0) break
     }
   }
   return last
-}
-
-const BLANKS = ' \t\r\n'
-
-/** What follows a name: a colon, and then digits. */
-function numberAfter(text: string, from: number): number | undefined {
-  let at = pastBlanks(text, from)
-  if (text[at] !== ':') return undefined
-  at = pastBlanks(text, at + 1)
-  let number: number | undefined
-  for (;;) {
-    const digit = text.charCodeAt(at++) - 0x30
-    if (!(digit >= 0 && digit <= 9)) return number
-    number = (number ?? 0) * 10 + digit
-  }
-}
-
-function pastBlanks(text: string, from: number): number {
-  let at = from
-  while (at < text.length && BLANKS.includes(text[at] as string)) at++
-  return at
 }

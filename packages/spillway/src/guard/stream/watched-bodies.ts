@@ -2,8 +2,8 @@
 import type { Readable } from 'node:stream'
 import { isResponse } from '../../core/outcome.js'
 import { swallow } from '../../core/thenable.js'
-import type { BodyWatch } from './body-watch.js'
-import { canObserve, observe } from './observed-stream.js'
+import type { BodyWatch, WatchedBody } from './body-watch.js'
+import { observe } from './observed-stream.js'
 import { passOn } from './passed-stream.js'
 import { isRelayed } from './relayed.js'
 import { watchResponse } from './watched-response.js'
@@ -11,16 +11,17 @@ import { watchResponse } from './watched-response.js'
 /** Whether a value goes on after the function has returned it. */
 export function isStreamed(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
+  if (value instanceof Response) return isOpen(value)
   if (isRelayed(value)) return true
-  if (isResponse(value)) return isWebStream(value.body) && !value.body.locked && !isEmpty(value)
+  if (isResponse(value)) return isWebStream(value.body) && isOpen(value)
   if (isWebStream(value)) return !value.locked
   if (isNodeStream(value)) return !value.destroyed && !value.readableEnded
   return isIterable(value) && !isPage(value)
 }
 
 /** Nobody reads a body that says it has nothing in it. */
-function isEmpty({ headers }: Response): boolean {
-  return headers.get('content-length') === '0'
+function isOpen({ body, headers }: Response): boolean {
+  return body !== null && !body.locked && headers.get('content-length') !== '0'
 }
 
 /** The same value, watched. */
@@ -32,7 +33,8 @@ export function watched<T>(value: T, watch: BodyWatch): T {
 }
 
 function watchWeb(source: ReadableStream<unknown>, watch: BodyWatch): ReadableStream<unknown> {
-  const stream = canObserve(source) ? source : passOn(source.getReader())
+  if (observe(source, watch)) return source
+  const stream = passOn(source.getReader())
   observe(stream, watch)
   return stream
 }
@@ -71,7 +73,7 @@ function watchNode(stream: Readable, watch: BodyWatch): Readable {
     else watch.truncated(error)
   })
   stream.once('close', () => watch.left())
-  watch.begin((error) => stream.destroy(error as Error))
+  watch.begin({ breakOff: (error) => stream.destroy(error as Error) })
   if (stream.readableFlowing === true) look()
   return stream
 }
@@ -119,7 +121,7 @@ function sdkStream<C>(source: SdkStream<C>): SdkStream<C> {
   return typeof iterator === 'function' ? { controller, iterator } : { controller }
 }
 
-class WatchedIterator<C> implements AsyncIterableIterator<C> {
+class WatchedIterator<C> implements AsyncIterableIterator<C>, WatchedBody {
   readonly #open: () => AsyncIterator<C>
   readonly #watch: BodyWatch
   /** Of an SDK's stream: the only way to let it go before anybody has read it. */
@@ -134,7 +136,7 @@ class WatchedIterator<C> implements AsyncIterableIterator<C> {
     this.#open = open
     this.#watch = watch
     this.#abort = abort
-    watch.begin((error) => this.#breakOff(error))
+    watch.begin(this)
   }
 
   readFrom(iterator: AsyncIterator<C>): void {
@@ -196,7 +198,7 @@ class WatchedIterator<C> implements AsyncIterableIterator<C> {
     else this.#watch.complete()
   }
 
-  #breakOff(error: unknown): void {
+  breakOff(error: unknown): void {
     this.#over = true
     if (this.#waiting.size === 0) this.#broken = { error }
     for (const reject of this.#waiting) reject(error)

@@ -4,15 +4,17 @@
  */
 import { carryConclusion } from '../../local/attempts.js'
 import type { BodyWatch } from './body-watch.js'
-import { canObserve, observe } from './observed-stream.js'
+import { observe } from './observed-stream.js'
 import { passOn } from './passed-stream.js'
 
 export function watchResponse(response: Response, watch: BodyWatch): Response {
   const body = response.body as ReadableStream<Uint8Array>
-  const asItIs = Object.getPrototypeOf(response) === Response.prototype && canObserve(body)
-  const watched = asItIs ? response : copyOf(response, passOn(body.getReader()))
-  observe(watched.body as ReadableStream, watch, (error) => tellWhy(watched, error))
-  return watched
+  if (Object.getPrototypeOf(response) === Response.prototype) {
+    if (observe(body, watch, (error) => tellWhy(response, error))) return response
+  }
+  const copy = copyOf(response, passOn(body.getReader()))
+  observe(copy.body as ReadableStream, watch, (error) => tellWhy(copy, error))
+  return copy
 }
 
 /** Of another class, or watched already: a response that has everything from it but its body. */

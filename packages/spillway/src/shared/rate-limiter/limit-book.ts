@@ -318,6 +318,7 @@ export class LimitBook implements Spender {
   ): MaybePromise<number> | undefined {
     if (answer.status < 400 && this.#heardEnough(permit.lane)) return undefined
     const word = readVendorHeaders(answer.headers, this.#clock.wallMs())
+    if (word.left.length === 0 && answer.status < 400) this.#heardNothing(permit.lane)
     const throttled = asksForPause(answer.status, word)
     const left = this.#worthTelling(permit.lane, word)
     // An answer that says nothing is news only after one that told us to slow down.
@@ -340,6 +341,12 @@ export class LimitBook implements Spender {
     }
     heard.answers++
     return heard.answers > READ_IN_A_MOMENT
+  }
+
+  /** Who says nothing about its limits in one answer says nothing in those beside it. */
+  #heardNothing(lane: string): void {
+    const heard = this.#heard.get(lane)
+    if (heard !== undefined) heard.answers = READ_IN_A_MOMENT
   }
 
   /**
