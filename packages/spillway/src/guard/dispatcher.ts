@@ -10,9 +10,9 @@ import { gathering } from '../core/gathering.js'
 import { ASK_AGAIN_MS } from '../shared/rate-limiter/pause.js'
 import type { TakeReply } from '../store/port.js'
 import { Admitter, type AdmitterOptions } from './admitter.js'
+import type { Entry } from './entry.js'
 import { Gate } from './gate.js'
-import type { Entry } from './room.js'
-import type { Admission, Price, Wish } from './wish.js'
+import type { Admission, Price, Waiting } from './wish.js'
 
 export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOptions<P, L, R> {
   /** Whether calls may wait at all, or only for the store's answer. */
@@ -89,7 +89,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
       // What the store said of others who have left means nothing to one who is alone; what it said
       // just now was said of this one.
       if (gate.blockedAtMs < clock.now()) gate.unblock()
-      else gate.blocker = entry as Entry<Wish>
+      else gate.blocker = entry as Waiting
     }
     if (limits?.remote !== true) return this.dispatch()
     if (gate.underWay) return
@@ -234,7 +234,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
         const error = createError(each)
         if (error === undefined) break
         room.remove(entry)
-        wishOf<P, L>(entry).refuse(error)
+        ;(entry as Waiting<P, L>).guest.refuse(error)
       }
     }
   }
@@ -289,15 +289,15 @@ export class Dispatcher<P, L, R extends TakeReply> {
     const gate = this.#gate(lane)
     if (gate.underWay || gate.isBlocked(nowMs) || slots.free(nowMs, lane) <= 0) return false
     if (breaker !== undefined && !breaker.isClear(lane)) return false
-    const entry = room.take(lane, nowMs) as Entry<Wish<P, L>> | undefined
+    const entry = room.take(lane, nowMs) as Waiting<P, L> | undefined
     if (entry === undefined) return false
     return this.#admitter.serve(gate, entry, sameClock === true ? atMs : undefined)
   }
 
   /** Takes out of the room as many as there is something free for, the best first. */
-  #choose(nowMs: number): Map<Gate, Entry<Wish<P, L>>[]> {
+  #choose(nowMs: number): Map<Gate, Waiting<P, L>[]> {
     const { room, slots } = this.#options
-    const chosen = new Map<Gate, Entry<Wish<P, L>>[]>()
+    const chosen = new Map<Gate, Waiting<P, L>[]>()
     const ready = [...room.lanes].filter((lane) => {
       const gate = this.#gate(lane)
       return !gate.underWay && !gate.isBlocked(nowMs) && slots.free(nowMs, lane) > 0
@@ -313,8 +313,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
       free--
       const gate = this.#gate(entry.lane)
       const group = chosen.get(gate)
-      if (group === undefined) chosen.set(gate, [entry as Entry<Wish<P, L>>])
-      else group.push(entry as Entry<Wish<P, L>>)
+      if (group === undefined) chosen.set(gate, [entry as Waiting<P, L>])
+      else group.push(entry as Waiting<P, L>)
       // The lane has a limit of its own, and that is all it may have.
       const most = slots.lanes?.free(entry.lane) ?? Number.POSITIVE_INFINITY
       if ((group?.length ?? 1) >= most) ready.splice(ready.indexOf(entry.lane), 1)
@@ -332,7 +332,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     gate: Gate,
     { waitUs, paused }: TakeReply,
     costs: readonly number[],
-    blocker: Entry<Wish<P, L>> | undefined,
+    blocker: Waiting<P, L> | undefined,
   ): void {
     const nowMs = this.#options.clock.now()
     const untilMs = nowMs + waitUs / 1_000
@@ -342,7 +342,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     gate.askAgainMs = paused ? nowMs + ASK_AGAIN_MS : Number.POSITIVE_INFINITY
     gate.blockedAtMs = nowMs
     gate.blockedFor = costs
-    gate.blocker = blocker as Entry<Wish> | undefined
+    gate.blocker = blocker as Waiting | undefined
     gate.paused = paused
     this.#thinOut(gate)
   }
@@ -366,12 +366,13 @@ export class Dispatcher<P, L, R extends TakeReply> {
    */
   #thinOut(gate: Gate): void {
     const { room, clock } = this.#options
-    const cannotWait = (entry: Entry) => entry.untilMs < gate.blockedUntilMs
+    const cannotWait = (entry: Entry) => room.untilMs(entry) < gate.blockedUntilMs
     const { blocker } = gate
     const headLeaves =
       !gate.paused && blocker !== undefined && (blocker.state === 'gone' || cannotWait(blocker))
     const retryAfterMs = gate.blockedUntilMs - clock.now()
-    for (const entry of [...room.waiting(gate.lane)] as Entry<Wish<P, L>>[]) {
+    for (const entry of room.waiting(gate.lane) as Waiting<P, L>[]) {
+      if (entry.state === 'gone') continue
       const stays = headLeaves && !wantsAsMuch(this.#admitter.costsOf(entry.guest), gate.blockedFor)
       if (stays || !cannotWait(entry)) continue
       room.remove(entry)
@@ -392,10 +393,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
       const nowMs = clock.now()
       const blockedMs = gate.blockedUntilMs - nowMs
       for (const entry of room.waiting(lane)) {
+        if (entry.state === 'gone') continue
         room.remove(entry)
         const stage = slots.paceWaitMs(nowMs) > 0 ? 'pace' : 'concurrency'
         const error = blockedMs > 0 ? limitedError(lane, blockedMs, gate.paused) : busyError(stage)
-        wishOf<P, L>(entry).refuse(error)
+        ;(entry as Waiting<P, L>).guest.refuse(error)
       }
     }
   }
@@ -434,10 +436,6 @@ export class Dispatcher<P, L, R extends TakeReply> {
     // Whoever waits keeps the process alive; when all have left, nothing should.
     gate.timer.unref()
   }
-}
-
-function wishOf<P, L>(entry: Entry): Wish<P, L> {
-  return entry.guest as Wish<P, L>
 }
 
 function wantsAsMuch(one: readonly number[], other: readonly number[]): boolean {
