@@ -192,7 +192,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
       while (this.#again) {
         this.#again = false
         // Mostly one goes; when there are many, time passes.
-        if (this.#serveNext(nowMs, nowMs)) while (this.#serveNext(nowMs, undefined));
+        if (this.#serveNext(nowMs, nowMs)) while (!slots.full && this.#serveNext(nowMs, undefined));
         if (slots.full) break
         for (const [gate, entries] of this.#choose(nowMs)) this.#admitter.admit(gate, entries)
       }

@@ -82,6 +82,7 @@ export class EntryLine {
     return all
   }
 
+  /** Counted from the first. */
   #place(index: number): number {
     return (this.#head + index) & (this.#places.length - 1)
   }
@@ -101,21 +102,24 @@ export class EntryLine {
       this.#places[this.#place(--this.#taken)] = undefined
     }
     // What a crowd has left behind.
-    if (this.#taken === 0 && this.#places.length > MOST_IDLE_PLACES) this.#lay(NO_PLACES, 0)
+    if (this.#taken === 0 && this.#places.length > MOST_IDLE_PLACES) this.#places = NO_PLACES
   }
 
+  /** Without those who have gone. */
   #tidy(): void {
-    this.#lay(this.list(), this.#places.length)
-  }
-
-  #grow(): void {
-    this.#lay(this.list(), Math.max(FIRST_PLACES, this.#places.length * 2))
-  }
-
-  #lay(entries: Places, places: number): void {
-    this.#places = new Array(places).fill(undefined)
+    const stay = this.list()
+    this.#places.fill(undefined)
     this.#head = 0
-    this.#taken = 0
-    for (const entry of entries) this.#places[this.#taken++] = entry
+    this.#taken = stay.length
+    for (let index = 0; index < stay.length; index++) this.#places[index] = stay[index]
+  }
+
+  /** Looks at nobody: with very many, each look is a miss of the processor's cache. */
+  #grow(): void {
+    const next: Places = new Array(Math.max(FIRST_PLACES, this.#places.length * 2))
+    for (let index = 0; index < this.#taken; index++) next[index] = this.#at(index)
+    next.fill(undefined, this.#taken)
+    this.#places = next
+    this.#head = 0
   }
 }

@@ -76,6 +76,6 @@ export class Entry<G extends Guest = Guest, H = unknown> extends AsyncResource {
 
 /** Many may come in the same moment. */
 export function isBefore(one: Entry, other: Entry): boolean {
-  const [ms, otherMs] = [one.arrivedMs, other.arrivedMs]
-  return ms === otherMs ? one.order < other.order : ms < otherMs
+  if (one.arrivedMs !== other.arrivedMs) return one.arrivedMs < other.arrivedMs
+  return one.order < other.order
 }

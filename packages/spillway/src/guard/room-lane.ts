@@ -66,7 +66,9 @@ export class RoomLane {
   oldestWaitMs(nowMs: number): number {
     let oldestMs = Number.POSITIVE_INFINITY
     for (const line of this.lines) {
-      if (line.length > 0) oldestMs = Math.min(oldestMs, (line.first as Entry).enteredMs)
+      if (line.length === 0) continue
+      const { enteredMs } = line.first as Entry
+      if (enteredMs < oldestMs) oldestMs = enteredMs
     }
     return nowMs - Math.max(oldestMs, this.#excusedMs)
   }
