@@ -29,6 +29,7 @@ export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOp
 const TRUSTED_MS = 10
 const MOST_IN_A_TRIP = 256
 const MOST_IDLE_GATES = 256
+const NOW = Promise.resolve()
 
 export class Dispatcher<P, L, R extends TakeReply> {
   readonly #options: DispatcherOptions<P, L, R>
@@ -41,6 +42,12 @@ export class Dispatcher<P, L, R extends TakeReply> {
   #again = false
   #paceTimer: Timer | undefined
   readonly #soon = gathering(() => this.dispatch())
+  /** Slots have come free, and will be given away in a moment. */
+  #expected = false
+  readonly #serveFreed = () => {
+    this.#expected = false
+    this.dispatch()
+  }
 
   constructor(options: DispatcherOptions<P, L, R>) {
     this.#options = options
@@ -98,8 +105,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
 
   /** A slot has come free, and perhaps many at once: they go with one trip. */
   freed(): void {
-    if (this.#options.limits?.remote === true) this.#soon()
-    else this.dispatch()
+    if (this.#options.limits?.remote === true) return this.#soon()
+    // Those whose calls have ended already are next; nobody can come in between.
+    if (this.#expected) return
+    this.#expected = true
+    NOW.then(this.#serveFreed)
   }
 
   /** Somebody has left the room without having got anything. */
@@ -191,9 +201,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     try {
       while (this.#again) {
         this.#again = false
-        // Mostly one goes; when there are many, time passes.
-        if (this.#serveNext(nowMs, nowMs)) while (!slots.full && this.#serveNext(nowMs, undefined));
-        if (slots.full) break
+        if (this.#serveOne(nowMs) && slots.full) break
         for (const [gate, entries] of this.#choose(nowMs)) this.#admitter.admit(gate, entries)
       }
     } finally {
@@ -279,19 +287,21 @@ export class Dispatcher<P, L, R extends TakeReply> {
   }
 
   /**
-   * The usual way out, one by one: there is one lane, nothing stands in its way, and the store
-   * answers at once. Answers whether somebody went. `atMs`: the time, if it was read just now.
+   * The usual way out of a room that is not crowded: there is something free for one, or only one
+   * waits, nothing stands in its way, and the store answers at once. Answers whether it went.
    */
-  #serveNext(nowMs: number, atMs: number | undefined): boolean {
+  #serveOne(nowMs: number): boolean {
     const { room, slots, breaker, limits, sameClock } = this.#options
     const lane = room.onlyLane
     if (lane === undefined || limits?.remote === true) return false
     const gate = this.#gate(lane)
-    if (gate.underWay || gate.isBlocked(nowMs) || slots.free(nowMs, lane) <= 0) return false
+    if (gate.underWay || gate.isBlocked(nowMs)) return false
+    const free = slots.free(nowMs, lane)
+    if (free < 1 || (free >= 2 && room.length > 1)) return false
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     const entry = room.take(lane, nowMs) as Waiting<P, L> | undefined
     if (entry === undefined) return false
-    return this.#admitter.serve(gate, entry, sameClock === true ? atMs : undefined)
+    return this.#admitter.serve(gate, entry, sameClock === true ? nowMs : undefined)
   }
 
   /** Takes out of the room as many as there is something free for, the best first. */
