@@ -7,14 +7,13 @@
 import type { CallerSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
-import { currentHop } from '../core/hops.js'
 import { duration, number, text, validate } from '../core/options.js'
 import type { Verdict } from '../core/outcome.js'
 import { importanceOf, NORMAL_IMPORTANCE } from '../core/priority.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
-import { type JudgedRunOptions, learnUsual, RetryCall } from '../local/retry-call.js'
+import { learnUsual, RetryCall } from '../local/retry-call.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
@@ -29,6 +28,7 @@ import { earlyRefusal, limitedRefusal, noPlaceError, waitRefusal } from './known
 import type { CallAdmission, CallWish, Machinery, WaitingCall } from './machinery.js'
 import { leaveError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
+import { mayHedge, mayRetry, retryOptions } from './second-tries.js'
 import type { UserStage } from './shared-stages.js'
 import type { Startable } from './starter.js'
 import type { CallTrace } from './trace.js'
@@ -270,27 +270,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
 
   /** That was it, or it is tried again. */
   #conclude(end: { value: T } | { error: unknown }): void {
-    const { retry, once, breaker } = this.#machinery
-    const policy = this.#mayRetry() ? (retry ?? once) : once
-    const { signal, idempotent, idempotencyKey } = this.#options
-    const options: JudgedRunOptions = {
-      ...(signal !== undefined && { signal }),
-      ...(idempotent !== undefined && { idempotent }),
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
-      judged: () => this.#verdict,
-      mayRetry: () => breaker === undefined || breaker.state(this.lane) === 'closed',
-    }
+    const { retry, once } = this.#machinery
+    const policy = mayRetry(this.#machinery) ? (retry ?? once) : once
+    const options = retryOptions(this.#machinery, this.#options, this.lane, () => this.#verdict)
     const again = ({ attempt }: { attempt: number }) => this.#attempt(attempt)
     new RetryCall(policy, again, options, this.#watchers?.report, this.#deadline)
       .resume(end, this.#last?.startMs ?? this.arrivedMs)
       .then(this.#resolve, this.#reject)
-  }
-
-  /** A request that came in as a retry is not tried again here: tiers would multiply. */
-  #mayRetry(): boolean {
-    const hop = currentHop()
-    if (hop === undefined) return true
-    return hop.attempt === 1 && this.#machinery.options.retry?.where !== 'edge'
   }
 
   /** Another attempt. */
@@ -339,7 +325,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     if (attempt === 1) timings?.began(startMs - this.arrivedMs)
     this.#watchers?.follower?.begins(attempt, admission, startMs)
     if (shadow !== undefined) shadow.begin(this.lane, admission, startMs, this.#options)
-    if (hedger !== undefined && this.#mayHedge(admission)) {
+    if (hedger !== undefined && mayHedge(this.#machinery, this.#options, admission)) {
       return this.#startHedged(hedger, admission, startMs)
     }
     this.#last = new GuardAttempt(
@@ -357,16 +343,6 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
       this.#last.trace = trace.attempt({ lane: this.lane, attempt, hedge: false })
     }
     this.#last.start(this.#fn)
-  }
-
-  /** By the rules of a retry. A probe has to say for itself how the downstream is. */
-  #mayHedge({ breaker }: CallAdmission): boolean {
-    const { idempotent, idempotencyKey } = this.#options
-    return (
-      breaker?.probe !== true &&
-      (idempotent !== false || Boolean(idempotencyKey)) &&
-      this.#mayRetry()
-    )
   }
 
   #startHedged(hedger: Hedger, admission: CallAdmission, startMs: number): void {
