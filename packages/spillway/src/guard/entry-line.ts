@@ -55,6 +55,11 @@ export class EntryLine {
     this.#places[this.#place(index)] = entry
   }
 
+  /** From the first to the last one, with those between them who have gone. */
+  get places(): number {
+    return this.#taken
+  }
+
   /** Takes out the first or the last one. */
   take(entry: Entry): void {
     const index = entry === this.first ? 0 : this.#taken - 1

@@ -35,8 +35,10 @@ export class Patience implements Timed {
   }
 
   onTimeUp(): void {
-    const sinceMs = this.#clock.now() - this.#timers.delayMs
-    for (let { first } = this.#line; first !== undefined && first.enteredMs <= sinceMs; ) {
+    const nowMs = this.#clock.now()
+    // In the words of the list, to the last bit: one that it finds due and this does not would be due for ever.
+    const isDue = (entry: Entry) => entry.enteredMs + this.#timers.delayMs <= nowMs
+    for (let { first } = this.#line; first !== undefined && isDue(first); ) {
       this.#dismiss(first)
       first = this.#line.first
     }
