@@ -6,11 +6,12 @@ import { Room } from './room.js'
 
 describe('the patience of a waiting room', () => {
   it('ends for each when it should, at whatever fraction of a millisecond it came', async () => {
-    const times = fc.array(fc.double({ min: 0, max: 50, noNaN: true }), { maxLength: 12 })
-    const timeouts = fc.double({ min: 0.1, max: 100, noNaN: true })
+    // Small against the timeout: then their sum is not exact, and subtracting again gives another one.
+    const times = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 })
+    const timeouts = fc.double({ min: 1, max: 10_000, noNaN: true })
     await fc.assert(
       fc.asyncProperty(times, timeouts, async (gaps, timeoutMs) => {
-        const clock = createVirtualClock({ startMs: 1e6 / 3 })
+        const clock = createVirtualClock()
         const room = new Room({ clock, size: 100, timeoutMs, targetMs: 1e9, agingMs: 1e9 })
         const lateBy: number[] = []
         for (const gapMs of gaps) {
