@@ -294,6 +294,43 @@ const growthRoom: Comparison = {
   },
 }
 
+/** So many others wait, of a lower priority, and stay, while as many callers as slots pass them. */
+function pass(others: number, guard: Guard): Round {
+  const passing = standing(SLOTS, () => guard.run(work, { ...callOptions(), priority: 'high' }))
+  return async () => {
+    let begin = () => {}
+    const begun = new Promise<number>((resolve) => {
+      begin = () => resolve(1)
+    })
+    const answers: Promise<number>[] = []
+    for (let i = 0; i < SLOTS; i++) answers.push(guard.run(() => begun, callOptions()))
+    for (let i = 0; i < others; i++) {
+      answers.push(guard.run(work, { ...callOptions(), priority: 'low' }))
+    }
+    const { waiting } = guard.snapshot().room
+    if (waiting !== others) throw new Error(`${waiting} calls wait instead of ${others}`)
+    const result = passing()
+    begin()
+    const ns = await result
+    await Promise.all(answers)
+    return ns
+  }
+}
+
+const growthRoomOthers: Comparison = {
+  name: 'growth-room-others',
+  what: `a call that waits for a slot and passes ${MANY.toLocaleString('en-US')} others, and ${FEW}`,
+  target: 0.8,
+  peerName: `spillway with ${FEW} others`,
+  unit: 'ns/op',
+  prepare(preparation) {
+    return {
+      ours: pass(MANY, openRoom(preparation)),
+      peer: pass(FEW, openRoom(preparation)),
+    }
+  },
+}
+
 /**
  * The least that can wait: a promise and a place in a list, and no stage at all. What it loses with
  * its length it loses to collecting memory that all waits for long; nobody who keeps more loses less.
@@ -439,6 +476,7 @@ export const guard: Suite = {
     refusalLimit,
     roomVsPQueue,
     growthRoom,
+    growthRoomOthers,
     growthBareLine,
     guardOverBare,
     bytesPerCall,

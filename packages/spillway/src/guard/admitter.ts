@@ -10,9 +10,9 @@ import { isThenable } from '../core/thenable.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { MaybePromise, TakeReply } from '../store/port.js'
 import type { Gate } from './gate.js'
-import type { Entry, Room } from './room.js'
+import type { Room } from './room.js'
 import type { Slots } from './slots.js'
-import type { Admission, Price, Wish } from './wish.js'
+import type { Admission, Price, Waiting } from './wish.js'
 
 /** The breaker, as far as an admission needs it. `P` is its permit. */
 export interface BreakerGate<P> {
@@ -60,7 +60,7 @@ export interface AdmitterHooks<P, L> {
     gate: Gate,
     reply: TakeReply,
     costs: readonly number[],
-    who: Entry<Wish<P, L>> | undefined,
+    who: Waiting<P, L> | undefined,
   ): void
   /** A trip came to nothing: the store is not asked again before then. */
   lost(gate: Gate, untilMs: number): void
@@ -103,7 +103,7 @@ export class Admitter<P, L, R extends TakeReply> {
     gate: Gate,
     price: Price,
     atMs: number | undefined,
-    who?: Entry<Wish<P, L>>,
+    who?: Waiting<P, L>,
   ): Admission<P, L> | undefined {
     const { room, slots, breaker, limits } = this.#options
     const { lane } = gate
@@ -127,7 +127,7 @@ export class Admitter<P, L, R extends TakeReply> {
   /** Not remote: the answer is here, unless the store throws. */
   #answerNow(
     gate: Gate,
-    who: Entry<Wish<P, L>> | undefined,
+    who: Waiting<P, L> | undefined,
     costs: readonly number[],
     atMs: number | undefined,
   ): R | undefined {
@@ -142,11 +142,11 @@ export class Admitter<P, L, R extends TakeReply> {
   }
 
   /** The same for one who waits. Answers whether it went. */
-  serve(gate: Gate, entry: Entry<Wish<P, L>>, atMs: number | undefined): boolean {
+  serve(gate: Gate, entry: Waiting<P, L>, atMs: number | undefined): boolean {
     const admission = this.takeNow(gate, entry.guest, atMs, entry)
     if (admission === undefined) return false
     this.#options.room.remove(entry)
-    entry.guest.admit(admission)
+    entry.guest.admit(admission, entry)
     return true
   }
 
@@ -158,10 +158,10 @@ export class Admitter<P, L, R extends TakeReply> {
     })
   }
 
-  admit(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
+  admit(gate: Gate, entries: Waiting<P, L>[]): void {
     const { slots, breaker } = this.#options
     slots.reserve(entries.length, gate.lane)
-    for (const { guest } of entries) guest.reserved = true
+    for (const entry of entries) entry.held = { breaker: undefined, permit: undefined }
     if (breaker === undefined) return this.#askLimits(gate, entries)
     const waiting: Promise<void>[] = []
     for (const entry of entries) {
@@ -178,10 +178,10 @@ export class Admitter<P, L, R extends TakeReply> {
     })
   }
 
-  #afterBreaker(entry: Entry<Wish<P, L>>, answer: P | SpillwayError): void {
+  #afterBreaker(entry: Waiting<P, L>, answer: P | SpillwayError): void {
     const { breaker, room } = this.#options
     if (breaker?.isPermit(answer) === true) {
-      entry.guest.breaker = answer
+      if (entry.held !== undefined) entry.held.breaker = answer
       // Gone while the breaker was asked.
       if (entry.state === 'gone') this.#release(entry, false)
       return
@@ -192,10 +192,10 @@ export class Admitter<P, L, R extends TakeReply> {
     entry.guest.refuse(answer)
   }
 
-  #leave(gate: Gate, entries: Entry<Wish<P, L>>[]): void {
+  #leave(gate: Gate, entries: Waiting<P, L>[]): void {
     this.#trips++
     gate.underWay = true
-    gate.asking = entries as Entry<Wish>[]
+    gate.asking = entries as Waiting[]
   }
 
   #return(gate: Gate): void {
@@ -204,7 +204,7 @@ export class Admitter<P, L, R extends TakeReply> {
     if (--this.#trips === 0) this.#onIdle?.()
   }
 
-  #askLimits(gate: Gate, all: readonly Entry<Wish<P, L>>[]): void {
+  #askLimits(gate: Gate, all: readonly Waiting<P, L>[]): void {
     const { limits, clock } = this.#options
     const entries = all.filter(({ state }) => state === 'asking')
     if (entries.length === 0) return
@@ -239,7 +239,7 @@ export class Admitter<P, L, R extends TakeReply> {
     )
   }
 
-  #back(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R, askedMs: number): void {
+  #back(gate: Gate, entries: Waiting<P, L>[], reply: R, askedMs: number): void {
     const { limits, clock } = this.#options
     const tookMs = clock.now() - askedMs
     // A refusal does not go bad.
@@ -254,7 +254,7 @@ export class Admitter<P, L, R extends TakeReply> {
     this.#lost(gate, entries, new Error(`the store took ${took} to answer`))
   }
 
-  #answered(gate: Gate, entries: Entry<Wish<P, L>>[], reply: R): void {
+  #answered(gate: Gate, entries: Waiting<P, L>[], reply: R): void {
     const { limits } = this.#options
     gate.lostTrips = 0
     const refused = entries.slice(reply.granted)
@@ -269,11 +269,7 @@ export class Admitter<P, L, R extends TakeReply> {
   }
 
   /** Its caller has left: the permit goes to the next who wants the same, else back. */
-  #passOn(
-    left: Entry<Wish<P, L>>,
-    permit: L | undefined,
-    others: readonly Entry<Wish<P, L>>[],
-  ): void {
+  #passOn(left: Waiting<P, L>, permit: L | undefined, others: readonly Waiting<P, L>[]): void {
     const taker = others.find(
       ({ state, guest }) =>
         state === 'asking' && guest.costs.every((cost, index) => cost === left.guest.costs[index]),
@@ -283,27 +279,25 @@ export class Admitter<P, L, R extends TakeReply> {
     if (permit !== undefined) this.#options.limits?.refund(permit)
   }
 
-  #start(entry: Entry<Wish<P, L>>, permit: L | undefined): void {
+  #start(entry: Waiting<P, L>, permit: L | undefined): void {
     const { room, slots } = this.#options
+    const admission = entry.held as Admission<P, L>
+    entry.held = undefined
+    admission.permit = permit
     room.remove(entry)
     slots.admit()
-    const wish = entry.guest
-    const { breaker } = wish
-    wish.breaker = undefined
-    wish.reserved = false
-    wish.admit({ breaker, permit })
+    entry.guest.admit(admission, entry)
   }
 
   /** Gives back what was reserved for it, and its place in the room if it still wants one. */
-  #release(entry: Entry<Wish<P, L>>, comesBack: boolean): void {
+  #release(entry: Waiting<P, L>, comesBack: boolean): void {
     const { breaker, slots, room } = this.#options
-    const wish = entry.guest
+    const { held } = entry
     // Somebody else's permit was passed on to it, or it has left and everything is back.
-    if (!wish.reserved) return
-    wish.reserved = false
+    if (held === undefined) return
+    entry.held = undefined
     slots.giveUp(entry.lane)
-    if (wish.breaker !== undefined) breaker?.exit(wish.breaker, 'ignored')
-    wish.breaker = undefined
+    if (held.breaker !== undefined) breaker?.exit(held.breaker, 'ignored')
     if (comesBack) room.putBack(entry)
   }
 
@@ -311,7 +305,7 @@ export class Admitter<P, L, R extends TakeReply> {
    * Nobody knows whether the store granted anything; if so it is spent. Asks again, a little later
    * each time: a connection that is being made needs a moment, and the room is for waiting.
    */
-  #lost(gate: Gate, entries: readonly Entry<Wish<P, L>>[], error: unknown): void {
+  #lost(gate: Gate, entries: readonly Waiting<P, L>[], error: unknown): void {
     const pauseMs = FIRST_PAUSE_MS * 2 ** gate.lostTrips
     // Without an outage rule that lets anybody through, there is nothing to ask again for.
     const giveUp = ++gate.lostTrips > MOST_LOST_TRIPS || error instanceof SpillwayError
@@ -321,7 +315,7 @@ export class Admitter<P, L, R extends TakeReply> {
     const untilMs = nowMs + pauseMs
     for (const entry of entries) {
       // Who has time left waits for as long as it has: the store may be back, or be done without, by then.
-      const comesBack = !giveUp && entry.untilMs > nowMs
+      const comesBack = !giveUp && room.untilMs(entry) > nowMs
       this.#release(entry, comesBack)
       if (comesBack || entry.state === 'gone') continue
       room.remove(entry)

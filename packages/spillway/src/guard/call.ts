@@ -1,74 +1,76 @@
 /**
  * One call on its way through the stages: entered in order, and left in order, exactly once each.
  * Stages 1 to 3 happen once, those from the breaker on once for each attempt.
+ *
+ * Ten thousand may wait: a call is one object of few fields, and what only some calls have is apart.
  */
-
-import type { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
-import { currentHop } from '../core/hops.js'
 import { duration, number, text, validate } from '../core/options.js'
 import type { Verdict } from '../core/outcome.js'
 import { importanceOf, NORMAL_IMPORTANCE } from '../core/priority.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
-import { type JudgedRunOptions, learnUsual, RetryCall } from '../local/retry-call.js'
-import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
+import { learnUsual, RetryCall } from '../local/retry-call.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
-import type { CallFollower } from './decisions/follower.js'
+import type { CallFollower, DecisionWatcher } from './decisions/follower.js'
+import type { Entry, Leaving } from './entry.js'
+import { giveBack } from './free-now.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
-import type { CallAdmission, CallWish, Machinery } from './machinery.js'
-import { busyError, fullError, leaveError, limitedError } from './refusals.js'
-import type { Entry, Leaving } from './room.js'
+import { earlyRefusal, limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
+import type { CallAdmission, CallWish, Machinery, WaitingCall } from './machinery.js'
+import { leaveError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
-import type { Shadow } from './shadow.js'
+import { mayHedge, mayRetry, retryOptions } from './second-tries.js'
 import type { UserStage } from './shared-stages.js'
-import { shedRefusal } from './shed.js'
-import { currentOrigin, type Startable } from './starter.js'
+import type { Startable } from './starter.js'
 import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
 const readTimeout = duration({ min: 0 })
 
-export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
-  readonly cost: Cost | undefined
+/** Who wants to know what becomes of a call. */
+export interface CallWatchers {
+  /** Gets a line for each attempt. */
+  report?: Attempt[] | undefined
+  trace?: CallTrace | undefined
+  /** Few are followed, and only where somebody asks why. */
+  follower?: CallFollower | undefined
+}
+
+/** An attempt after the first. */
+interface Retry<T> {
+  readonly attempt: number
+  /** Hears how it ends. */
+  readonly end: AttemptListener<T>
+}
+
+export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<CallAdmission> {
   costs: readonly number[] = NO_COSTS
   of: unknown
+  priority = NORMAL_IMPORTANCE
+  arrivedMs = 0
   readonly #machinery: Machinery
   readonly #fn: CallFunction<T>
   readonly #options: RunOptions
-  readonly lane: string
-  readonly #report: Attempt[] | undefined
-  /** Set before it starts, if somebody follows it. */
-  trace: CallTrace | undefined
-  priority = NORMAL_IMPORTANCE
-  arrivedMs = 0
+  /** Nearly always nothing. */
+  #watchers: CallWatchers | undefined
   #deadline: Deadline | undefined
   /** What was taken from the user's limits, until the call has run. */
   #charge: UserRequest | undefined
-  /** Nothing stood in the way when it came. */
-  #clear = false
   /** What the end of the last attempt meant; nothing while it has not ended, or was refused. */
   #verdict: Verdict | undefined
   /** The last attempt that began. */
   #last: GuardAttempt<T> | undefined
-  /** The attempt that waits, if one does: who hears how it ends, and what it got. */
-  #end: AttemptListener<T> = this
-  #number = 1
-  #admission: CallAdmission | undefined
-  origin: AsyncResource | undefined
-  breaker: BreakerPermit | undefined
-  reserved = false
-  /** Nearly always nothing: few are followed, and only where somebody asks why. */
-  #follower: CallFollower | undefined
+  #retry: Retry<T> | undefined
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -76,14 +78,28 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     machinery: Machinery,
     fn: CallFunction<T>,
     options: RunOptions,
-    report: Attempt[] | undefined,
+    watchers: CallWatchers | undefined,
   ) {
     this.#machinery = machinery
     this.#fn = fn
     this.#options = options
-    this.lane = options.lane ?? DEFAULT_LANE
-    this.cost = options.cost
-    this.#report = report
+    this.#watchers = watchers
+  }
+
+  get lane(): string {
+    return this.#options.lane ?? DEFAULT_LANE
+  }
+
+  get cost(): Cost | undefined {
+    return this.#options.cost
+  }
+
+  get deadlineMs(): number {
+    return this.#deadline?.atMs ?? Number.POSITIVE_INFINITY
+  }
+
+  get signal(): CallerSignal | undefined {
+    return this.#options.signal
   }
 
   start(): Promise<T> {
@@ -94,36 +110,38 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     if (signal?.aborted) return refuse(signal.reason)
     this.arrivedMs = clock.now()
     this.#deadline = currentDeadline()
+    const { lane } = this
     try {
-      if (typeof this.lane !== 'string' || this.lane === '') validate('lane', this.lane, text())
+      if (typeof lane !== 'string' || lane === '') validate('lane', lane, text())
       if (priority !== undefined) this.priority = importanceOf(priority)
       if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
       if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
     } catch (error) {
       return refuse(error)
     }
-    if (decisions !== undefined) {
-      this.#follower = decisions.begin(this.#options, this.lane, this.priority, this.arrivedMs)
-    }
+    if (decisions !== undefined) this.#beFollowed(decisions)
     if ((this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY) <= (needsMs ?? 0)) {
       return this.#refuse(deadlineError('room', name))
     }
-    const early = this.#shedOrOpen()
+    const early = earlyRefusal(this.#machinery, this, this.#options)
     if (early !== undefined) return this.#refuse(early)
+    let clear: boolean
     let charge: ReturnType<UserStage['charge']>
     try {
       // Now: in the room a mistake of one call would be everybody's.
       if (this.cost !== undefined) counted?.checkCost(this.cost)
-      const known = this.#knownRefusal()
+      // Whether nothing stands in the way.
+      clear = dispatcher.isClear(lane, this.arrivedMs)
+      const known = clear ? undefined : waitRefusal(this.#machinery, this)
       if (known !== undefined) return this.#refuse(known)
       if (limits !== undefined) dispatcher.costsOf(this)
-      if (users === undefined) return this.#attempts()
-      const options = this.#follower === undefined ? this.#options : this.#follower.listening()
+      if (users === undefined) return this.#attempts(clear)
+      const options = this.#watchers?.follower?.listening() ?? this.#options
       charge = users.charge(options, sameClock ? this.arrivedMs : undefined)
     } catch (error) {
       return refuse(error)
     }
-    return isThenable(charge) ? this.#chargedLater(toPromise(charge)) : this.#charged(charge)
+    return isThenable(charge) ? this.#chargedLater(toPromise(charge)) : this.#charged(charge, clear)
   }
 
   #limitTime(timeoutMs: NonNullable<RunOptions['timeoutMs']>): void {
@@ -135,69 +153,18 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     this.#deadline = earlierOf(this.#deadline, new Deadline(this.arrivedMs + ms, clock))
   }
 
-  /** The cheapest reasons first. */
-  #shedOrOpen(): SpillwayError | undefined {
-    const { name, closed, breaker, throttles, shadow } = this.#machinery
-    if (closed) return closedError('room', name)
-    const shed = shedRefusal(this.#machinery, this, this.#options)
-    if (shadow !== undefined) return this.#unlessSpared(shadow, shed)
-    const refused = shed ?? breaker?.refuse(this.lane)
-    if (throttles === undefined || refused !== undefined) return refused
-    return throttles.refuse(this.lane, this.arrivedMs)
+  #beFollowed(decisions: DecisionWatcher): void {
+    const { lane, priority, arrivedMs } = this
+    const follower = decisions.begin(this.#options, lane, priority, arrivedMs)
+    if (follower !== undefined) this.#watchers = { ...this.#watchers, follower }
   }
 
-  /** The same where some stages only report. */
-  #unlessSpared(shadow: Shadow, shed: SpillwayError | undefined): SpillwayError | undefined {
-    const { breaker, throttles } = this.#machinery
-    const { lane } = this
-    if (shed !== undefined && !shadow.spares(shed, lane, this.#options)) return shed
-    const open = breaker?.refuse(lane)
-    if (open !== undefined) return open
-    shadow.noteOpen(lane, this.#options)
-    const throttled = throttles?.refuse(lane, this.arrivedMs)
-    if (throttled === undefined || shadow.spares(throttled, lane, this.#options)) return undefined
-    return throttled
-  }
-
-  /** What this pod knows without asking anybody, and before anybody is charged. */
-  #knownRefusal(): SpillwayError | undefined {
-    const { room, dispatcher } = this.#machinery
-    const nowMs = this.arrivedMs
-    this.#clear = dispatcher.isClear(this.lane, nowMs)
-    if (this.#clear) return undefined
-    const limited = this.#limited(nowMs)
-    if (limited !== undefined) return limited
-    const spare = dispatcher.spare(this.lane, this, nowMs)
-    return room.hasPlace(this.priority, spare) ? undefined : this.#noPlace()
-  }
-
-  /** The lane is known to be blocked for longer than this call can wait. */
-  #limited(nowMs: number): SpillwayError | undefined {
-    const { name, dispatcher, limits } = this.#machinery
-    const ms = dispatcher.blockedMs(this.lane, this, nowMs)
-    if (ms === 0 || ms <= this.#patienceMs()) return undefined
-    return limitedError(name, this.lane, ms, dispatcher.isPaused(this.lane), limits?.alone === true)
-  }
-
-  /** Without a room it is what it would wait for that is missing. */
-  #noPlace(): SpillwayError {
-    const { name, room, slots, clock, options } = this.#machinery
-    if (options.queue !== undefined) return fullError(name, room.length, options.queue.size)
-    const stage = slots.paceWaitMs(clock.now()) > 0 ? 'pace' : 'concurrency'
-    return busyError(name, stage, slots, clock.now())
-  }
-
-  #patienceMs(): number {
-    const queueMs = this.#machinery.options.queue?.timeoutMs ?? 0
-    return Math.min(queueMs, this.#deadline?.remainingMs() ?? queueMs)
-  }
-
-  #charged(charge: UserRequest | SpillwayError | undefined): Promise<T> {
+  #charged(charge: UserRequest | SpillwayError | undefined, clear: boolean): Promise<T> {
     if (!(charge instanceof Error)) this.#charge = charge
     else if (this.#machinery.shadow?.spares(charge, this.lane, this.#options) !== true) {
       return this.#refuse(charge)
     }
-    return this.#attempts()
+    return this.#attempts(clear)
   }
 
   /** The store is being asked; neither the caller's signal nor its deadline waits for that. */
@@ -212,32 +179,41 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       onLate: (each) => {
         if (each !== undefined && !(each instanceof Error)) users?.refund(each)
       },
-    }).then((each) => this.#charged(each))
+    }).then((each) => this.#charged(each, false))
   }
 
   /**
    * The first attempt. Nearly every call ends with it, so retrying begins only when there is
-   * something to try again.
+   * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
-  #attempts(): Promise<T> {
+  #attempts(clear: boolean): Promise<T> {
     const { budget, clock, store } = this.#machinery
-    if (this.#follower !== undefined) this.#follower.entered()
+    this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
-    const admission = this.#clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
+    const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
-    return new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-      if (this.#follower !== undefined) this.#follow(this.#follower)
+    const answer = new Promise<T>(handOver)
+    this.#resolve = resolveMade
+    this.#reject = rejectMade
+    if (this.#watchers?.follower !== undefined) this.#tellEnd(this.#watchers.follower)
+    this.#go(admission, nowMs)
+    return answer
+  }
+
+  /** At once, or through the room. */
+  #go(admission: CallAdmission | undefined, nowMs: number): void {
+    try {
       if (admission === undefined) this.#wait(nowMs)
       else this.#start(admission, nowMs)
-    })
+    } catch (error) {
+      this.#reject(error)
+    }
   }
 
   /** Whoever follows it hears how it ends. */
-  #follow(follower: CallFollower): void {
+  #tellEnd(follower: CallFollower): void {
     const [resolve, reject] = [this.#resolve, this.#reject]
     this.#resolve = (value) => {
       follower.succeeded()
@@ -251,26 +227,38 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
 
   onVerdict(verdict: Verdict): void {
     this.#verdict = verdict
-    if (this.#follower !== undefined) this.#follower.judged(verdict)
+    this.#watchers?.follower?.judged(verdict)
   }
 
   onValue(value: T): void {
     const { retry, shedder } = this.#machinery
     if (shedder !== undefined) this.#noteLatency(shedder)
     const final = retry === undefined || this.#verdict?.retryable === false
-    if (!final || this.#report !== undefined) return this.#retry({ value })
+    if (!final || this.#watchers?.report !== undefined) return this.#conclude({ value })
     // How long calls take is learnt from those that have a deadline.
     if (retry !== undefined && this.#deadline !== undefined) {
       learnUsual(retry, this.#machinery.clock.now() - (this.#last?.startMs ?? this.arrivedMs))
     }
+    this.#letGo()
     this.#resolve(value)
   }
 
   onError(error: unknown): void {
     const { retry, shedder } = this.#machinery
     if (shedder !== undefined && isTimeout(error)) this.#noteLatency(shedder)
-    if (this.#report === undefined && retry === undefined) this.#reject(error)
-    else this.#retry({ error })
+    if (this.#watchers?.report !== undefined || retry !== undefined) {
+      return this.#conclude({ error })
+    }
+    this.#letGo()
+    this.#reject(error)
+  }
+
+  /**
+   * A call that has waited is old to the garbage collector, which looks at the old seldom; what it
+   * still points to is kept until then, although it is over.
+   */
+  #letGo(): void {
+    this.#last = undefined
   }
 
   /** How long its caller has waited for the answer, or for its first byte. */
@@ -280,40 +268,26 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     shedder.record(nowMs, nowMs - this.arrivedMs)
   }
 
-  #retry(end: { value: T } | { error: unknown }): void {
-    const { retry, once, breaker } = this.#machinery
-    const policy = this.#mayRetry() ? (retry ?? once) : once
-    const { signal, idempotent, idempotencyKey } = this.#options
-    const options: JudgedRunOptions = {
-      ...(signal !== undefined && { signal }),
-      ...(idempotent !== undefined && { idempotent }),
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
-      judged: () => this.#verdict,
-      mayRetry: () => breaker === undefined || breaker.state(this.lane) === 'closed',
-    }
+  /** That was it, or it is tried again. */
+  #conclude(end: { value: T } | { error: unknown }): void {
+    const { retry, once } = this.#machinery
+    const policy = mayRetry(this.#machinery) ? (retry ?? once) : once
+    const options = retryOptions(this.#machinery, this.#options, this.lane, () => this.#verdict)
     const again = ({ attempt }: { attempt: number }) => this.#attempt(attempt)
-    new RetryCall(policy, again, options, this.#report, this.#deadline)
+    new RetryCall(policy, again, options, this.#watchers?.report, this.#deadline)
       .resume(end, this.#last?.startMs ?? this.arrivedMs)
       .then(this.#resolve, this.#reject)
   }
 
-  /** A request that came in as a retry is not tried again here: tiers would multiply. */
-  #mayRetry(): boolean {
-    const hop = currentHop()
-    if (hop === undefined) return true
-    return hop.attempt === 1 && this.#machinery.options.retry?.where !== 'edge'
-  }
-
   /** Another attempt. */
   #attempt(attempt: number): Promise<T> {
-    const { clock } = this.#machinery
-    const nowMs = clock.now()
+    const nowMs = this.#machinery.clock.now()
     this.#verdict = undefined
     const admission = this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
-    this.#number = attempt
     return new Promise<T>((onValue, onError) => {
-      this.#end = { onValue, onError, onVerdict: (verdict) => this.onVerdict(verdict) }
+      const onVerdict = (verdict: Verdict) => this.onVerdict(verdict)
+      this.#retry = { attempt, end: { onValue, onError, onVerdict } }
       if (admission === undefined) this.#wait(nowMs)
       else this.#start(admission, nowMs)
     })
@@ -333,7 +307,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       return new Refusal(error)
     }
     if (admission !== undefined) return admission
-    const limited = this.#limited(nowMs)
+    const limited = limitedRefusal(this.#machinery, this, nowMs)
     return limited === undefined ? undefined : new Refusal(limited)
   }
 
@@ -345,12 +319,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
   }
 
   #start(admission: CallAdmission, startMs: number): void {
+    const { hedger, shadow, timings } = this.#machinery
+    const attempt = this.#retry?.attempt ?? 1
     this.#charge = undefined
-    if (this.#number === 1) this.#machinery.timings?.began(startMs - this.arrivedMs)
-    if (this.#follower !== undefined) this.#follower.begins(this.#number, admission, startMs)
-    const { hedger, shadow } = this.#machinery
+    if (attempt === 1) timings?.began(startMs - this.arrivedMs)
+    this.#watchers?.follower?.begins(attempt, admission, startMs)
     if (shadow !== undefined) shadow.begin(this.lane, admission, startMs, this.#options)
-    if (hedger !== undefined && this.#mayHedge(admission)) {
+    if (hedger !== undefined && mayHedge(this.#machinery, this.#options, admission)) {
       return this.#startHedged(hedger, admission, startMs)
     }
     this.#last = new GuardAttempt(
@@ -360,24 +335,14 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       admission,
       this.#deadline,
       startMs,
-      this.#number,
-      this.#end,
+      attempt,
+      this.#retry?.end ?? this,
     )
-    if (this.trace !== undefined) {
-      const facts = { lane: this.lane, attempt: this.#number, hedge: false }
-      this.#last.trace = this.trace.attempt(facts)
+    const trace = this.#watchers?.trace
+    if (trace !== undefined) {
+      this.#last.trace = trace.attempt({ lane: this.lane, attempt, hedge: false })
     }
     this.#last.start(this.#fn)
-  }
-
-  /** By the rules of a retry. A probe has to say for itself how the downstream is. */
-  #mayHedge({ breaker }: CallAdmission): boolean {
-    const { idempotent, idempotencyKey } = this.#options
-    return (
-      breaker?.probe !== true &&
-      (idempotent !== false || Boolean(idempotencyKey)) &&
-      this.#mayRetry()
-    )
   }
 
   #startHedged(hedger: Hedger, admission: CallAdmission, startMs: number): void {
@@ -387,47 +352,40 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
       options: this.#options,
       lane: this.lane,
       deadline: this.#deadline,
-      attempt: this.#number,
-      trace: this.trace,
+      attempt: this.#retry?.attempt ?? 1,
+      trace: this.#watchers?.trace,
     }
-    const hedged = new HedgedAttempt<T>(hedger, call, admission, startMs, this.#end)
+    const end = this.#retry?.end ?? this
+    const hedged = new HedgedAttempt<T>(hedger, call, admission, startMs, end)
     this.#last = hedged.first
     hedged.start()
   }
 
   #wait(nowMs: number): void {
     const { room, dispatcher } = this.#machinery
-    this.origin = currentOrigin()
-    if (this.#follower !== undefined) this.#follower.waits(nowMs)
+    this.#watchers?.follower?.waits(nowMs)
     const entry = room.join(this, nowMs, dispatcher.spare(this.lane, this, nowMs))
-    if (entry === undefined) this.refuse(this.#noPlace())
+    if (entry === undefined) this.refuse(noPlaceError(this.#machinery))
     else dispatcher.arrived(entry)
   }
 
-  admit(admission: CallAdmission): void {
-    this.#admission = admission
-    this.#machinery.starter.startSoon(this)
+  admit(admission: CallAdmission, entry: WaitingCall): void {
+    this.#machinery.starter.startSoon(entry as Entry<this>, admission)
   }
 
   /** It has waited, and has what it wanted. */
-  begin(): void {
-    const admission = this.#admission as CallAdmission
-    this.#admission = undefined
-    this.origin = undefined
-    const late = this.#tooLate(admission)
-    if (late === undefined) this.#start(admission, this.#machinery.clock.now())
-    else this.#refuseAttempt(late.error)
+  begin(admission: CallAdmission): void {
+    const late = this.#tooLate()
+    if (late === undefined) return this.#start(admission, this.#machinery.clock.now())
+    giveBack(this.#machinery, this.lane, admission)
+    this.refuse(late.error)
   }
 
   refuse(error: unknown): void {
     this.#notRun(error)
-    this.#refuseAttempt(error)
-  }
-
-  /** A first attempt that did not begin is not tried again. */
-  #refuseAttempt(error: unknown): void {
-    if (this.#end === this) this.#reject(error)
-    else this.#end.onError(error)
+    // A first attempt that did not begin is not tried again.
+    if (this.#retry === undefined) this.#reject(error)
+    else this.#retry.end.onError(error)
   }
 
   onLeave(why: Leaving, entry: Entry): void {
@@ -441,28 +399,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     this.#machinery.dispatcher.left(entry)
   }
 
-  get deadlineMs(): number {
-    return this.#deadline?.atMs ?? Number.POSITIVE_INFINITY
-  }
-
-  get signal(): CallerSignal | undefined {
-    return this.#options.signal
-  }
-
-  /** Meanwhile it may have become too late: then what was granted goes back. */
-  #tooLate(admission: CallAdmission): Refusal | undefined {
-    const { breaker, limits, slots, name, closed } = this.#machinery
+  /** Between its admission and its beginning it may have become too late. */
+  #tooLate(): Refusal | undefined {
+    const { name, closed } = this.#machinery
     const { signal } = this.#options
-    const late = this.#deadline?.expired === true
-    if (!late && !closed && signal?.aborted !== true) return undefined
-    if (admission.breaker !== undefined) breaker?.exit(admission.breaker, 'ignored')
-    if (admission.permit !== undefined) limits?.refund(admission.permit)
-    slots.skip(this.lane)
-    this.#machinery.onFree()
-    const ours = late ? deadlineError('room', name) : closedError('room', name)
-    const error = signal?.aborted === true ? signal.reason : ours
-    this.#notRun(error)
-    return new Refusal(error)
+    if (signal?.aborted === true) return new Refusal(signal.reason)
+    if (this.#deadline?.expired === true) return new Refusal(deadlineError('room', name))
+    return closed ? new Refusal(closedError('room', name)) : undefined
   }
 
   #facts() {
@@ -480,12 +423,21 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable {
     const { users, tally, decisions } = this.#machinery
     tally.refused(error)
     if (decisions !== undefined && this.#last === undefined) {
-      decisions.refused(this.#follower, error, () => this.#facts())
+      decisions.refused(this.#watchers?.follower, error, () => this.#facts())
     }
     if (this.#charge === undefined) return
     users?.refund(this.#charge)
     this.#charge = undefined
   }
+}
+
+let resolveMade: (value: unknown) => void
+let rejectMade: (error: unknown) => void
+
+/** One for the promises of all calls: a function each, and its closure, would be half of a promise more. */
+function handOver(resolve: (value: never) => void, reject: (error: unknown) => void): void {
+  resolveMade = resolve as (value: unknown) => void
+  rejectMade = reject
 }
 
 /** Other failures may be quick, and would look like good answers. */

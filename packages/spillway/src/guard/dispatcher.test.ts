@@ -8,6 +8,7 @@ import {
   fateOf,
   vendorError,
 } from '../../test/guard-pod.js'
+import type { Store } from '../store/port.js'
 
 const MINUTE = { windowMs: '1m' } as const
 
@@ -23,6 +24,24 @@ describe('a trip to the store', () => {
     await clock.advance(20)
     expect(countFates(calls)).toEqual({ resolved: 300 })
     expect(trips()).toEqual([100, 100, 100])
+  })
+
+  it('carries everybody whose slot has come free in the same moment, also where the store is here', async () => {
+    const { clock, run, store } = createGuardPod({
+      limits: [{ limit: 1_000, ...MINUTE }],
+      concurrency: { limit: 20 },
+      queue: { size: 100 },
+    })
+    const job = createJob()
+    for (let i = 0; i < 20; i++) run(job.fn)
+    const next = createJob()
+    for (let i = 0; i < 50; i++) run(next.fn)
+    await clock.advance(1)
+    const trips = countTrips(store)
+    job.finish()
+    await clock.advance(1)
+    expect(next.running).toBe(20)
+    expect(trips()).toEqual([20])
   })
 
   it('gathers the next one while it is under way', async () => {
@@ -411,9 +430,9 @@ describe('lanes', () => {
 })
 
 /** How many wishes each trip for permits carried. */
-function countTrips(connection: ReturnType<typeof createGuardPod>['connection']): () => number[] {
+function countTrips(store: Pick<Store, 'limits'> | undefined): () => number[] {
   const sizes: number[] = []
-  const limits = connection?.limits
+  const limits = store?.limits
   if (limits !== undefined) {
     const { take } = limits
     limits.take = (request) => {

@@ -1,14 +1,13 @@
 /** What the dispatcher knows of one lane. */
 import type { Timer } from '../core/clock.js'
-import type { Entry } from './room.js'
-import type { Wish } from './wish.js'
+import type { Waiting } from './wish.js'
 
 export class Gate {
   readonly lane: string
   /** The store is being asked: one trip at a time. */
   underWay = false
   /** Who is on the trip. */
-  asking: Entry<Wish>[] = []
+  asking: Waiting[] = []
   /** Until then the next in turn has to wait; a pause is for everybody. */
   blockedUntilMs = Number.NEGATIVE_INFINITY
   paused = false
@@ -16,7 +15,7 @@ export class Gate {
   askAgainMs = Number.POSITIVE_INFINITY
   /** When the store said so, of whom, and what it wanted. */
   blockedAtMs = Number.NEGATIVE_INFINITY
-  blocker: Entry<Wish> | undefined
+  blocker: Waiting | undefined
   blockedFor: readonly number[] = []
   timer: Timer | undefined
   /** When that timer fires. */

@@ -128,16 +128,14 @@ export class SharedGuard implements Guard {
     return this.#fallback.run(() => this.#call(fn, options), fn, options)
   }
 
-  #call<T>(fn: CallFunction<T>, options: RunOptions): Promise<T> {
-    return this.#start(new GuardCall(this.#machinery, fn, options, undefined), options)
-  }
-
-  #start<T>(call: GuardCall<T>, options: RunOptions): Promise<T> {
+  #call<T>(fn: CallFunction<T>, options: RunOptions, report?: Attempt[]): Promise<T> {
     const { tracer, name } = this.#machinery
-    if (tracer === undefined) return call.start()
-    const trace = tracer.begin({ guard: name, lane: call.lane, parent: options.traceParent })
-    call.trace = trace
-    const answer = call.start()
+    const { lane = DEFAULT_LANE, traceParent: parent } = options
+    if (tracer === undefined) {
+      return new GuardCall(this.#machinery, fn, options, report && { report }).start()
+    }
+    const trace = tracer.begin({ guard: name, lane, parent })
+    const answer = new GuardCall(this.#machinery, fn, options, { report, trace }).start()
     answer.then(
       () => trace.answered(),
       (error) => trace.refused(error),
@@ -148,8 +146,7 @@ export class SharedGuard implements Guard {
   async tryRun<T>(fn: CallFunction<T>, options: RunOptions = NO_OPTIONS): Promise<RetryResult<T>> {
     const attempts: Attempt[] = []
     try {
-      const call = new GuardCall(this.#machinery, fn, options, attempts)
-      const value = await this.#start(call, options)
+      const value = await this.#call(fn, options, attempts)
       return { ok: true, value, attempts }
     } catch (error) {
       return { ok: false, error, attempts }

@@ -29,7 +29,7 @@ import type { Starter } from './starter.js'
 import type { Tally } from './tally.js'
 import type { Timings } from './timings.js'
 import type { GuardTracer } from './trace.js'
-import type { Admission, Wish } from './wish.js'
+import type { Admission, Waiting, Wish } from './wish.js'
 
 export interface Machinery {
   readonly name: string
@@ -40,7 +40,7 @@ export interface Machinery {
   readonly options: CheckedGuard
   readonly room: Room
   readonly slots: Slots
-  readonly starter: Starter
+  readonly starter: Starter<CallAdmission>
   readonly dispatcher: Dispatcher<BreakerPermit, LimitPermit, Trip>
   readonly breaker: FleetBreaker | undefined
   /** Those that calls wait for. */
@@ -86,3 +86,4 @@ export interface Machinery {
 
 export type CallAdmission = Admission<BreakerPermit, LimitPermit>
 export type CallWish = Wish<BreakerPermit, LimitPermit>
+export type WaitingCall = Waiting<BreakerPermit, LimitPermit>

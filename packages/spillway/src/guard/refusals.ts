@@ -1,6 +1,6 @@
 /** The errors of a guard's own stages, each with the numbers behind it. */
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
-import type { Leaving } from './room.js'
+import type { Leaving } from './entry.js'
 import type { Slots } from './slots.js'
 
 export function shedByQueueError(name: string, waiting: number, maxQueue: number): SpillwayError {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { PRIORITIES, type Priority } from '../core/priority.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
-import { type Leaving, Room, type RoomOptions } from './room.js'
+import type { Leaving } from './entry.js'
+import { Room, type RoomOptions } from './room.js'
 
 interface Guest {
   lane?: string

@@ -5,21 +5,11 @@
  * back where they were.
  */
 import { type CallerSignal, onAbort } from '../core/abort.js'
-import type { Clock, Timer } from '../core/clock.js'
-import { type Linked, LinkedList } from '../core/linked-list.js'
+import type { Clock } from '../core/clock.js'
 import { PRIORITIES, type Priority } from '../core/priority.js'
-import { type Timed, TimerList } from '../core/timer-list.js'
-import { CoDel } from './codel.js'
-
-/** Why somebody had to leave. */
-export type Leaving =
-  /** Nothing came free in time. */
-  | 'timeout'
-  | 'deadline'
-  /** Somebody more important came, and there was no place. */
-  | 'displaced'
-  /** The queue was standing. */
-  | 'overload'
+import { Entry, type Guest, type Leaving } from './entry.js'
+import { Patience } from './patience.js'
+import { RoomLane } from './room-lane.js'
 
 export interface RoomOptions {
   clock: Clock
@@ -33,101 +23,23 @@ export interface RoomOptions {
   agingMs: number
 }
 
-/** Who waits. */
-export interface Guest {
-  readonly lane: string
-  readonly priority: number
-  /** When the call came: a retry keeps its place. */
-  readonly arrivedMs: number
-  /** Nobody wants the answer after this. */
-  readonly deadlineMs: number
-  readonly signal: CallerSignal | undefined
-  /** It had to leave. */
-  onLeave(why: Leaving, entry: Entry): void
-  /** Its caller has aborted, and it has left. */
-  onAborted(reason: unknown, entry: Entry): void
-}
-
-/** A guest's stay in the room. Ten thousand may wait: it is small, and its timer is in itself. */
-export class Entry<G extends Guest = Guest> implements Linked<Entry>, Timed {
-  before: Entry | undefined
-  after: Entry | undefined
-  sooner: Timed | undefined
-  later: Timed | undefined
-  timed = false
-  /** As which one it came into the room. */
-  order = 0
-  state: 'waiting' | 'asking' | 'gone' = 'waiting'
-  /** For the deadline, where that is earlier than the longest wait. */
-  timer: Timer | undefined
-  forgetSignal: (() => void) | undefined
-
-  constructor(
-    readonly room: Room,
-    readonly guest: G,
-    /** When it came into the room, this time. */
-    readonly enteredMs: number,
-  ) {}
-
-  get fromMs(): number {
-    return this.enteredMs
-  }
-
-  get lane(): string {
-    return this.guest.lane
-  }
-
-  get priority(): number {
-    return this.guest.priority
-  }
-
-  get arrivedMs(): number {
-    return this.guest.arrivedMs
-  }
-
-  /** It leaves at this time, whatever happens. */
-  get untilMs(): number {
-    return Math.min(this.enteredMs + this.room.timeoutMs, this.guest.deadlineMs)
-  }
-
-  onTimeUp(): void {
-    this.room.dismiss(this, 'timeout')
-  }
-}
-
-/** One lane's part of the room: a list for each priority, oldest first. */
-class Lane {
-  readonly lists = PRIORITIES.map(() => new LinkedList<Entry>())
-  length = 0
-  /** Until then it waited for a time that was known: nobody's fault. */
-  excusedMs = Number.NEGATIVE_INFINITY
-  readonly codel: CoDel
-
-  constructor(
-    readonly name: string,
-    targetMs: number,
-  ) {
-    this.codel = new CoDel(targetMs)
-  }
-}
-
 export class Room {
   readonly #options: RoomOptions
-  readonly #lanes = new Map<string, Lane>()
+  readonly #lanes = new Map<string, RoomLane>()
   /** Nearly always the same as last time. */
-  #lastLane: Lane | undefined
-  readonly #timers: TimerList
+  #lastLane: RoomLane | undefined
+  /** Nothing: everybody may wait for ever. */
+  readonly #patience: Patience | undefined
   #entered = 0
   length = 0
   /** The lane in which everybody waits, if it is only one. */
   onlyLane: string | undefined
-  /** Longest wait. */
-  readonly timeoutMs: number
 
   constructor(options: RoomOptions) {
     this.#options = options
-    this.timeoutMs = options.timeoutMs
-    this.#timers = new TimerList(options.clock, options.timeoutMs)
+    const { clock, timeoutMs } = options
+    if (timeoutMs === Number.POSITIVE_INFINITY) return
+    this.#patience = new Patience(clock, timeoutMs, (entry) => this.#loseOne(entry))
   }
 
   /** Lanes in which somebody waits. */
@@ -147,26 +59,48 @@ export class Room {
       if (least === undefined) return undefined
       this.dismiss(least, 'displaced')
     }
-    const entry = new Entry(this, guest, nowMs)
-    entry.order = this.#entered++
-    const { deadlineMs, signal } = guest
-    const timeoutAtMs = nowMs + this.timeoutMs
-    if (deadlineMs <= timeoutAtMs) this.#heedDeadline(entry, deadlineMs)
-    else if (timeoutAtMs < Number.POSITIVE_INFINITY) this.#timers.add(entry)
-    if (signal !== undefined) {
-      entry.forgetSignal = onAbort(signal, () => {
-        this.remove(entry)
-        entry.guest.onAborted(signal.reason, entry)
-      })
-    }
+    const entry = new Entry(guest, nowMs, this.#entered++)
     this.#insert(entry)
+    this.#patience?.add(entry)
+    const { deadlineMs, signal } = guest
+    const hurries = deadlineMs <= nowMs + this.#options.timeoutMs && deadlineMs !== Infinity
+    if (hurries || signal !== undefined) {
+      entry.forget = this.#heed(entry, hurries ? deadlineMs : undefined, signal)
+    }
     return entry
   }
 
-  #heedDeadline(entry: Entry, deadlineMs: number): void {
-    if (deadlineMs === Number.POSITIVE_INFINITY) return
+  /** Its deadline, where that is earlier than the longest wait, and its caller. */
+  #heed(
+    entry: Entry,
+    deadlineMs: number | undefined,
+    signal: CallerSignal | undefined,
+  ): () => void {
     const { clock } = this.#options
-    entry.timer = clock.schedule(deadlineMs - clock.now(), () => this.dismiss(entry, 'deadline'))
+    const timer =
+      deadlineMs === undefined
+        ? undefined
+        : clock.schedule(deadlineMs - clock.now(), () => this.dismiss(entry, 'deadline'))
+    const forgetSignal =
+      signal &&
+      onAbort(signal, () => {
+        this.remove(entry)
+        entry.guest.onAborted(signal.reason, entry)
+      })
+    return () => {
+      timer?.cancel()
+      forgetSignal?.()
+    }
+  }
+
+  #loseOne(entry: Entry): void {
+    const late = entry.guest.deadlineMs <= entry.enteredMs + this.#options.timeoutMs
+    this.dismiss(entry, late ? 'deadline' : 'timeout')
+  }
+
+  /** It leaves at this time, whatever happens. */
+  untilMs({ enteredMs, guest }: Entry): number {
+    return Math.min(enteredMs + this.#options.timeoutMs, guest.deadlineMs)
   }
 
   /** Takes the next in turn out to ask for what it wants. It still counts as waiting for its time. */
@@ -174,9 +108,10 @@ export class Room {
     const own = this.#known(lane)
     if (own === undefined) return undefined
     this.#control(own, nowMs)
-    const entry = this.#next(own, nowMs)
+    const entry = own.next(nowMs)
     if (entry === undefined) return undefined
-    this.#unlink(entry)
+    own.take(entry)
+    this.#shrunk(own)
     entry.state = 'asking'
     return entry
   }
@@ -190,11 +125,16 @@ export class Room {
 
   /** It has what it wanted, or has been told otherwise. */
   remove(entry: Entry): void {
-    if (entry.state === 'waiting') this.#unlink(entry)
+    const { state } = entry
+    if (state === 'gone') return
     entry.state = 'gone'
-    this.#timers.remove(entry)
-    entry.timer?.cancel()
-    entry.forgetSignal?.()
+    if (state === 'waiting') {
+      const lane = this.#known(entry.lane) as RoomLane
+      lane.forget(entry)
+      this.#shrunk(lane)
+    }
+    this.#patience?.forget()
+    entry.forget?.()
   }
 
   dismiss(entry: Entry, why: Leaving): void {
@@ -205,7 +145,7 @@ export class Room {
 
   /** Everybody has left, and nobody comes any more. */
   close(): void {
-    this.#timers.close()
+    this.#patience?.close()
   }
 
   lengthOf(lane: string): number {
@@ -213,21 +153,13 @@ export class Room {
   }
 
   /** Whoever waits in a lane, the next in turn of each priority first. */
-  *waiting(lane: string): Generator<Entry> {
-    for (const { first } of this.#lanes.get(lane)?.lists ?? []) {
-      let each = first
-      while (each !== undefined) {
-        const { after } = each
-        yield each
-        each = after
-      }
-    }
+  waiting(lane: string): Entry[] {
+    return this.#lanes.get(lane)?.waiting() ?? []
   }
 
   /** The lane waits for a known time. */
   excuse(lane: string, untilMs: number): void {
-    const own = this.#lanes.get(lane)
-    if (own !== undefined) own.excusedMs = Math.max(own.excusedMs, untilMs)
+    this.#lanes.get(lane)?.excuse(untilMs)
   }
 
   /** Which of the lanes has the entry whose turn it is. */
@@ -237,9 +169,9 @@ export class Room {
     let bestArrivedMs = 0
     for (const lane of lanes) {
       const own = this.#lanes.get(lane)
-      const entry = own && this.#next(own, nowMs)
-      if (entry === undefined) continue
-      const rank = this.#rank(entry, nowMs)
+      const entry = own?.next(nowMs)
+      if (own === undefined || entry === undefined) continue
+      const rank = own.rank(entry, nowMs)
       if (rank > bestRank || (rank === bestRank && entry.arrivedMs >= bestArrivedMs)) continue
       best = lane
       bestRank = rank
@@ -252,7 +184,7 @@ export class Room {
   oldestWaitMs(nowMs: number): number {
     let longestMs = 0
     for (const lane of this.#lanes.values()) {
-      longestMs = Math.max(longestMs, oldestWaitMs(lane, nowMs))
+      longestMs = Math.max(longestMs, lane.oldestWaitMs(nowMs))
     }
     return longestMs
   }
@@ -265,8 +197,8 @@ export class Room {
 
   lengthsByPriority(): Record<Priority, number> {
     const lengths = { critical: 0, high: 0, normal: 0, low: 0 }
-    for (const { lists } of this.#lanes.values()) {
-      for (const [index, { length }] of lists.entries()) {
+    for (const { lines } of this.#lanes.values()) {
+      for (const [index, { length }] of lines.entries()) {
         lengths[PRIORITIES[index] as Priority] += length
       }
     }
@@ -276,33 +208,25 @@ export class Room {
   #insert(entry: Entry): void {
     let lane = this.#known(entry.lane)
     if (lane === undefined) {
-      lane = new Lane(entry.lane, this.#options.targetMs)
+      const { targetMs, agingMs } = this.#options
+      lane = new RoomLane(entry.lane, targetMs, agingMs)
       this.#lanes.set(entry.lane, lane)
       this.#lanesChanged()
     }
-    const list = lane.lists[entry.priority] as LinkedList<Entry>
-    // Nearly everybody is the newest. A retry, or one put back, belongs further ahead.
-    let previous = list.last
-    if (previous !== undefined && isBefore(entry, previous)) {
-      previous = placeFromFront(list, entry)
-    }
-    list.insertAfter(previous, entry)
-    lane.length++
+    lane.insert(entry)
     this.length++
   }
 
-  #unlink(entry: Entry): void {
-    const lane = this.#known(entry.lane) as Lane
-    ;(lane.lists[entry.priority] as LinkedList<Entry>).remove(entry)
+  /** One less in the lane. One that nobody waits in any more is forgotten: names may be many. */
+  #shrunk(lane: RoomLane): void {
     this.length--
-    // A lane that nobody waits in any more is forgotten: names may be many.
-    if (--lane.length > 0) return
-    this.#lanes.delete(entry.lane)
+    if (lane.length > 0) return
+    this.#lanes.delete(lane.name)
     this.#lastLane = undefined
     this.#lanesChanged()
   }
 
-  #known(lane: string): Lane | undefined {
+  #known(lane: string): RoomLane | undefined {
     if (this.#lastLane?.name === lane) return this.#lastLane
     const known = this.#lanes.get(lane)
     if (known !== undefined) this.#lastLane = known
@@ -313,47 +237,24 @@ export class Room {
     this.onlyLane = this.#lanes.size === 1 ? this.#lanes.keys().next().value : undefined
   }
 
-  /** The oldest of each list is its best; while the queue stands, the newest. */
-  #next({ lists, codel }: Lane, nowMs: number): Entry | undefined {
-    const { standing } = codel
-    let best: Entry | undefined
-    for (const list of lists) {
-      const entry = standing ? list.last : list.first
-      if (entry === undefined) continue
-      if (best === undefined || this.#goesBefore(entry, best, nowMs)) best = entry
-    }
-    return best
-  }
-
-  /** Where age has made up for priority, it is age that counts. */
-  #goesBefore(one: Entry, other: Entry, nowMs: number): boolean {
-    const byRank = this.#rank(one, nowMs) - this.#rank(other, nowMs)
-    return byRank === 0 ? isBefore(one, other) : byRank < 0
-  }
-
-  /** Lower is sooner. Age makes up for a lack of priority, in whole steps. */
-  #rank(entry: Entry, nowMs: number): number {
-    return entry.priority - Math.floor((nowMs - entry.arrivedMs) / this.#options.agingMs)
-  }
-
-  #control(lane: Lane, nowMs: number): void {
+  #control(lane: RoomLane, nowMs: number): void {
     const { codel } = lane
-    codel.look(nowMs, oldestWaitMs(lane, nowMs))
+    codel.look(nowMs, lane.oldestWaitMs(nowMs))
     // One for each that is served, at most: slots come free in waves, and what was due to go between
     // two of them must not take those along who are served in the next.
     if (!codel.standing || !codel.drop(nowMs)) return
-    const entry = leastImportantOldest(lane)
+    const entry = lane.leastImportantOldest
     if (entry === undefined) return
     this.dismiss(entry, 'overload')
-    codel.look(nowMs, oldestWaitMs(lane, nowMs))
+    codel.look(nowMs, lane.oldestWaitMs(nowMs))
   }
 
   /** The least important, newest entry, if it is less important than this. */
   #leastBelow(importance: number): Entry | undefined {
     for (let priority = PRIORITIES.length - 1; priority > importance; priority--) {
       let newest: Entry | undefined
-      for (const { lists } of this.#lanes.values()) {
-        const last = lists[priority]?.last
+      for (const { lines } of this.#lanes.values()) {
+        const last = lines[priority]?.last
         if (last !== undefined && (newest === undefined || last.arrivedMs > newest.arrivedMs)) {
           newest = last
         }
@@ -362,37 +263,4 @@ export class Room {
     }
     return undefined
   }
-}
-
-/** Many may come in the same moment. */
-function isBefore(one: Entry, other: Entry): boolean {
-  if (one.arrivedMs !== other.arrivedMs) return one.arrivedMs < other.arrivedMs
-  return one.order < other.order
-}
-
-function placeFromFront(list: LinkedList<Entry>, entry: Entry): Entry | undefined {
-  let previous: Entry | undefined
-  let each = list.first
-  while (each !== undefined && isBefore(each, entry)) {
-    previous = each
-    each = each.after
-  }
-  return previous
-}
-
-/** Not counting what was known in advance; below zero, if nobody waits. */
-function oldestWaitMs({ lists, excusedMs }: Lane, nowMs: number): number {
-  let oldestMs = Number.POSITIVE_INFINITY
-  for (const { first } of lists) {
-    if (first !== undefined && first.enteredMs < oldestMs) oldestMs = first.enteredMs
-  }
-  return nowMs - Math.max(oldestMs, excusedMs)
-}
-
-function leastImportantOldest({ lists }: Lane): Entry | undefined {
-  for (let priority = PRIORITIES.length - 1; priority > 0; priority--) {
-    const first = lists[priority]?.first
-    if (first !== undefined) return first
-  }
-  return undefined
 }

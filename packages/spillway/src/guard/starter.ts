@@ -3,33 +3,31 @@
  * together, and each in its own caller's async context. Otherwise a call would run under the deadline
  * of the one that freed the slot.
  */
-import { AsyncResource } from 'node:async_hooks'
+import type { Entry, Guest } from './entry.js'
 
-export interface Startable {
-  /** Where it was when it began to wait. */
-  readonly origin: AsyncResource | undefined
+/** `A`: everything it needs. */
+export interface Startable<A> extends Guest {
   /** Does not throw. */
-  begin(): void
+  begin(admission: A): void
 }
 
 const NOW = Promise.resolve()
-/** Nothing to clean up: there is nobody to tell. */
-const ORIGIN_OPTIONS = { requireManualDestroy: true }
 
-/** Here: a fraction of what a promise would cost that keeps the same in mind. */
-export function currentOrigin(): AsyncResource {
-  return new AsyncResource('SpillwayWaiting', ORIGIN_OPTIONS)
-}
-
-export class Starter {
-  #ready: Startable[] = []
+export class Starter<A> {
+  #ready: Entry<Startable<A>>[] = []
+  #admissions: A[] = []
   readonly #startAll = () => {
-    const ready = this.#ready
+    const [ready, admissions] = [this.#ready, this.#admissions]
     this.#ready = []
-    for (const each of ready) each.origin?.runInAsyncScope(each.begin, each)
+    this.#admissions = []
+    for (let index = 0; index < ready.length; index++) {
+      const entry = ready[index] as Entry<Startable<A>>
+      entry.runInAsyncScope(entry.guest.begin, entry.guest, admissions[index])
+    }
   }
 
-  startSoon(call: Startable): void {
-    if (this.#ready.push(call) === 1) NOW.then(this.#startAll)
+  startSoon(entry: Entry<Startable<A>>, admission: A): void {
+    this.#admissions.push(admission)
+    if (this.#ready.push(entry) === 1) NOW.then(this.#startAll)
   }
 }

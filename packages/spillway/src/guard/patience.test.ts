@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest'
+import { fc } from '../../test/fast-check.js'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import type { Leaving } from './entry.js'
+import { Room } from './room.js'
+
+describe('the patience of a waiting room', () => {
+  it('ends for each when it should, at whatever fraction of a millisecond it came', async () => {
+    // Small against the timeout: then their sum is not exact, and subtracting again gives another one.
+    const times = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 })
+    const timeouts = fc.double({ min: 1, max: 10_000, noNaN: true })
+    await fc.assert(
+      fc.asyncProperty(times, timeouts, async (gaps, timeoutMs) => {
+        const clock = createVirtualClock()
+        const room = new Room({ clock, size: 100, timeoutMs, targetMs: 1e9, agingMs: 1e9 })
+        const lateBy: number[] = []
+        for (const gapMs of gaps) {
+          await clock.advance(gapMs)
+          const arrivedMs = clock.now()
+          const onLeave = (why: Leaving) => {
+            expect(why).toBe('timeout')
+            lateBy.push(clock.now() - arrivedMs - timeoutMs)
+          }
+          const always = { deadlineMs: Number.POSITIVE_INFINITY, signal: undefined }
+          const guest = { lane: 'a', priority: 2, arrivedMs, ...always, onLeave, onAborted() {} }
+          room.join(guest, arrivedMs, 0)
+        }
+        await clock.drain()
+        expect(room.length).toBe(0)
+        expect(lateBy).toHaveLength(gaps.length)
+        // A virtual clock fires to the bit; those who came in the same moment leave in the same.
+        for (const ms of lateBy) expect(Math.abs(ms)).toBeLessThan(1e-6)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('needs one timer, however many wait', async () => {
+    const clock = createVirtualClock()
+    const room = new Room({ clock, size: 1_000, timeoutMs: 5_000, targetMs: 1e9, agingMs: 1e9 })
+    const always = { lane: 'a', priority: 2, deadlineMs: Number.POSITIVE_INFINITY }
+    const left: number[] = []
+    for (let i = 0; i < 100; i++) {
+      const guest = {
+        ...always,
+        arrivedMs: clock.now(),
+        signal: undefined,
+        onLeave: () => left.push(clock.now()),
+        onAborted() {},
+      }
+      room.join(guest, clock.now(), 0)
+      await clock.advance(10)
+    }
+    expect(clock.pending).toBe(1)
+    await clock.advance(4_500)
+    // Those who came in the first 500 ms.
+    expect(left).toHaveLength(51)
+    expect(clock.pending).toBe(1)
+    await clock.advance(500)
+    expect(left).toHaveLength(100)
+    expect(clock.pending).toBe(0)
+  })
+})
