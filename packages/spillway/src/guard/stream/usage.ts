@@ -11,7 +11,6 @@ const TAIL_BYTES = 8_192
 const INPUT = ['"prompt_tokens"', '"input_tokens"'] as const
 const OUTPUT = ['"completion_tokens"', '"output_tokens"'] as const
 const TOTAL = ['"total_tokens"'] as const
-const NUMBER = /\s*:\s*(\d+)/y
 
 export class UsageReader {
   readonly #head: Uint8Array[] = []
@@ -51,11 +50,9 @@ export class UsageReader {
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
     if (input === undefined && output === undefined) return undefined
     const tokens = lastOf(TOTAL, said) ?? (input ?? 0) + (output ?? 0)
-    return {
-      tokens,
-      ...(input !== undefined && { inputTokens: input }),
-      ...(output !== undefined && { outputTokens: output }),
-    }
+    if (output === undefined) return { tokens, inputTokens: input as number }
+    if (input === undefined) return { tokens, outputTokens: output }
+    return { tokens, inputTokens: input, outputTokens: output }
   }
 
   #headText(): string {
@@ -108,14 +105,34 @@ function lastOf(names: readonly string[], text: string): number | undefined {
   let lastAt = -1
   for (const name of names) {
     for (let at = text.lastIndexOf(name); at > lastAt; at = text.lastIndexOf(name, at - 1)) {
-      NUMBER.lastIndex = at + name.length
-      const number = NUMBER.exec(text)?.[1]
+      const number = numberAfter(text, at + name.length)
       if (number !== undefined) {
-        last = Number(number)
+        last = number
         lastAt = at
       }
       if (at === 0) break
     }
   }
   return last
+}
+
+const BLANKS = ' \t\r\n'
+
+/** What follows a name: a colon, and then digits. */
+function numberAfter(text: string, from: number): number | undefined {
+  let at = pastBlanks(text, from)
+  if (text[at] !== ':') return undefined
+  at = pastBlanks(text, at + 1)
+  let number: number | undefined
+  for (;;) {
+    const digit = text.charCodeAt(at++) - 0x30
+    if (!(digit >= 0 && digit <= 9)) return number
+    number = (number ?? 0) * 10 + digit
+  }
+}
+
+function pastBlanks(text: string, from: number): number {
+  let at = from
+  while (at < text.length && BLANKS.includes(text[at] as string)) at++
+  return at
 }
