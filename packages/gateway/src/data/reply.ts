@@ -7,6 +7,7 @@ import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
+import { holdUntilEndOfTurn } from '../wire/end-of-turn.js'
 import { latin1 } from '../wire/latin1.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
@@ -142,6 +143,7 @@ export class Reply implements AnswerSink {
     const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
     if (piece.length === 0) return !this.#full
     this.#begin(undefined)
+    this.#hold()
     if (this.#response.write(piece)) return true
     this.#awaitDrain()
     return false
@@ -157,6 +159,7 @@ export class Reply implements AnswerSink {
     this.#begin(piece?.length ?? 0)
     // As text it leaves together with the head in one write, which costs less than two pieces do.
     if (alone && piece !== undefined && piece.length <= MOST_JOINED_BYTES) {
+      this.#hold()
       this.#response.end(latin1(piece), 'latin1')
     } else this.#response.end(piece)
   }
@@ -227,6 +230,12 @@ export class Reply implements AnswerSink {
 
   #complaint({ status, code, message }: Fault) {
     return { status, code, message, requestId: this.#id }
+  }
+
+  /** Pieces that were read together leave together. */
+  #hold(): void {
+    const { socket } = this.#response
+    if (socket !== null && socket.writableCorked === 0) holdUntilEndOfTurn(socket)
   }
 
   /** What the vendor's socket had read already may still follow. */

@@ -6,6 +6,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectSafely } from 'node:tls'
 import { AnswerReader } from './answer-reader.js'
 import type { Asking, WireHandler } from './ask.js'
+import { holdUntilEndOfTurn } from './end-of-turn.js'
 import type { RequestBytes } from './request-bytes.js'
 import { malformed, WireError } from './wire-error.js'
 
@@ -107,11 +108,9 @@ export class Connection {
 
   #send([first, second]: RequestBytes): void {
     const socket = this.#socket
-    if (second === undefined) return void socket.write(first)
-    socket.cork()
+    holdUntilEndOfTurn(socket)
     socket.write(first)
-    socket.write(second)
-    socket.uncork()
+    if (second !== undefined) socket.write(second)
   }
 
   #heard(bytes: Buffer): void {
