@@ -1,7 +1,7 @@
 /**
- * Who may use the gateway, and as whom. Of a key only its SHA-256 is kept, and the key itself no longer than
- * the connection it came over. Maps find them by a hash that V8 seeds anew in each process, so how long that
- * takes says nothing about any key; what is found by a SHA-256 is compared in constant time.
+ * Who may use the gateway, and as whom. Of a key only its SHA-256 is kept. A map finds it by a hash that V8
+ * seeds anew in each process, so how long that takes says nothing about any key; what it finds is compared
+ * in constant time.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -26,7 +26,6 @@ const ANONYMOUS: Caller = { user: 'anonymous', tier: undefined, priority: 'norma
 export class Callers {
   /** Without any, whoever reaches the gateway may use it. */
   readonly #byHash: ReadonlyMap<string, Known> | undefined
-  readonly #onConnection = new WeakMap<object, ReadonlyMap<string, Caller>>()
 
   constructor(callers: readonly CallerConfig[] | undefined) {
     this.#byHash =
@@ -44,25 +43,12 @@ export class Callers {
     return this.#byHash !== undefined
   }
 
-  /** Nothing: the key is none of ours. `connection`: what it came over. */
-  find(
-    key: string | undefined,
-    headers: IncomingHttpHeaders,
-    connection: object,
-  ): Caller | undefined {
+  /** Nothing: the key is none of ours. */
+  find(key: string | undefined, headers: IncomingHttpHeaders): Caller | undefined {
     if (this.#byHash === undefined) return self(headers)
     if (key === undefined) return undefined
-    // Nearly all requests of a connection come with the same key.
-    const remembered = this.#onConnection.get(connection)?.get(key)
-    if (remembered !== undefined) return remembered
-    const caller = this.#lookUp(this.#byHash, key)
-    if (caller !== undefined) this.#onConnection.set(connection, new Map([[key, caller]]))
-    return caller
-  }
-
-  #lookUp(byHash: ReadonlyMap<string, Known>, key: string): Caller | undefined {
     const digest = hashOfKey(key)
-    const known = byHash.get(digest)
+    const known = this.#byHash.get(digest)
     if (known === undefined) return undefined
     return timingSafeEqual(known.digest, Buffer.from(digest, 'latin1')) ? known.caller : undefined
   }

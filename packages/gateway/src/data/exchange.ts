@@ -150,7 +150,7 @@ export class Exchange implements AnswerListener {
     const protocol = this.#site.protocolOf(first.route)
     this.#reply.speak(protocol)
     const key = protocol.callerKey(headers)
-    const caller = callers.find(key, headers, request.socket)
+    const caller = callers.find(key, headers)
     if (caller === undefined) throw unauthorized()
     this.#caller = caller
     const body = await readBody(request, config.body, (error) => this.#leaving.abort(error))

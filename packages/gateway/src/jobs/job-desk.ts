@@ -79,7 +79,7 @@ export class JobDesk {
 
   /** A job of somebody else's is not there. */
   async #find(
-    { headers, socket }: IncomingMessage,
+    { headers }: IncomingMessage,
     name: string,
     id: string,
     known: (caller: Caller) => void,
@@ -89,7 +89,7 @@ export class JobDesk {
     // Whoever has no key learns nothing, not even which queues there are.
     const keyOf = queue?.vendor.protocol.callerKey ?? anyKey
     const key = keyOf(headers)
-    const caller = callers.find(key, headers, socket)
+    const caller = callers.find(key, headers)
     if (caller === undefined) throw unauthorized()
     known(caller)
     const job =
