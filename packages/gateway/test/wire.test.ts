@@ -292,6 +292,21 @@ describe('a request that nobody wants any more', () => {
     expect(heard).toEqual({ body: '', pieces: 0 })
   })
 
+  it('says nothing more, though more of it has been read', async () => {
+    const chunks = 'a\r\n0123456789\r\n'.repeat(20)
+    const vendor = await startVendor((socket) =>
+      socket.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`),
+    )
+    const pool = openPool(vendor.url)
+    const { heard, asking } = ask(pool, GET, undefined, () => {
+      asking.abort(new Error('enough'))
+      return true
+    })
+    await until('it is closed', () => pool.counts.open === 0 && heard.pieces > 0)
+    expect(heard).toMatchObject({ status: 200, body: '0123456789', pieces: 1 })
+    expect(heard.error).toBeUndefined()
+  })
+
   it('does no harm to the next one on its connection', async () => {
     const vendor = await startVendor((socket) => setTimeout(() => socket.write(HELLO), 20))
     const pool = openPool(vendor.url)

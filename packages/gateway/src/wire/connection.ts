@@ -120,7 +120,7 @@ export class Connection {
     try {
       call.reader.push(bytes)
     } catch (error) {
-      return this.#fail(error instanceof WireError ? error : malformed('cannot be read'))
+      return this.#fail(error instanceof Error ? error : malformed('cannot be read'))
     }
     if (call.reader.over) this.#finish(call)
   }
@@ -160,6 +160,7 @@ class Call implements Asking {
   readonly handler: WireHandler
   readonly reader: AnswerReader
   readonly #connection: Connection
+  #aborted = false
 
   constructor(connection: Connection, handler: WireHandler, bodiless: boolean) {
     this.#connection = connection
@@ -168,14 +169,17 @@ class Call implements Asking {
   }
 
   onHead(status: number, headers: string[]): void {
-    this.handler.onHead(status, headers)
+    if (!this.#aborted) this.handler.onHead(status, headers)
   }
 
+  /** What was read together may go on after somebody had enough. */
   onBody(piece: Buffer): void {
+    if (this.#aborted) return
     if (!this.handler.onData(Buffer.from(piece))) this.#connection.pause()
   }
 
   abort(): void {
+    this.#aborted = true
     this.#connection.abort(this)
   }
 
