@@ -2,8 +2,6 @@
  * Time, injected. Everything in the library that asks what time it is, or waits, does so through a
  * `Clock`: the real one below, or the virtual one in `spillway/testing`.
  */
-import { performance } from 'node:perf_hooks'
-
 export interface Clock {
   /** Milliseconds from zero up, never backwards, with fractions. Only differences mean anything. */
   now(): number
