@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import type { WireHandler, WireRequest } from '../src/wire/ask.js'
 import { ConnectionPool } from '../src/wire/connection-pool.js'
+import { wasSent } from '../src/wire/wire-error.js'
 import { CERTIFICATE } from './certificate.js'
 
 const undo: (() => unknown)[] = []
@@ -178,6 +179,22 @@ describe('a connection', () => {
     await until('it is gone', () => pool.counts.open === 0)
   })
 
+  it.each([
+    ['ends', ''],
+    ['says that nothing came in time', 'HTTP/1.1 408 Late\r\ncontent-length: 0\r\n\r\n'],
+  ])('that %s as it is taken costs nobody a request', async (_, lastWords) => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const pool = openPool(vendor.url)
+    await ask(pool).over
+    // It has not been read when the next request is on its way.
+    vendor.sockets[0]?.end(lastWords)
+    const { heard, over } = ask(pool, POST, Buffer.from('question'))
+    await over
+    expect(heard).toMatchObject({ status: 200, body: 'hello', complete: true })
+    expect(vendor.heard[0]).not.toContain('question')
+    expect(vendor.heard[1]).toContain('question')
+  })
+
   it('does not rest for ever', { timeout: 15_000 }, async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
@@ -218,6 +235,7 @@ describe('an answer', () => {
     await over
     expect(heard.complete).toBeUndefined()
     expect(heard.error).toMatchObject({ code: 'CONNECTION_CLOSED' })
+    expect(wasSent(heard.error)).toBe(true)
   })
 
   it('whose connection is reset is an error, too', async () => {
@@ -281,6 +299,16 @@ describe('an answer', () => {
 })
 
 describe('a request that nobody wants any more', () => {
+  it('is gone before its connection stands', async () => {
+    const vendor = await startVendor(() => {})
+    const pool = openPool(vendor.url)
+    const { heard, asking } = ask(pool)
+    asking.abort(new Error('enough'))
+    await until('it is closed', () => pool.counts.open === 0)
+    expect(heard).toEqual({ body: '', pieces: 0 })
+    expect(vendor.heard.join('')).toBe('')
+  })
+
   it('is gone at the vendor, and nothing more is heard of it', async () => {
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url)
@@ -338,6 +366,7 @@ describe('a vendor that cannot be reached', () => {
     const { heard, over } = ask(openPool(vendor.url))
     await over
     expect(heard.error).toMatchObject({ code: 'ECONNREFUSED' })
+    expect(wasSent(heard.error)).toBe(false)
   })
 
   it('is given up in time', async () => {
@@ -347,6 +376,7 @@ describe('a vendor that cannot be reached', () => {
     const { heard, over } = ask(pool)
     await over
     expect(heard.error).toMatchObject({ code: 'CONNECT_TIMEOUT' })
+    expect(wasSent(heard.error)).toBe(false)
     await until('it is closed', () => pool.counts.open === 0)
   })
 })
@@ -357,6 +387,7 @@ describe('over TLS', () => {
     const { heard, over } = ask(openPool(vendor.url))
     await over
     expect(heard.error).toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
+    expect(wasSent(heard.error)).toBe(false)
     expect(vendor.heard.join('')).toBe('')
   })
 

@@ -1,5 +1,6 @@
 /** What can go wrong with a request, before or beside the guards. */
 import { SpillwayError } from 'spillway'
+import { wasSent } from '../wire/wire-error.js'
 import { TooLargeError } from './request-body.js'
 
 export interface Fault {
@@ -37,18 +38,20 @@ export function faultOf(error: unknown, vendor: string | undefined, called: bool
   }
 }
 
-/** No connection stood, so nothing can have been done. */
+/** No connection stood, as undici says it. */
 const NOT_CONNECTED: ReadonlySet<unknown> = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
   'EHOSTUNREACH',
   'ENETUNREACH',
-  'CONNECT_TIMEOUT',
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
+/** Nothing was sent, so nothing can have been done. */
 export function neverConnected(error: unknown): boolean {
+  const sent = wasSent(error)
+  if (sent !== undefined) return !sent
   return NOT_CONNECTED.has((error as { code?: unknown } | null)?.code)
 }
 

@@ -20,7 +20,7 @@ export interface GatewayLog {
 
 /** On standard output. `scrub`: takes secrets out of what others have put into words. */
 export function createLog(level: string, scrub: Scrub = (text) => text): GatewayLog {
-  const lines = new Lines()
+  const lines = new Lines(() => records.flush())
   const records = new Records((record, atMs) => lines.write(lineOf(record, atMs)))
   const scrubbed = { write: (line: string) => lines.write(scrub(line)) }
   const logger = pino({ level, base: null, serializers: { err: errorFacts } }, scrubbed)
@@ -36,13 +36,14 @@ export function createLog(level: string, scrub: Scrub = (text) => text): Gateway
       if (record.status >= 500 ? logs.warn : logs.info) records.add(record)
     },
     event: (event) => logEvent(logger, event),
-    failure: (error) => logger.error({ err: error }, 'internal error'),
+    failure(error) {
+      logger.error({ err: error }, 'internal error')
+      // It may be the last thing that this process says.
+      lines.flush()
+    },
     notice: (worth, message, facts) => logger[worth](facts, message),
     setLevel,
-    close() {
-      records.flush()
-      lines.close()
-    },
+    close: () => lines.close(),
   }
 }
 

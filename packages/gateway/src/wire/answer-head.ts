@@ -1,6 +1,6 @@
 /**
- * The head of an answer: its status, its headers, and how long its body is. As strict as Node's own
- * parser: what two programs could read in two ways is an error, not a guess.
+ * The head of an answer: its status, its headers, and how long its body is. At least as strict as Node's
+ * own parser: what two programs could read in two ways is an error, not a guess.
  */
 import { malformed } from './wire-error.js'
 
@@ -21,6 +21,9 @@ export const UNTIL_CLOSE = -2
 const ODD = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const DIGITS = /^\d{1,15}$/
+/** Among what all `connection` headers name. */
+const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/
+const KEEP_ALIVE = /(?:^|,)\s*keep-alive\s*(?:,|$)/
 const TIMEOUT = /(?:^|[,\s])timeout=(\d{1,9})/i
 const MINOR_AT = 7
 const CR = 0x0d
@@ -56,12 +59,12 @@ export function readHead(text: string, bodiless: boolean): AnswerHead {
     } else if (name === 'transfer-encoding') {
       if (coding !== undefined) throw malformed('says its transfer-encoding twice')
       coding = value
-    } else if (name === 'connection') connection = value.toLowerCase()
+    } else if (name === 'connection') connection += `,${value.toLowerCase()}`
     else if (name === 'keep-alive') keepAlive = value
   }
   const body = bodyLength(length, coding, bodiless || status === 204 || status === 304)
   const isNew = text.charCodeAt(MINOR_AT) === ONE
-  const lasts = isNew ? !connection.includes('close') : connection.includes('keep-alive')
+  const lasts = isNew ? !CLOSE.test(connection) : KEEP_ALIVE.test(connection) && body !== CHUNKED
   const reusable = lasts && body !== UNTIL_CLOSE
   return { status, headers, length: body, keepAliveMs: reusable ? timeoutOf(keepAlive) : 0 }
 }

@@ -86,11 +86,19 @@ describe('an answer', () => {
     expect(rests()).toBe(Number.POSITIVE_INFINITY)
     expect(rests('connection: Close')).toBe(0)
     expect(rests('connection: x, close')).toBe(0)
+    expect(rests('connection: close', 'connection: x')).toBe(0)
+    expect(rests('connection: x-close-hint')).toBe(Number.POSITIVE_INFINITY)
     expect(rests('keep-alive: timeout=5, max=100')).toBe(5_000)
     expect(rests('keep-alive: max=100')).toBe(Number.POSITIVE_INFINITY)
     const old = (line: string) => read([`HTTP/1.0 200 OK\r\n${line}content-length: 0\r\n\r\n`])
     expect(old('').keepAliveMs).toBe(0)
     expect(old('connection: keep-alive\r\n').keepAliveMs).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('may have a line break too many, which ends its connection', () => {
+    const text = `${LENGTH_5}\r\n`
+    expect(read([text])).toMatchObject({ body: 'hello', over: true, keepAliveMs: 0 })
+    expect(read([`${CHUNKED}0\r\n\r\n\r\n`])).toMatchObject({ over: true, keepAliveMs: 0 })
   })
 
   it('is the same however the network cuts it', () => {

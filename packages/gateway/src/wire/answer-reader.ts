@@ -12,6 +12,8 @@ export interface AnswerListener {
 /** As much as Node's own parser takes. */
 const MOST_HEAD_BYTES = 16_384
 const HEAD_END = Buffer.from('\r\n\r\n')
+const CR = 0x0d
+const LF = 0x0a
 const SWITCHING = 101
 const FIRST_FINAL = 200
 
@@ -24,6 +26,8 @@ export class AnswerReader {
   #left = 0
   #chunks: ChunkedBody | undefined
   #over = false
+  /** Something came behind its end. */
+  #spilled = false
 
   /** `bodiless`: the answer to a HEAD. */
   constructor(listener: AnswerListener, bodiless: boolean) {
@@ -38,12 +42,12 @@ export class AnswerReader {
 
   /** How long the connection may rest before it is used again; 0: it must not be. */
   get keepAliveMs(): number {
-    return this.#head?.keepAliveMs ?? 0
+    return this.#spilled ? 0 : (this.#head?.keepAliveMs ?? 0)
   }
 
   /**
-   * The bytes are not kept. Fails if they are no answer. Bytes behind its end are an error as well: nobody
-   * has asked for them.
+   * The bytes are not kept. Fails if they are no answer. Bytes behind its end are an error as well, but
+   * for a line break: nobody has asked for them.
    */
   push(bytes: Buffer): void {
     const body = this.#head === undefined ? this.#takeHead(bytes) : bytes
@@ -92,15 +96,24 @@ export class AnswerReader {
       if (bytes.length > 0) this.#listener.onBody(bytes)
       return
     }
-    if (bytes.length > this.#left) throw malformed('is longer than it says')
-    this.#left -= bytes.length
+    const own = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes
+    this.#checkRest(bytes, own.length)
+    this.#left -= own.length
     this.#over = this.#left === 0
-    if (bytes.length > 0) this.#listener.onBody(bytes)
+    if (own.length > 0) this.#listener.onBody(own)
   }
 
   #takeChunks(chunks: ChunkedBody, bytes: Buffer): void {
     const taken = chunks.push(bytes, (piece) => this.#listener.onBody(piece))
     this.#over = chunks.over
-    if (taken < bytes.length) throw malformed('is longer than it says')
+    this.#checkRest(bytes, taken)
+  }
+
+  /** A line break too many is common, and the end of the connection; anything else is an error. */
+  #checkRest(bytes: Buffer, from: number): void {
+    for (let at = from; at < bytes.length; at++) {
+      if (bytes[at] !== CR && bytes[at] !== LF) throw malformed('is longer than it says')
+      this.#spilled = true
+    }
   }
 }

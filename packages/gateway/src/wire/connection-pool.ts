@@ -1,6 +1,6 @@
 /** Connections to one vendor. Each is for one request at a time; how many that are is for the guard to say. */
 import type { Asking, WireHandler, WireRequest } from './ask.js'
-import { Connection, type ConnectionOwner, type Destination } from './connection.js'
+import { Call, Connection, type ConnectionOwner, type Destination } from './connection.js'
 import { requestBytes } from './request-bytes.js'
 import { WireError } from './wire-error.js'
 
@@ -35,8 +35,10 @@ export class ConnectionPool implements ConnectionOwner {
   ask(request: WireRequest, body: Buffer | undefined, handler: WireHandler): Asking {
     if (this.#destroyed) throw closedError()
     const bytes = requestBytes(request, body, this.#destination.host)
+    const call = new Call(bytes, handler, request.method === 'HEAD')
     const connection = this.#rested() ?? this.#opened()
-    return connection.ask(bytes, handler, request.method === 'HEAD')
+    connection.carry(call)
+    return call
   }
 
   /** How many stand or are being made, and how many of them rest. */
@@ -48,6 +50,12 @@ export class ConnectionPool implements ConnectionOwner {
     this.#destroyed = true
     clearInterval(this.#looking)
     for (const connection of this.#open) connection.destroy(closedError())
+  }
+
+  /** It had rested too long. A new one has not. */
+  onUnsent(call: Call): void {
+    if (this.#destroyed) call.handler.onError(closedError())
+    else this.#opened().carry(call)
   }
 
   onIdle(connection: Connection, keepAliveMs: number): void {
@@ -68,7 +76,9 @@ export class ConnectionPool implements ConnectionOwner {
     const nowMs = performance.now()
     for (;;) {
       const connection = this.#idle.pop()
-      if (connection === undefined || connection.restsUntilMs > nowMs) return connection
+      if (connection === undefined) return undefined
+      // One that died is still here until its end is told.
+      if (connection.usable && connection.restsUntilMs > nowMs) return connection
       connection.destroy()
     }
   }

@@ -8,7 +8,7 @@ import { AnswerReader } from './answer-reader.js'
 import type { Asking, WireHandler } from './ask.js'
 import { holdUntilEndOfTurn } from './end-of-turn.js'
 import type { RequestBytes } from './request-bytes.js'
-import { malformed, WireError } from './wire-error.js'
+import { malformed, noteSent, WireError } from './wire-error.js'
 
 export interface Destination {
   readonly secure: boolean
@@ -22,6 +22,8 @@ export interface Destination {
 }
 
 export interface ConnectionOwner {
+  /** It died before anything of this left: nobody has seen it, and another connection may carry it. */
+  onUnsent(call: Call): void
   /** It may rest for so long, and then be used again. */
   onIdle(connection: Connection, keepAliveMs: number): void
   onClosed(connection: Connection): void
@@ -35,7 +37,8 @@ export class Connection {
   readonly #socket: Socket
   #call: Call | undefined
   #connecting: NodeJS.Timeout | undefined
-  #unsent: RequestBytes | undefined
+  /** It has carried a request before. */
+  #used = false
   /** Until when it may rest. The pool's. */
   restsUntilMs = 0
 
@@ -62,13 +65,16 @@ export class Connection {
     }
   }
 
+  /** Nothing has happened to it that it does not know how to live with. */
+  get usable(): boolean {
+    return !this.#socket.destroyed
+  }
+
   /** Only while it rests, or is new. */
-  ask(request: RequestBytes, handler: WireHandler, bodiless: boolean): Asking {
-    const call = new Call(this, handler, bodiless)
+  carry(call: Call): void {
     this.#call = call
-    if (this.#connecting === undefined) this.#send(request)
-    else this.#unsent = request
-    return call
+    call.connection = this
+    if (this.#connecting === undefined) this.#send(call.request)
   }
 
   /** The call that has it, if any, is told. */
@@ -96,9 +102,9 @@ export class Connection {
   /** It stands, and with TLS it is known who is there: nothing is said before. */
   #connected(): void {
     this.#stopConnecting()
-    if (this.#unsent === undefined) return
-    this.#send(this.#unsent)
-    this.#unsent = undefined
+    // With TLS nobody heeds these when they are asked for with the connection.
+    this.#socket.setNoDelay(true).setKeepAlive(true, PROBE_MS)
+    if (this.#call !== undefined) this.#send(this.#call.request)
   }
 
   #stopConnecting(): void {
@@ -113,10 +119,17 @@ export class Connection {
     if (second !== undefined) socket.write(second)
   }
 
+  /** Of what it carries now. */
+  get #hasSentNothing(): boolean {
+    return this.#connecting !== undefined || this.#socket.writableCorked > 0
+  }
+
   #heard(bytes: Buffer): void {
     const call = this.#call
     // Nobody has asked for anything.
     if (call === undefined) return void this.#socket.destroy()
+    // It cannot be the answer to what has not left.
+    if (this.#hasSentNothing) return this.#fail(malformed('came before its request'))
     try {
       call.reader.push(bytes)
     } catch (error) {
@@ -136,7 +149,12 @@ export class Connection {
       if (socket.isPaused()) socket.resume()
       this.#owner.onIdle(this, keepAliveMs)
     } else socket.destroy()
-    call.handler.onComplete()
+    this.#used = true
+    try {
+      call.handler.onComplete()
+    } catch (error) {
+      call.handler.onError(error as Error)
+    }
   }
 
   /** The other side says nothing more. */
@@ -149,21 +167,27 @@ export class Connection {
 
   #fail(error: Error): void {
     const call = this.#call
+    const sent = !this.#hasSentNothing
     this.#call = undefined
     this.#socket.destroy()
-    call?.handler.onError(error)
+    if (call === undefined) return
+    if (!sent && this.#used) return this.#owner.onUnsent(call)
+    noteSent(error, sent)
+    call.handler.onError(error)
   }
 }
 
-/** One request on a connection, and its answer. */
-class Call implements Asking {
+/** One request, and its answer. */
+export class Call implements Asking {
+  readonly request: RequestBytes
   readonly handler: WireHandler
   readonly reader: AnswerReader
-  readonly #connection: Connection
+  connection: Connection | undefined
   #aborted = false
 
-  constructor(connection: Connection, handler: WireHandler, bodiless: boolean) {
-    this.#connection = connection
+  /** `bodiless`: whatever its answer says, it has no body. */
+  constructor(request: RequestBytes, handler: WireHandler, bodiless: boolean) {
+    this.request = request
     this.handler = handler
     this.reader = new AnswerReader(this, bodiless)
   }
@@ -175,16 +199,16 @@ class Call implements Asking {
   /** What was read together may go on after somebody had enough. */
   onBody(piece: Buffer): void {
     if (this.#aborted) return
-    if (!this.handler.onData(Buffer.from(piece))) this.#connection.pause()
+    if (!this.handler.onData(Buffer.from(piece))) this.connection?.pause()
   }
 
   abort(): void {
     this.#aborted = true
-    this.#connection.abort(this)
+    this.connection?.abort(this)
   }
 
   resume(): void {
-    this.#connection.resume(this)
+    this.connection?.resume(this)
   }
 }
 
@@ -201,9 +225,6 @@ function open(
   const where = {
     host: hostname,
     port,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: PROBE_MS,
     onread: {
       buffer: READ_BUFFER,
       callback: (length: number) => {

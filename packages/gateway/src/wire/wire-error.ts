@@ -22,3 +22,15 @@ export class WireError extends Error {
 export function malformed(what: string): WireError {
   return new WireError('MALFORMED_ANSWER', `the vendor's answer ${what}`)
 }
+
+const sent = new WeakMap<Error, boolean>()
+
+/** Whether anything of a request had left when this befell it. */
+export function noteSent(error: Error, wasSent: boolean): void {
+  sent.set(error, wasSent)
+}
+
+/** Nothing, if nobody knows. */
+export function wasSent(error: unknown): boolean | undefined {
+  return error instanceof Error ? sent.get(error) : undefined
+}
