@@ -128,13 +128,16 @@ function namesIn(connection: string): Set<string> | undefined {
 
 export type VendorHeaders = Readonly<Record<string, string | string[] | undefined>>
 
-/** An object that inherits nothing: a vendor may call a header `constructor`. */
-const Nameless = (() => {}) as unknown as new () => Record<string, string | string[]>
-Nameless.prototype = Object.create(null)
+/** Inherits nothing: a vendor may call a header `constructor`. */
+class Nameless {
+  [name: string]: string | string[]
+}
+Object.setPrototypeOf(Nameless.prototype, null)
+Reflect.deleteProperty(Nameless.prototype, 'constructor')
 
 /** From names in small letters and values in turn. */
 export function byName(flat: readonly string[]): VendorHeaders {
-  const headers: Record<string, string | string[]> = new Nameless()
+  const headers = new Nameless()
   for (let i = 0; i < flat.length; i += 2) {
     const name = flat[i] as string
     const value = flat[i + 1] as string
