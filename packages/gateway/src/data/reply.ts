@@ -7,7 +7,7 @@ import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
-import { holdUntilEndOfTurn } from '../wire/end-of-turn.js'
+import { endAtEndOfTurn, holdUntilEndOfTurn } from '../wire/end-of-turn.js'
 import { latin1 } from '../wire/latin1.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
@@ -159,8 +159,7 @@ export class Reply implements AnswerSink {
     this.#begin(piece?.length ?? 0)
     // As text it leaves together with the head in one write, which costs less than two pieces do.
     if (alone && piece !== undefined && piece.length <= MOST_JOINED_BYTES) {
-      this.#hold()
-      this.#response.end(latin1(piece), 'latin1')
+      endAtEndOfTurn(this.#response, latin1(piece))
     } else this.#response.end(piece)
   }
 

@@ -3,18 +3,36 @@
  * up once for many requests, and not for each of them, which under load is a good part of what a write costs.
  * Without load a turn has nothing else in it, and nothing waits.
  */
+import type { ServerResponse } from 'node:http'
 import type { Writable } from 'node:stream'
 
 let corked: Writable[] = []
+let ends: { response: ServerResponse; text: string }[] = []
 
 /** Holds back what is written to it from now on. */
 export function holdUntilEndOfTurn(stream: Writable): void {
+  expectEnd()
   stream.cork()
-  if (corked.push(stream) === 1) setImmediate(letGo)
+  corked.push(stream)
+}
+
+/** Ends it with the whole of its body, in latin1. Node lets go of a socket with the end of a response. */
+export function endAtEndOfTurn(response: ServerResponse, text: string): void {
+  expectEnd()
+  ends.push({ response, text })
+}
+
+function expectEnd(): void {
+  if (corked.length === 0 && ends.length === 0) setImmediate(letGo)
 }
 
 function letGo(): void {
   const streams = corked
+  const responses = ends
   corked = []
+  ends = []
   for (const stream of streams) stream.uncork()
+  for (const { response, text } of responses) {
+    if (!response.destroyed) response.end(text, 'latin1')
+  }
 }
