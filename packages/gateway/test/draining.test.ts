@@ -1,4 +1,5 @@
 /** A gateway that is told to stop finishes what runs, within its grace, and nothing more. */
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { errorOf, pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
@@ -20,6 +21,30 @@ describe('a gateway that drains', () => {
     await closed
     expect(vendor.calls[0]?.end).toBe('completed')
     await errorOf(chat())
+  })
+
+  it('lets somebody who reads slowly have all of an answer', async () => {
+    const { gateway, url } = await startGateway(
+      { drain: { graceMs: '20s' } },
+      { knobs: { tokens: 200_000 } },
+    )
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    const body = JSON.stringify({ model: 'gpt', messages: [], max_tokens: 200_000 })
+    socket.write(
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    )
+    let text = ''
+    let closed: Promise<void> | undefined
+    for await (const chunk of socket) {
+      text += chunk
+      closed ??= gateway.close()
+      await pauseMs(2)
+    }
+    await closed
+    const [head = '', answer = ''] = text.split('\r\n\r\n')
+    const length = Number(/content-length: (\d+)/i.exec(head)?.[1])
+    expect(length).toBeGreaterThan(500_000)
+    expect(answer.length).toBe(length)
   })
 
   it('breaks off what has not ended when the grace is over, with an error', async () => {

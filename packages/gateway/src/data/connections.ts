@@ -41,6 +41,10 @@ export class Connections {
     return true
   }
 
+  closeThose(which: (socket: Socket) => boolean): void {
+    for (const socket of this.#open) if (which(socket)) socket.destroy()
+  }
+
   close(): void {
     clearInterval(this.#looking)
   }

@@ -7,7 +7,7 @@ import {
   type ServerOptions,
   type ServerResponse,
 } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/server-limits-shape.js'
 import { Connections } from './connections.js'
 import { Exchange } from './exchange.js'
@@ -85,8 +85,9 @@ export class DataServer {
   /** No new connections; resolves when no request is running. */
   async drain(): Promise<void> {
     this.#draining = true
-    this.#server.close()
-    this.#server.closeIdleConnections()
+    // Node's own way out also cuts off answers that have ended but not left.
+    NetServer.prototype.close.call(this.#server)
+    this.#connections.closeThose(isIdle)
     if (this.#running === 0) return
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve
@@ -114,7 +115,11 @@ export class DataServer {
     open.push({ exchange, site })
     this.#running++
     site.enter()
-    response.once('close', () => this.#ended(exchange, open))
+    const { socket } = request
+    response.once('close', () => {
+      noteRead(socket)
+      this.#ended(exchange, open)
+    })
     exchange.serve()
   }
 
@@ -145,7 +150,7 @@ export class DataServer {
     exchange.close()
     site.leave()
     this.#running--
-    if (this.#draining) this.#server.closeIdleConnections()
+    if (this.#draining) this.#connections.closeThose(isIdle)
     if (this.#running === 0) this.#onIdle?.()
   }
 }
@@ -157,9 +162,22 @@ interface Open {
 }
 
 const OPEN = Symbol('open exchanges')
+const READ = Symbol('bytes read')
+
+type Known = Socket & { [OPEN]?: Open[]; [READ]?: number }
+
+function noteRead(socket: Known): void {
+  socket[READ] = socket.bytesRead
+}
+
+/** Nothing is asked over it, not even half of a question, and no part of an answer is left to send. */
+function isIdle(socket: Known): boolean {
+  const read = socket[READ] ?? 0
+  return openOn(socket).length === 0 && socket.writableLength === 0 && socket.bytesRead === read
+}
 
 /** The requests that came over a connection and are not over; more than one if they are pipelined. */
-function openOn(socket: Socket & { [OPEN]?: Open[] }): Open[] {
+function openOn(socket: Known): Open[] {
   socket[OPEN] ??= []
   return socket[OPEN]
 }
