@@ -116,6 +116,17 @@ describe('with a token', () => {
       'access.token: must have at least 16 characters',
     )
   })
+
+  it.each([
+    'with a blank inside',
+    'with-a-line-break\n',
+    'schlüssel-für-alle',
+    'with-a-nul-inside\0',
+  ])('has to be something that can be shown in a header: %j cannot', (token) => {
+    expect(() => createOperatorAccess({ token })).toThrow(
+      'access.token: must be visible ASCII characters without blanks, or nobody can show it in a header; openssl rand -hex 24 makes one',
+    )
+  })
 })
 
 describe('looking, where that was said to be for more than operators', () => {
