@@ -115,6 +115,9 @@ const OTHER_SITE: AccessDenial = {
 }
 
 const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+/** Headers that a proxy adds, for somebody further away. Not every proxy does: behind one, a token has to be set. */
+const BY_PROXIES =
+  /^(forwarded|via|x-forwarded-.+|x-real-ip|x-client-ip|cf-connecting-ip|true-client-ip)$/
 const OWN_NAME = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 class Access implements OperatorAccess {
@@ -166,9 +169,8 @@ class Access implements OperatorAccess {
 
   /** On this machine, under its own name, and not for somebody further away. */
   #isNear(request: AccessRequest): boolean {
-    const { forwarded, 'x-forwarded-for': forwardedFor } = request.headers
-    if (this.#exposed || forwarded !== undefined || forwardedFor !== undefined) return false
-    return isLocal(request) && OWN_NAME.test(nameIn(request))
+    if (this.#exposed || !isLocal(request) || !OWN_NAME.test(nameIn(request))) return false
+    return !Object.keys(request.headers).some((name) => BY_PROXIES.test(name))
   }
 
   #knows(request: AccessRequest): boolean {
