@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: 'efe7eddbb18ad57e3539959de80cf4a6a63795ce',
+    sha: '5ffdd5c67ff911045fb22a980395f1bd7be2984b',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -27,7 +27,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -203,6 +203,7 @@ end
 end
 local wishes, most = settings().jobs, settings().most
 present_queue()
+if meta[9] * 1000 < queue_server + settings().life then renew() end
 forget_ended(16 + 2 * #wishes)
 local reply = { 0 }
 local function size()
@@ -1627,7 +1628,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '426c5b59768ea0ece89bd95fd4fc2a89d8c9fa9d',
+    sha: 'eb095018be235003e09ce2326e182195cccb9c2a',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1651,7 +1652,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -1874,7 +1875,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '2009e7dfd1af103eb46766c4e99f873f07eedcd7',
+    sha: '6bc59dc317d12f34168810035c8ca38b0c62d4f4',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1898,7 +1899,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -2095,7 +2096,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '43979f07ec42697a311d76260349a18cec6d29ce',
+    sha: '643656bf1d2787a69ce8b5f7769aa86fd1e0ecaa',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2119,7 +2120,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[1 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -3056,7 +3057,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: '7777e7b8f702a9113c53b8137197f328c0879b08',
+    sha: '6b7a397dc29ffcf601ad8dff286625ba76c1debc',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3080,7 +3081,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -3246,7 +3247,7 @@ return reply`,
   },
   readStanding: {
     name: 'readStanding',
-    sha: '2d018c1b56fde32c0558959b0293c2c5385b5d37',
+    sha: '8a9b2a28c9830eaa905e4e9c4f8f867d3f69a862',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3270,7 +3271,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -3690,7 +3691,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '928e3c5e3a4415f1f77b800a66aa3209ab060a50',
+    sha: '39d8a349a1d7e0a2feb7315430f0fbedbe2040f7',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3714,7 +3715,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[3 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
