@@ -59,3 +59,70 @@ describe('how long a queue stays, where pods say different things', () => {
     expect(await endMs(ref.guard)).toBe(before)
   })
 })
+
+describe('a queue that has lost one of its keys', () => {
+  const PARTS = {
+    waiting: 'w',
+    delayed: 'z',
+    leases: 'l',
+    ends: 'e',
+    dead: 'x',
+    jobs: 'j',
+  }
+
+  it.each(Object.keys(PARTS) as (keyof typeof PARTS)[])(
+    'goes on without what was in it: %s',
+    async (part) => {
+      const { store, ref, addMany, reserve, finish, extend, counts, dead } = createQueueKit(fleet)
+      const own = { parkUs: SECOND, leaseUs: SECOND / 5, deadUs: SECOND }
+      await addMany(Array.from({ length: 12 }, (_, at) => ({ priority: at % 4, tenant: `t${at}` })))
+      await addMany([{ delayUs: SECOND / 5 }])
+      const [lapsing, failing, dying, done] = (await reserve(4, own)).jobs
+      await finish(dying!, { kind: 'dead' }, { deadUs: SECOND })
+      await finish(done!, {}, { resultUs: SECOND })
+      expect(await fleet.send('DEL', `sw1:{${ref.guard}}:j2:${ref.queue}:${PARTS[part]}`)).toBe(1)
+      expect(['kept', 'lost']).toContain(await extend(lapsing!))
+      expect(['again', 'stale']).toContain(await finish(failing!, { kind: 'failed' }))
+      await store.queues.counts({ ...ref, tenants: 5 })
+      await dead()
+      // Until all that is left has been due.
+      await fleet.sleep(600)
+      await reserve(20, own)
+      await fleet.sleep(600)
+      await reserve(20, { ...own, worker: 'v' })
+
+      const ids = await addMany([3, 0, 2].map((priority) => ({ priority, tenant: 'new' })))
+      const taken = (await reserve(20, { leaseUs: 60 * SECOND })).jobs.map(({ id }) => id)
+      expect(taken).toEqual(expect.arrayContaining(ids))
+      expect(new Set(taken)).toHaveLength(taken.length)
+      expect(await counts()).toMatchObject({ waiting: 0, byPriority: [0, 0, 0, 0], delayed: 0 })
+    },
+  )
+
+  it('drops those without a record, however many, and hands out who is behind them, once', async () => {
+    const { ref, addMany, reserve, counts } = createQueueKit(fleet)
+    await addMany(Array.from({ length: 350 }, (_, at) => ({ priority: at % 4 })))
+    await fleet.send('DEL', `sw1:{${ref.guard}}:j2:${ref.queue}:j`)
+    const ids = await addMany(Array.from({ length: 5 }, () => ({ priority: 3 })))
+    const taken: string[] = []
+    let trips = 0
+    // As workers do: while nothing is in the way they ask again.
+    for (let blocked = 'no'; blocked === 'no'; trips++) {
+      const reply = await reserve(10)
+      blocked = reply.blocked
+      taken.push(...reply.jobs.map(({ id }) => id))
+    }
+    expect(taken).toEqual(ids)
+    expect(trips).toBeLessThanOrEqual(5)
+    expect(await counts()).toMatchObject({ waiting: 0, active: 5 })
+  })
+
+  it('has room again for as many as it may hold', async () => {
+    const { ref, add, addMany, reserve } = createQueueKit(fleet)
+    await addMany([0, 1, 2].map((priority) => ({ priority })))
+    await fleet.send('DEL', `sw1:{${ref.guard}}:j2:${ref.queue}:w`)
+    expect(await add({}, 3)).toBeUndefined()
+    expect((await reserve()).jobs).toEqual([])
+    expect(await add({}, 3)).toBeDefined()
+  })
+})

@@ -8,6 +8,8 @@
 -- Waiting jobs are in one sorted set, priorities one after the other, inside a priority by tag.
 -- A lease is its own record: its name is the job's id and turn, and what is kept of the job stays as it
 -- was before. So a job that is taken and done is not written in between, nor read again.
+-- Keys may be lost one by one (evicted, deleted): who has no record is dropped, and counts are put right where
+-- that shows.
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
 -- Of the queue, an array: what the twin keeps, when its expiry is set anew (in its own time) and what it
