@@ -6,7 +6,11 @@ import { ConfigError } from '../src/config/error.js'
 import { loadConfig } from '../src/config/load.js'
 
 const FOLDER = fileURLToPath(new URL('broken-configs/', import.meta.url))
-const env = { OPENAI_API_KEY: 'present', ADMIN_TOKEN: 'too-short' }
+const env = {
+  OPENAI_API_KEY: 'present',
+  ADMIN_TOKEN: 'too-short',
+  SPOKEN_TOKEN: 'open sesame, and stay open',
+}
 
 const TABLE: Record<string, readonly string[]> = {
   'wrong-indent': [
@@ -93,6 +97,9 @@ const TABLE: Record<string, readonly string[]> = {
   ],
   'short-token': [
     '1:32  admin.token: refers to something too short: a token has at least 16 characters',
+  ],
+  'token-with-blanks': [
+    '1:32  admin.token: refers to something with characters that no key has, such as spaces or line breaks',
   ],
 }
 

@@ -106,7 +106,7 @@ describe('all that is kept of a queue', () => {
     await turn(await turn(first), 'dead')
     await sleep(5)
     await turn([])
-    const keys = (await server.send('KEYS', '*:j:ends:*')) as string[]
+    const keys = (await server.send('KEYS', '*:j2:ends:*')) as string[]
     const ends = new Set(
       await Promise.all(keys.map(async (key) => Number(await server.send('PEXPIRETIME', key)))),
     )

@@ -20,7 +20,7 @@ import {
 } from '../core/options.js'
 
 export interface OperatorAccessOptions {
-  /** What operators have to show, `Authorization: Bearer …`; at least 16 characters. Default: none. */
+  /** What operators have to show, `Authorization: Bearer …`; at least 16 characters, no blanks. Default: none. */
   token?: string
   /**
    * Who may look: whoever may act (`operators`), also whoever is on this machine without showing a token (`machine`),
@@ -61,6 +61,8 @@ export interface OperatorAccess {
 }
 
 const SHORTEST_TOKEN = 16
+/** What a header carries whole, and `Bearer …` as one word. */
+const CAN_BE_SHOWN = /^[\x21-\x7e]*$/
 
 export const accessFields = {
   token: optional(text()),
@@ -75,9 +77,14 @@ export function checkToken(
   path: string,
   problems: { path: string; message: string }[],
 ): void {
-  if (token === undefined || token.length >= SHORTEST_TOKEN) return
-  const message = `must have at least ${SHORTEST_TOKEN} characters; openssl rand -hex 24 makes one`
-  problems.push({ path: `${path}.token`, message })
+  if (token === undefined) return
+  const complain = (what: string) => {
+    problems.push({ path: `${path}.token`, message: `${what}; openssl rand -hex 24 makes one` })
+  }
+  if (token.length < SHORTEST_TOKEN) complain(`must have at least ${SHORTEST_TOKEN} characters`)
+  if (!CAN_BE_SHOWN.test(token)) {
+    complain('must be visible ASCII characters without blanks, or nobody can show it in a header')
+  }
 }
 
 const readOptions = together(object(accessFields), checkToken)
@@ -108,6 +115,9 @@ const OTHER_SITE: AccessDenial = {
 }
 
 const LOOPBACK = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+/** Headers that a proxy adds, for somebody further away. Not every proxy does: behind one, a token has to be set. */
+const BY_PROXIES =
+  /^(forwarded|via|x-forwarded-.+|x-real-ip|x-client-ip|cf-connecting-ip|true-client-ip)$/
 const OWN_NAME = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
 class Access implements OperatorAccess {
@@ -159,9 +169,8 @@ class Access implements OperatorAccess {
 
   /** On this machine, under its own name, and not for somebody further away. */
   #isNear(request: AccessRequest): boolean {
-    const { forwarded, 'x-forwarded-for': forwardedFor } = request.headers
-    if (this.#exposed || forwarded !== undefined || forwardedFor !== undefined) return false
-    return isLocal(request) && OWN_NAME.test(nameIn(request))
+    if (this.#exposed || !isLocal(request) || !OWN_NAME.test(nameIn(request))) return false
+    return !Object.keys(request.headers).some((name) => BY_PROXIES.test(name))
   }
 
   #knows(request: AccessRequest): boolean {

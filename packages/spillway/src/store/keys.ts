@@ -5,6 +5,8 @@
 
 /** Changes when what is stored under a key changes its form. */
 const SCHEMA = '1'
+/** Of job queues alone: their form has changed, that of others has not. */
+const QUEUES = 'j2'
 
 /** What would end a hash tag early, or blur where a name ends. */
 const SPECIAL = /[{}:%\s]/g
@@ -85,7 +87,7 @@ export function createKeys(prefix: string): Keys {
     epoch: (guard) => tagged(guard, 'e'),
     shares: (guard) => tagged(guard, 'm'),
     queue: (guard, queue) =>
-      QUEUE_PARTS.map((part) => tagged(guard, `j:${escaped(queue)}:${part}`)),
+      QUEUE_PARTS.map((part) => tagged(guard, `${QUEUES}:${escaped(queue)}:${part}`)),
     wakes: `${prefix}${SCHEMA}:wake:`,
     breakers: `${prefix}${SCHEMA}:breakers`,
   }

@@ -68,6 +68,18 @@ describe('without a token', () => {
     expect(access.acts(request)).toBe('off')
   })
 
+  it.each([
+    ...['forwarded', 'via', 'x-real-ip', 'x-client-ip', 'cf-connecting-ip', 'true-client-ip'],
+    ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'],
+  ])('a proxy on this machine makes nobody an operator whom it tells of in %s', (header) => {
+    // As nginx does it: asked for by the address it was told to pass to.
+    const request = from('127.0.0.1', { host: '127.0.0.1:8081', [header]: '10.0.0.7' })
+    expect(access.act(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
+    expect(access.look(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
+    const machine = createOperatorAccess({ token: TOKEN, look: 'machine' })
+    expect(machine.look(request)).toMatchObject({ status: 401 })
+  })
+
   it('nobody may do anything on a port that other machines can reach: anybody could seem to be here', () => {
     const exposed = createOperatorAccess({ exposed: true })
     for (const request of [NEAR, FAR]) {
@@ -114,6 +126,17 @@ describe('with a token', () => {
   it('has to be long enough to be one', () => {
     expect(() => createOperatorAccess({ token: 'short' })).toThrow(
       'access.token: must have at least 16 characters',
+    )
+  })
+
+  it.each([
+    'with a blank inside',
+    'with-a-line-break\n',
+    'schlüssel-für-alle',
+    'with-a-nul-inside\0',
+  ])('has to be something that can be shown in a header: %j cannot', (token) => {
+    expect(() => createOperatorAccess({ token })).toThrow(
+      'access.token: must be visible ASCII characters without blanks, or nobody can show it in a header; openssl rand -hex 24 makes one',
     )
   })
 })

@@ -46,6 +46,20 @@ export function claimAdding(fleet: Fleet): void {
       expect(await add({ key: 'invoice-7' })).not.toBe(id)
     })
 
+    it('keeps a job for as long as its adder said, whoever touches the queue with a shorter life', async () => {
+      const { store, ref, add, counts } = createQueueKit(fleet)
+      const hasty = { ...ref, lifeUs: SECOND }
+      const touch = () => store.queues.command({ ...hasty, command: { kind: 'resume' } })
+      await touch()
+      await add()
+      await touch()
+      await fleet.sleep(1_500)
+      expect(await counts()).toMatchObject({ waiting: 1 })
+      await touch()
+      await fleet.sleep(1_500)
+      expect(await counts()).toMatchObject({ waiting: 1 })
+    })
+
     it('refuses what is more than the queue may hold, and counts what is delayed or runs', async () => {
       const { add, reserve, finish } = createQueueKit(fleet)
       await add({}, 3)

@@ -24,6 +24,11 @@ export class ExpiringMap<T> {
     if (this.#entries.size >= this.#sweepAt) this.#sweep(nowUs)
   }
 
+  /** As `set`, but what is there ends no earlier than it would have. */
+  prolong(key: string, value: T, nowUs: number, untilUs: number): void {
+    this.set(key, value, nowUs, Math.max(untilUs, this.#entries.get(key)?.untilUs ?? 0))
+  }
+
   #sweep(nowUs: number): void {
     for (const [key, { untilUs }] of this.#entries) {
       if (untilUs <= nowUs) this.#entries.delete(key)

@@ -33,7 +33,7 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
     const now = nowUs()
     const key = `${guard}\0${queue}`
     const state = queues.get(key, now) ?? emptyQueue()
-    queues.set(key, state, now, now + lifeUs)
+    queues.prolong(key, state, now, now + lifeUs)
     return state
   }
 

@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: 'efe7eddbb18ad57e3539959de80cf4a6a63795ce',
+    sha: '8410248abc7891358fc4680c233fd8fc4ff74163',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -27,7 +27,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -83,7 +83,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if job[1] == 2 then return job end
+if not job or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -152,7 +152,9 @@ end
 end
 local function first_score(part)
 if meta[16 + part] == 0 then return nil end
-return tonumber(redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2])
+local first = redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2]
+if not first then meta[16 + part] = 0 end
+return tonumber(first)
 end
 local function take_due(part, most)
 if meta[21 + part] > queue_now then return {} end
@@ -164,19 +166,25 @@ meta[21 + part] = first_score(part) or 9000000000000000
 return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
+for _, id in ipairs(take_due(5, most)) do
+local job = record_of(id)
+if job then forget(id, job) else remove(6, id) end
+end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
+if job then
 line(id, job)
 save_job(id, job)
+end
 end
 for _, name in ipairs(take_due(4, 256)) do
 meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
-if job[13] == 1 then
+if not job then
+elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
 line(id, job)
@@ -193,7 +201,10 @@ end
 local function wake_one()
 while meta[16 + 7] > 0 do
 local first = redis.call('ZRANGE', KEYS[0 + 7], 0, 0, 'WITHSCORES')
-if not first[1] then return end
+if not first[1] then
+meta[16 + 7] = 0
+return
+end
 remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
@@ -203,6 +214,7 @@ end
 end
 local wishes, most = settings().jobs, settings().most
 present_queue()
+if meta[9] * 1000 < queue_server + settings().life then renew() end
 forget_ended(16 + 2 * #wishes)
 local reply = { 0 }
 local function size()
@@ -1627,7 +1639,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '426c5b59768ea0ece89bd95fd4fc2a89d8c9fa9d',
+    sha: '8ffe3578c26ee441667782d325e6c54302b188b0',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1651,7 +1663,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -1707,7 +1719,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if job[1] == 2 then return job end
+if not job or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -1776,7 +1788,9 @@ end
 end
 local function first_score(part)
 if meta[16 + part] == 0 then return nil end
-return tonumber(redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2])
+local first = redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2]
+if not first then meta[16 + part] = 0 end
+return tonumber(first)
 end
 local function take_due(part, most)
 if meta[21 + part] > queue_now then return {} end
@@ -1788,19 +1802,25 @@ meta[21 + part] = first_score(part) or 9000000000000000
 return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
+for _, id in ipairs(take_due(5, most)) do
+local job = record_of(id)
+if job then forget(id, job) else remove(6, id) end
+end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
+if job then
 line(id, job)
 save_job(id, job)
+end
 end
 for _, name in ipairs(take_due(4, 256)) do
 meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
-if job[13] == 1 then
+if not job then
+elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
 line(id, job)
@@ -1817,7 +1837,10 @@ end
 local function wake_one()
 while meta[16 + 7] > 0 do
 local first = redis.call('ZRANGE', KEYS[0 + 7], 0, 0, 'WITHSCORES')
-if not first[1] then return end
+if not first[1] then
+meta[16 + 7] = 0
+return
+end
 remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
@@ -1874,7 +1897,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '2009e7dfd1af103eb46766c4e99f873f07eedcd7',
+    sha: 'ed5354c0904eb2d672a96c7fe4efa4c18147310b',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1898,7 +1921,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -1954,7 +1977,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if job[1] == 2 then return job end
+if not job or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -2023,7 +2046,9 @@ end
 end
 local function first_score(part)
 if meta[16 + part] == 0 then return nil end
-return tonumber(redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2])
+local first = redis.call('ZRANGE', KEYS[0 + part], 0, 0, 'WITHSCORES')[2]
+if not first then meta[16 + part] = 0 end
+return tonumber(first)
 end
 local function take_due(part, most)
 if meta[21 + part] > queue_now then return {} end
@@ -2035,19 +2060,25 @@ meta[21 + part] = first_score(part) or 9000000000000000
 return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
+for _, id in ipairs(take_due(5, most)) do
+local job = record_of(id)
+if job then forget(id, job) else remove(6, id) end
+end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
+if job then
 line(id, job)
 save_job(id, job)
+end
 end
 for _, name in ipairs(take_due(4, 256)) do
 meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
-if job[13] == 1 then
+if not job then
+elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
 line(id, job)
@@ -2064,7 +2095,10 @@ end
 local function wake_one()
 while meta[16 + 7] > 0 do
 local first = redis.call('ZRANGE', KEYS[0 + 7], 0, 0, 'WITHSCORES')
-if not first[1] then return end
+if not first[1] then
+meta[16 + 7] = 0
+return
+end
 remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
@@ -2077,12 +2111,12 @@ present_queue()
 local reply = {}
 for index, leased in ipairs(settings().leases) do
 local id, turn, says = unpack(leased)
-if not is_leased(id, turn) then
+local job = is_leased(id, turn) and leased_job(id)
+if not job then
 reply[index] = 0
 else
 redis.call('ZADD', KEYS[0 + 4], until_us, id .. ':' .. turn)
 meta[21 + 4] = math.min(meta[21 + 4], until_us)
-local job = leased_job(id)
 if says == 1 then
 job[12] = ARGV[2 + index]
 save_job(id, job)
@@ -2095,7 +2129,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '43979f07ec42697a311d76260349a18cec6d29ce',
+    sha: 'f49458e9562dd95fc44e401135d777ec49443597',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2119,7 +2153,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[1 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -2178,7 +2212,7 @@ local function unusual()
 if made then return made end
 local function leased_job(id)
 local job = record_of(id)
-if job[1] == 2 then return job end
+if not job or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -2247,7 +2281,9 @@ end
 end
 local function first_score(part)
 if meta[16 + part] == 0 then return nil end
-return tonumber(redis.call('ZRANGE', KEYS[1 + part], 0, 0, 'WITHSCORES')[2])
+local first = redis.call('ZRANGE', KEYS[1 + part], 0, 0, 'WITHSCORES')[2]
+if not first then meta[16 + part] = 0 end
+return tonumber(first)
 end
 local function take_due(part, most)
 if meta[21 + part] > queue_now then return {} end
@@ -2259,19 +2295,25 @@ meta[21 + part] = first_score(part) or 9000000000000000
 return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
+for _, id in ipairs(take_due(5, most)) do
+local job = record_of(id)
+if job then forget(id, job) else remove(6, id) end
+end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
+if job then
 line(id, job)
 save_job(id, job)
+end
 end
 for _, name in ipairs(take_due(4, 256)) do
 meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
-if job[13] == 1 then
+if not job then
+elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
 line(id, job)
@@ -2288,7 +2330,10 @@ end
 local function wake_one()
 while meta[16 + 7] > 0 do
 local first = redis.call('ZRANGE', KEYS[1 + 7], 0, 0, 'WITHSCORES')
-if not first[1] then return end
+if not first[1] then
+meta[16 + 7] = 0
+return
+end
 remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
@@ -2307,6 +2352,7 @@ return breaker.kind ~= 0 or breaker.g ~= generation
 end
 local function finish(id, how, text, result_us)
 local job = leased_job(id)
+if not job then return 0 end
 if how == '' then
 end_job(id, job, 3, text, result_us)
 return 1
@@ -3056,7 +3102,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: '7777e7b8f702a9113c53b8137197f328c0879b08',
+    sha: '0f65d62a571b49402fa06d896b549d9722f7dc8c',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3080,7 +3126,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -3136,7 +3182,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if job[1] == 2 then return job end
+if not job or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -3181,12 +3227,20 @@ if sum < count or sum - count > count * 0.02 then return nil end
 is_exact = is_exact and sum == count
 return found
 end
+local function add_job(id, priority, jobs)
+local job = id and record_of(id)
+if not job then
+is_exact = false
+return
+end
+add_depth(job[9], priority, jobs)
+end
 local function pick_some(priority, from, count)
 is_exact = false
 for _ = 1, settings().look do
 local place = from + math.random(0, count - 1)
 local id = redis.call('ZRANGE', KEYS[0 + 2], place, place)[1]
-add_depth(record_of(id)[9], priority, count / settings().look)
+add_job(id, priority, count / settings().look)
 end
 end
 local function count_tenants(priority, from, count)
@@ -3200,7 +3254,7 @@ end
 local behind = count > look and by_turns(priority, border - priority * 281474976710656, count - #ids) or {}
 if count > look and not next(behind) then return pick_some(priority, from, count) end
 for tenant, jobs in pairs(behind) do add_depth(tenant, priority, jobs) end
-for _, id in ipairs(ids) do add_depth(record_of(id)[9], priority, 1) end
+for _, id in ipairs(ids) do add_job(id, priority, 1) end
 end
 local function top_tenants(most)
 local from = 0
@@ -3246,7 +3300,7 @@ return reply`,
   },
   readStanding: {
     name: 'readStanding',
-    sha: '2d018c1b56fde32c0558959b0293c2c5385b5d37',
+    sha: 'fd145908f65d98876fc669f22f899a0bcc43fe2f',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3270,7 +3324,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -3326,7 +3380,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if job[1] == 2 then return job end
+if not job or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -3690,7 +3744,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '928e3c5e3a4415f1f77b800a66aa3209ab060a50',
+    sha: 'e425428b5821772ab1a6b82a3aabd92564ab050d',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3714,7 +3768,7 @@ end
 local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
-meta[9] = math.ceil((queue_server + life * 1.1) / 1000)
+meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
 for part = 8, 12 do redis.call('HSET', KEYS[3 + part], '', '') end
 for part = 2, 12 do set_expiry(part) end
 renewed = true
@@ -3773,7 +3827,7 @@ local function unusual()
 if made then return made end
 local function leased_job(id)
 local job = record_of(id)
-if job[1] == 2 then return job end
+if not job or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -3842,7 +3896,9 @@ end
 end
 local function first_score(part)
 if meta[16 + part] == 0 then return nil end
-return tonumber(redis.call('ZRANGE', KEYS[3 + part], 0, 0, 'WITHSCORES')[2])
+local first = redis.call('ZRANGE', KEYS[3 + part], 0, 0, 'WITHSCORES')[2]
+if not first then meta[16 + part] = 0 end
+return tonumber(first)
 end
 local function take_due(part, most)
 if meta[21 + part] > queue_now then return {} end
@@ -3854,19 +3910,25 @@ meta[21 + part] = first_score(part) or 9000000000000000
 return due
 end
 local function forget_ended(most)
-for _, id in ipairs(take_due(5, most)) do forget(id, record_of(id)) end
+for _, id in ipairs(take_due(5, most)) do
+local job = record_of(id)
+if job then forget(id, job) else remove(6, id) end
+end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
+if job then
 line(id, job)
 save_job(id, job)
+end
 end
 for _, name in ipairs(take_due(4, 256)) do
 meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
-if job[13] == 1 then
+if not job then
+elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
 line(id, job)
@@ -3883,7 +3945,10 @@ end
 local function wake_one()
 while meta[16 + 7] > 0 do
 local first = redis.call('ZRANGE', KEYS[3 + 7], 0, 0, 'WITHSCORES')
-if not first[1] then return end
+if not first[1] then
+meta[16 + 7] = 0
+return
+end
 remove(7, first[1])
 if tonumber(first[2]) > queue_now then
 wakes[#wakes + 1] = first[1]
@@ -3902,6 +3967,7 @@ return breaker.kind ~= 0 or breaker.g ~= generation
 end
 local function finish(id, how, text, result_us)
 local job = leased_job(id)
+if not job then return 0 end
 if how == '' then
 end_job(id, job, 3, text, result_us)
 return 1
@@ -4595,7 +4661,8 @@ if not head or head.at > #head.ids then
 head = { ids = first_of(priority, math.min(wanted, 10)), at = 1 }
 heads[priority] = head
 end
-head.job = head.job or record_of(head.ids[head.at])
+local id = head.ids[head.at]
+head.job = head.job or id and record_of(id)
 return head
 end
 local function next_of()
@@ -4603,11 +4670,22 @@ local best, best_us
 for priority = 0, 4 - 1 do
 if meta[15 + priority] > 0 then
 local head = head_of(priority)
-local worth_us = head.job[7] + priority * aging_us
+local job = head.job
+if not job or job[2] ~= priority then return head, true end
+local worth_us = job[7] + priority * aging_us
 if not best or worth_us < best_us then best, best_us = head, worth_us end
 end
 end
 return best
+end
+local function mend(head)
+local line, id = KEYS[3 + 2], head.ids[head.at]
+if id and not head.job then redis.call('ZREM', line, id) end
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+meta[15 + priority] = redis.call('ZCOUNT', line, priority * 281474976710656, below)
+end
+heads = {}
 end
 local function leave(head)
 unline(head.ids[head.at], head.job)
@@ -4672,15 +4750,19 @@ blocked, wait = 3, limits.paused_us
 end
 local jobs, too_late = {}, 0
 while blocked == 0 and #jobs < math.min(wanted, gate.most) do
-local head = next_of()
+local head, lost = next_of()
 if not head then
 blocked = 1
 break
 end
 local id, job = head.ids[head.at], head.job
-if job[8] > 0 and job[8] <= queue_now then
+if lost or job[8] > 0 and job[8] <= queue_now then
+if lost then
+mend(head)
+else
 leave(head)
 unusual().end_job(id, job, 4, 'its deadline has passed', settings().dead)
+end
 too_late = too_late + 1
 if too_late == 100 then break end
 else

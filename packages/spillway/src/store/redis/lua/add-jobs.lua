@@ -15,6 +15,8 @@ local LONG = 512
 --- @include queue-moves
 local wishes, most = settings().jobs, settings().most
 present_queue()
+-- Whoever touched it last may have given it a shorter life.
+if meta[EXPIRY] * 1000 < queue_server + settings().life then renew() end
 forget_ended(FORGOTTEN + 2 * #wishes)
 local reply = { 0 }
 

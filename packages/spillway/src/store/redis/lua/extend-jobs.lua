@@ -14,12 +14,12 @@ present_queue()
 local reply = {}
 for index, leased in ipairs(settings().leases) do
   local id, turn, says = unpack(leased)
-  if not is_leased(id, turn) then
+  local job = is_leased(id, turn) and leased_job(id)
+  if not job then
     reply[index] = LOST
   else
     redis.call('ZADD', KEYS[BEFORE_QUEUE + LEASES], until_us, id .. ':' .. turn)
     meta[FIRST + LEASES] = math.min(meta[FIRST + LEASES], until_us)
-    local job = leased_job(id)
     if says == 1 then
       job[PROGRESS] = ARGV[BEFORE_PROGRESS + index]
       save_job(id, job)

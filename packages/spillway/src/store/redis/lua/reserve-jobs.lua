@@ -114,20 +114,34 @@ local function head_of(priority)
     head = { ids = first_of(priority, math.min(wanted, MOST_IN_SIGHT)), at = 1 }
     heads[priority] = head
   end
-  head.job = head.job or record_of(head.ids[head.at])
+  local id = head.ids[head.at]
+  head.job = head.job or id and record_of(id)
   return head
 end
 
+-- And whether it is not what it should be: a key was lost.
 local function next_of()
   local best, best_us
   for priority = 0, PRIORITIES - 1 do
     if meta[LINED + priority] > 0 then
       local head = head_of(priority)
-      local worth_us = head.job[READY] + priority * aging_us
+      local job = head.job
+      if not job or job[PRIORITY] ~= priority then return head, true end
+      local worth_us = job[READY] + priority * aging_us
       if not best or worth_us < best_us then best, best_us = head, worth_us end
     end
   end
   return best
+end
+
+local function mend(head)
+  local line, id = KEYS[BEFORE_QUEUE + WAITING_SET], head.ids[head.at]
+  if id and not head.job then redis.call('ZREM', line, id) end
+  for priority = 0, PRIORITIES - 1 do
+    local below = string.format('(%.0f', (priority + 1) * SPAN)
+    meta[LINED + priority] = redis.call('ZCOUNT', line, priority * SPAN, below)
+  end
+  heads = {}
 end
 
 -- The first of its priority is the next one from now on.
@@ -203,15 +217,19 @@ if blocked == NOTHING_IN_THE_WAY and limits.paused_us > 0 then
 end
 local jobs, too_late = {}, 0
 while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, gate.most) do
-  local head = next_of()
+  local head, lost = next_of()
   if not head then
     blocked = NOTHING_WAITS
     break
   end
   local id, job = head.ids[head.at], head.job
-  if job[DEADLINE] > 0 and job[DEADLINE] <= queue_now then
-    leave(head)
-    unusual().end_job(id, job, DEAD, TOO_LATE_TEXT, settings().dead)
+  if lost or job[DEADLINE] > 0 and job[DEADLINE] <= queue_now then
+    if lost then
+      mend(head)
+    else
+      leave(head)
+      unusual().end_job(id, job, DEAD, TOO_LATE_TEXT, settings().dead)
+    end
     too_late = too_late + 1
     if too_late == MOST_TOO_LATE then break end
   else

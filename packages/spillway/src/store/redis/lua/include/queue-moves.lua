@@ -61,7 +61,9 @@ end
 
 local function first_score(part)
   if meta[SIZE + part] == 0 then return nil end
-  return tonumber(redis.call('ZRANGE', KEYS[BEFORE_QUEUE + part], 0, 0, 'WITHSCORES')[2])
+  local first = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + part], 0, 0, 'WITHSCORES')[2]
+  if not first then meta[SIZE + part] = 0 end
+  return tonumber(first)
 end
 
 -- So many that are due; they leave the part.
@@ -76,20 +78,27 @@ local function take_due(part, most)
 end
 
 local function forget_ended(most)
-  for _, id in ipairs(take_due(ENDS, most)) do forget(id, record_of(id)) end
+  for _, id in ipairs(take_due(ENDS, most)) do
+    local job = record_of(id)
+    if job then forget(id, job) else remove(DEAD_SET, id) end
+  end
 end
 
 local function bring_back(dead_us)
   for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
     local job = record_of(id)
-    line(id, job)
-    save_job(id, job)
+    if job then
+      line(id, job)
+      save_job(id, job)
+    end
   end
   for _, name in ipairs(take_due(LEASES, MOST_AT_ONCE)) do
     meta[LAPSED] = meta[LAPSED] + 1
     local id = string.sub(name, 1, ID_LENGTH)
     local job = leased_job(id)
-    if job[CANCEL] == 1 then
+    if not job then
+      -- Of what was lost there is nothing to bring back.
+    elseif job[CANCEL] == 1 then
       end_job(id, job, CANCELLED, '', dead_us)
     elseif job[ATTEMPT] < job[ATTEMPTS] then
       line(id, job)
@@ -109,7 +118,10 @@ end
 local function wake_one()
   while meta[SIZE + PARKED] > 0 do
     local first = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + PARKED], 0, 0, 'WITHSCORES')
-    if not first[1] then return end
+    if not first[1] then
+      meta[SIZE + PARKED] = 0
+      return
+    end
     remove(PARKED, first[1])
     if tonumber(first[2]) > queue_now then
       wakes[#wakes + 1] = first[1]

@@ -3,10 +3,13 @@
 -- ARGV: time (see include/server-time), then one JSON object, for what most trips do not ask for; in it,
 --       besides what each script says, life (us) that a queue nobody touches has, and what channels to
 --       wake workers begin with
--- expiry: all of a queue end together, a life or a little more after it was last touched
+-- expiry: all of a queue end together, a life or a little more after it was last touched; where lives differ,
+--         not before the longest of those who added jobs
 -- Waiting jobs are in one sorted set, priorities one after the other, inside a priority by tag.
 -- A lease is its own record: its name is the job's id and turn, and what is kept of the job stays as it
 -- was before. So a job that is taken and done is not written in between, nor read again.
+-- Keys may be lost one by one (evicted, deleted): who has no record is dropped, and counts are put right where
+-- that shows.
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
 -- Of the queue, an array: what the twin keeps, when its expiry is set anew (in its own time) and what it
@@ -49,11 +52,12 @@ local function set_expiry(part)
   redis.call('PEXPIREAT', KEYS[BEFORE_QUEUE + part], meta[EXPIRY])
 end
 
+-- Pods may give it different lives: a shorter one takes nothing away.
 -- Hashes are never empty, so that they need no expiry when something comes into them.
 local function renew()
   local life = settings().life
   meta[RENEWAL] = queue_now + life / 10
-  meta[EXPIRY] = math.ceil((queue_server + life * 1.1) / 1000)
+  meta[EXPIRY] = math.max(meta[EXPIRY], math.ceil((queue_server + life * 1.1) / 1000))
   for part = JOBS, TAGS do redis.call('HSET', KEYS[BEFORE_QUEUE + part], '', '') end
   for part = WAITING_SET, TAGS do set_expiry(part) end
   renewed = true

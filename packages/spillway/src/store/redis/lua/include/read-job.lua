@@ -1,7 +1,7 @@
--- A job as it is. What is kept of one that is leased is what it was before (see include/queue-state).
+-- A job as it is; nothing, if its record was lost. What is kept of one that is leased is what it was before (see include/queue-state).
 local function leased_job(id)
   local job = record_of(id)
-  if job[STATE] == ACTIVE then return job end
+  if not job or job[STATE] == ACTIVE then return job end
   job[STATE], job[TURN], job[ATTEMPT] = ACTIVE, job[TURN] + 1, job[ATTEMPT] + 1
   return job
 end

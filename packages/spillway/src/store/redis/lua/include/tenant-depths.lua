@@ -35,12 +35,22 @@ local function by_turns(priority, border, count)
   return found
 end
 
+-- Nobody's, if its record was lost.
+local function add_job(id, priority, jobs)
+  local job = id and record_of(id)
+  if not job then
+    is_exact = false
+    return
+  end
+  add_depth(job[TENANT], priority, jobs)
+end
+
 local function pick_some(priority, from, count)
   is_exact = false
   for _ = 1, settings().look do
     local place = from + math.random(0, count - 1)
     local id = redis.call('ZRANGE', KEYS[BEFORE_QUEUE + WAITING_SET], place, place)[1]
-    add_depth(record_of(id)[TENANT], priority, count / settings().look)
+    add_job(id, priority, count / settings().look)
   end
 end
 
@@ -55,7 +65,7 @@ local function count_tenants(priority, from, count)
   local behind = count > look and by_turns(priority, border - priority * SPAN, count - #ids) or {}
   if count > look and not next(behind) then return pick_some(priority, from, count) end
   for tenant, jobs in pairs(behind) do add_depth(tenant, priority, jobs) end
-  for _, id in ipairs(ids) do add_depth(record_of(id)[TENANT], priority, 1) end
+  for _, id in ipairs(ids) do add_job(id, priority, 1) end
 end
 
 -- Those with the most; exact 0|1, how many others, then each: tenant, waiting in each of the four priorities.

@@ -15,6 +15,7 @@ end
 
 local function finish(id, how, text, result_us)
   local job = leased_job(id)
+  if not job then return STALE_REPLY end
   if how == '' then
     end_job(id, job, DONE, text, result_us)
     return DONE_REPLY
