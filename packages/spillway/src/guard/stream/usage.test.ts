@@ -50,6 +50,27 @@ describe('the usage in an answer', () => {
     expect(read(bytes(said))).toBeUndefined()
   })
 
+  it('is unknown of chunks that their reader has passed on for good', () => {
+    for (const size of [10, 5_000, 20_000]) {
+      const reader = new UsageReader()
+      for (let each = 0; each < 5; each++) {
+        const chunk = bytes(`${'x'.repeat(size)}${OPENAI}}`)
+        reader.push(chunk)
+        structuredClone(chunk, { transfer: [chunk.buffer] })
+      }
+      expect(reader.read()).toBeUndefined()
+    }
+  })
+
+  it('is unknown of an object that cannot be asked', () => {
+    const hostile = {
+      get usage() {
+        throw new Error('no')
+      },
+    }
+    expect(read(hostile, { usage: { input_tokens: 1n } })).toBeUndefined()
+  })
+
   it('is read from objects, as an SDK yields them', () => {
     expect(
       read(

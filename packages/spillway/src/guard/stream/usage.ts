@@ -28,19 +28,25 @@ export class UsageReader {
 
   /** As they are: to cut every chunk would cost more than to cut what is left at the end. */
   #keep(chunk: Uint8Array): void {
+    if (chunk.length === 0) return
     if (this.#headBytes < HEAD_BYTES) {
       this.#head.push(chunk)
       this.#headBytes += chunk.length
     }
     this.#tail.push(chunk)
     this.#tailBytes += chunk.length
-    while (this.#tailBytes - (this.#tail[0]?.length ?? 0) >= TAIL_BYTES) {
+    // The last one stays, whatever the lengths say: a chunk that is transferred has none any more.
+    while (
+      this.#tail.length > 1 &&
+      this.#tailBytes - (this.#tail[0] as Uint8Array).length >= TAIL_BYTES
+    ) {
       this.#tailBytes -= this.#tail.shift()?.length ?? 0
     }
   }
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
+    if (this.#head.some(isGone) || this.#tail.some(isGone)) return undefined
     const end = endOf(this.#tail)
     // The last word is at the end, or there is none: what came first alone would be too little.
     if (this.#told === '' && !mentionsTokens(end)) return undefined
@@ -60,10 +66,20 @@ export class UsageReader {
   }
 }
 
+/** Its reader has transferred it, to another stream or thread. Empty ones are not kept. */
+function isGone({ length }: Uint8Array): boolean {
+  return length === 0
+}
+
+/** Nothing, if the object cannot be asked. */
 function usageIn(chunk: object): string {
-  const { usage, message } = chunk as { usage?: unknown; message?: { usage?: unknown } }
-  const said = usage ?? message?.usage
-  return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
+  try {
+    const { usage, message } = chunk as { usage?: unknown; message?: { usage?: unknown } }
+    const said = usage ?? message?.usage
+    return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
+  } catch {
+    return ''
+  }
 }
 
 const { indexOf } = Buffer.prototype
