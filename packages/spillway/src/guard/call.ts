@@ -53,6 +53,11 @@ interface Retry<T> {
   readonly end: AttemptListener<T>
 }
 
+/** An attempt, with a second one beside it or not. */
+interface Begun<T> {
+  start(fn: CallFunction<T>): void
+}
+
 export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<CallAdmission> {
   costs: readonly number[] = NO_COSTS
   of: unknown
@@ -208,7 +213,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
       if (admission === undefined) this.#wait(nowMs)
       else this.#start(admission, nowMs)
     } catch (error) {
-      this.#reject(error)
+      this.refuse(error)
     }
   }
 
@@ -319,16 +324,28 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   }
 
   #start(admission: CallAdmission, startMs: number): void {
+    let attempt: Begun<T>
+    try {
+      attempt = this.#begun(admission, startMs)
+    } catch (error) {
+      giveBack(this.#machinery, this.lane, admission)
+      throw error
+    }
+    this.#charge = undefined
+    attempt.start(this.#fn)
+  }
+
+  /** The attempt that has everything now. */
+  #begun(admission: CallAdmission, startMs: number): Begun<T> {
     const { hedger, shadow, timings } = this.#machinery
     const attempt = this.#retry?.attempt ?? 1
-    this.#charge = undefined
     if (attempt === 1) timings?.began(startMs - this.arrivedMs)
     this.#watchers?.follower?.begins(attempt, admission, startMs)
     if (shadow !== undefined) shadow.begin(this.lane, admission, startMs, this.#options)
     if (hedger !== undefined && mayHedge(this.#machinery, this.#options, admission)) {
-      return this.#startHedged(hedger, admission, startMs)
+      return this.#hedged(hedger, admission, startMs)
     }
-    this.#last = new GuardAttempt(
+    const begun = new GuardAttempt<T>(
       this.#machinery,
       this.#options,
       this.lane,
@@ -340,12 +357,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     )
     const trace = this.#watchers?.trace
     if (trace !== undefined) {
-      this.#last.trace = trace.attempt({ lane: this.lane, attempt, hedge: false })
+      begun.trace = trace.attempt({ lane: this.lane, attempt, hedge: false })
     }
-    this.#last.start(this.#fn)
+    this.#last = begun
+    return begun
   }
 
-  #startHedged(hedger: Hedger, admission: CallAdmission, startMs: number): void {
+  #hedged(hedger: Hedger, admission: CallAdmission, startMs: number): Begun<T> {
     const call = {
       machinery: this.#machinery,
       fn: this.#fn,
@@ -358,7 +376,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     const end = this.#retry?.end ?? this
     const hedged = new HedgedAttempt<T>(hedger, call, admission, startMs, end)
     this.#last = hedged.first
-    hedged.start()
+    return hedged
   }
 
   #wait(nowMs: number): void {
@@ -376,7 +394,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   /** It has waited, and has what it wanted. */
   begin(admission: CallAdmission): void {
     const late = this.#tooLate()
-    if (late === undefined) return this.#start(admission, this.#machinery.clock.now())
+    if (late === undefined) return this.#go(admission, this.#machinery.clock.now())
     giveBack(this.#machinery, this.lane, admission)
     this.refuse(late.error)
   }

@@ -168,16 +168,19 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   ): void {
     this.#end = end
     let result: T | PromiseLike<T>
+    let work: Promise<T> | undefined
     try {
       result = fn(context)
+      if (isThenable(result)) work = toPromise(result)
     } catch (error) {
       this.end()
       return end.onError(error)
     }
-    if (isThenable(result)) return this.#watch(toPromise(result), goesOn)
-    const begun = goesOn(result)
+    if (work !== undefined) return this.#watch(work, goesOn)
+    const value = result as T
+    const begun = goesOn(value)
     this.#answered(begun)
-    end.onValue(result, begun)
+    end.onValue(value, begun)
   }
 
   /** From now on silence counts, until something is heard; while nobody listened it did not. */
