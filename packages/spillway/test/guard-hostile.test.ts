@@ -1,5 +1,5 @@
 /** Values, listeners and tracers that throw when they are asked: one call's trouble stays its own. */
-import { createSpillway, type Guard, type GuardOptions } from 'spillway'
+import { createSpillway, type Guard, type GuardOptions, onEvent } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallFunction } from '../src/guard/context.js'
 import type { GuardTracer } from '../src/guard/trace.js'
@@ -104,6 +104,30 @@ describe('a tracer that throws when an attempt begins', () => {
       'resolved',
       'resolved',
     ])
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('a listener that throws when its call is given up', () => {
+  it('keeps neither its own call from its end, nor later ones, and is told of', async () => {
+    const { clock, run, guard } = createGuardPod({ timeout: { callMs: 100 } })
+    const failed: unknown[] = []
+    onTestFinished(
+      onEvent((event) => {
+        if (event.type === 'callback.failed') failed.push(event.callback)
+      }),
+    )
+    const hanging: CallFunction<never> = (context) => {
+      context.onAbort(fail)
+      return new Promise(() => {})
+    }
+    const first = [1, 2].map(() => run(hanging))
+    await clock.advance(150)
+    const second = run(hanging)
+    await clock.advance(150)
+    expect([...first, second].map((call) => call.state)).toEqual(Array(3).fill('rejected'))
+    expect(second.error).toMatchObject({ code: 'CALL_TIMEOUT' })
+    expect(failed).toEqual(Array(3).fill('onAbort'))
     expect(guard.snapshot().active).toBe(0)
   })
 })

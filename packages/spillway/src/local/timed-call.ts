@@ -4,9 +4,9 @@ import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
-import { emit, listening, type TimeoutKind } from '../core/events.js'
+import { callSafely, emit, listening, type TimeoutKind } from '../core/events.js'
 import type { Linked } from '../core/linked-list.js'
-import { isThenable, toPromise } from '../core/thenable.js'
+import { isThenable, swallow, toPromise } from '../core/thenable.js'
 import type { Timed, TimerList } from '../core/timer-list.js'
 import { markUnfinished, noteCall, type Outlivable } from '../core/unfinished.js'
 
@@ -307,9 +307,14 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!this.#streaming) this.leftBehind = this.#work
     if (this.leftBehind !== undefined) markUnfinished(error, this.leftBehind)
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
-    this.#onAborted?.(error)
+    if (this.#onAborted !== undefined) this.#tellAborted(this.#onAborted, error)
     if (!this.#streaming) this.#end?.onError(error)
     this.body?.givenUp(error)
+  }
+
+  /** A listener that throws does not keep the call from its end. */
+  #tellAborted(run: (reason: unknown) => void, error: unknown): void {
+    callSafely(this.#limits.name, 'onAbort', () => swallow(run(error)), undefined)
   }
 }
 
