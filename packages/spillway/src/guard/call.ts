@@ -4,6 +4,7 @@
  *
  * Ten thousand may wait: a call is one object of few fields, and what only some calls have is apart.
  */
+import { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
@@ -35,6 +36,8 @@ import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
+/** Nothing to clean up: there is nobody to tell. */
+const CONTEXT_OPTIONS = { requireManualDestroy: true }
 const readTimeout = duration({ min: 0 })
 
 /** Who wants to know what becomes of a call. */
@@ -45,6 +48,8 @@ export interface CallWatchers {
   /** Few are followed, and only where somebody asks why. */
   follower?: CallFollower | undefined
 }
+
+type End<T> = { value: T } | { error: unknown }
 
 /** An attempt after the first. */
 interface Retry<T> {
@@ -76,6 +81,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   /** The last attempt that began. */
   #last: GuardAttempt<T> | undefined
   #retry: Retry<T> | undefined
+  /** Its caller's, if it may be tried again: a timeout is told in that of a shared timer. */
+  #context: AsyncResource | undefined
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -192,13 +199,14 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
   #attempts(clear: boolean): Promise<T> {
-    const { budget, clock, store } = this.#machinery
+    const { budget, clock, store, retry } = this.#machinery
     this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
+    if (retry !== undefined) this.#context = new AsyncResource('SpillwayCall', CONTEXT_OPTIONS)
     const answer = new Promise<T>(handOver)
     this.#resolve = resolveMade
     this.#reject = rejectMade
@@ -239,7 +247,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     const { retry, shedder } = this.#machinery
     if (shedder !== undefined) this.#noteLatency(shedder)
     const final = retry === undefined || this.#verdict?.retryable === false
-    if (!final || this.#watchers?.report !== undefined) return this.#conclude({ value })
+    if (!final || this.#watchers?.report !== undefined) return this.#concludeInContext({ value })
     // How long calls take is learnt from those that have a deadline.
     if (retry !== undefined && this.#deadline !== undefined) {
       learnUsual(retry, this.#machinery.clock.now() - (this.#last?.startMs ?? this.arrivedMs))
@@ -252,7 +260,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     const { retry, shedder } = this.#machinery
     if (shedder !== undefined && isTimeout(error)) this.#noteLatency(shedder)
     if (this.#watchers?.report !== undefined || retry !== undefined) {
-      return this.#conclude({ error })
+      return this.#concludeInContext({ error })
     }
     this.#letGo()
     this.#reject(error)
@@ -264,6 +272,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    */
   #letGo(): void {
     this.#last = undefined
+    this.#context = undefined
   }
 
   /** How long its caller has waited for the answer, or for its first byte. */
@@ -273,8 +282,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     shedder.record(nowMs, nowMs - this.arrivedMs)
   }
 
-  /** That was it, or it is tried again. */
-  #conclude(end: { value: T } | { error: unknown }): void {
+  /** That was it, or it is tried again, in the async context of the first attempt. */
+  #concludeInContext(end: End<T>): void {
+    if (this.#context === undefined) this.#conclude(end)
+    else this.#context.runInAsyncScope(this.#conclude, this, end)
+  }
+
+  #conclude(end: End<T>): void {
     const { retry, once } = this.#machinery
     const policy = mayRetry(this.#machinery) ? (retry ?? once) : once
     const options = retryOptions(this.#machinery, this.#options, this.lane, () => this.#verdict)
