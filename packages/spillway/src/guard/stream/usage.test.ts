@@ -37,6 +37,33 @@ describe('the usage in an answer', () => {
     expect(read(start, bytes(`${'text '.repeat(4_000)}}`))).toBeUndefined()
   })
 
+  it.each(['"max_tokens":5', '"max_output_tokens":null'])(
+    'is not the input alone, when a long answer ends with %s',
+    (last) => {
+      const early = bytes('{"usage":{"input_tokens":25,"output_tokens":900},"text":"')
+      expect(read(early, bytes('x'.repeat(20_000)), bytes(`",${last}}`))).toBeUndefined()
+    },
+  )
+
+  it('has no sum while one half of it is unknown', () => {
+    const long = bytes('x'.repeat(20_000))
+    expect(read(long, bytes('{"usage":{"output_tokens":90}}'))).toEqual({ outputTokens: 90 })
+    expect(read(long, bytes('{"usage":{"output_tokens":90,"total_tokens":99}}'))).toEqual({
+      tokens: 99,
+      outputTokens: 90,
+    })
+    expect(read(bytes('{"output_tokens":90}'), long, bytes('{"input_tokens":9}'))).toEqual({
+      inputTokens: 9,
+    })
+  })
+
+  it('is its input, where nothing is put out', () => {
+    const costs = { tokens: 8, inputTokens: 8 }
+    const long = bytes('x'.repeat(20_000))
+    expect(read(long, bytes('{"usage":{"prompt_tokens":8}}'))).toEqual(costs)
+    expect(read({ usage: { prompt_tokens: 8 } })).toEqual(costs)
+  })
+
   it('is the last that says a number, wherever that is', () => {
     const none = '{"usage":null}'
     const costs = { tokens: 43, inputTokens: 3, outputTokens: 40 }

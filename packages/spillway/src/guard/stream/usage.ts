@@ -11,6 +11,8 @@ const TAIL_BYTES = 8_192
 const INPUT = ['"prompt_tokens"', '"input_tokens"'] as const
 const OUTPUT = ['"completion_tokens"', '"output_tokens"'] as const
 const TOTAL = ['"total_tokens"'] as const
+/** Where all of them stand. */
+const USAGE = '"usage"'
 
 export class UsageReader {
   readonly #head: Uint8Array[] = []
@@ -52,17 +54,35 @@ export class UsageReader {
     if (this.#told === '' && !mentionsTokens(end)) return undefined
     const tail = textOf(end.subarray(-TAIL_BYTES)) + this.#told
     const said = lastUsage(tail)
-    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, this.#headText())
+    const total = lastOf(TOTAL, said)
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
-    if (input === undefined && output === undefined) return undefined
-    const tokens = lastOf(TOTAL, said) ?? (input ?? 0) + (output ?? 0)
-    if (output === undefined) return { tokens, inputTokens: input as number }
-    if (input === undefined) return { tokens, outputTokens: output }
-    return { tokens, inputTokens: input, outputTokens: output }
+    const inputAtEnd = lastOf(INPUT, said) ?? lastOf(INPUT, tail)
+    if (output === undefined) {
+      if (inputAtEnd === undefined) return undefined
+      // Nothing was put out, if the usage is all there; otherwise its beginning is cut off.
+      const whole = this.#told !== '' || said.startsWith(USAGE)
+      return costOf(total ?? (whole ? inputAtEnd : undefined), inputAtEnd, undefined)
+    }
+    // What the beginning says of the input holds only together with what the end says.
+    const input = inputAtEnd ?? lastOf(INPUT, this.#headText())
+    return costOf(total ?? (input === undefined ? undefined : input + output), input, output)
   }
 
   #headText(): string {
     return textOf(Buffer.concat(this.#head, Math.min(this.#headBytes, HEAD_BYTES)))
+  }
+}
+
+/** Without what is unknown: of that, what was booked stays. */
+function costOf(
+  tokens: number | undefined,
+  inputTokens: number | undefined,
+  outputTokens: number | undefined,
+): Cost {
+  return {
+    ...(tokens !== undefined && { tokens }),
+    ...(inputTokens !== undefined && { inputTokens }),
+    ...(outputTokens !== undefined && { outputTokens }),
   }
 }
 
@@ -111,7 +131,7 @@ function textOf({ buffer, byteOffset, length }: Uint8Array): string {
  * of the text, when half of them are another vendor's, costs several times as much.
  */
 function lastUsage(text: string): string {
-  const at = text.lastIndexOf('"usage"')
+  const at = text.lastIndexOf(USAGE)
   return at < 0 ? text : text.slice(at)
 }
 
