@@ -1,5 +1,9 @@
 /** Bugs that were here once, each with the claim it broke. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
+import { createDeadline, currentDeadline, runWithDeadline } from '../src/core/deadline.js'
+import { hopNames, runHop } from '../src/core/hops.js'
+import type { CallContext } from '../src/guard/context.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
@@ -289,5 +293,60 @@ describe('a guard with options that do not go together', () => {
     const { fired } = clock
     await clock.advance(60_000)
     expect(clock.fired).toBe(fired)
+  })
+})
+
+describe('a retry after a timeout', () => {
+  const options = {
+    timeout: { callMs: 100 },
+    retry: { attempts: 3, budget: 1, baseMs: 1, maxMs: 2 },
+    concurrency: { limit: 20 },
+  } as const
+  const hang = (context: CallContext) =>
+    new Promise<never>((_, reject) => {
+      context.onAbort(reject)
+    })
+
+  it.each([
+    ['1', 3],
+    ['2', 1],
+  ])(
+    'of a request that is attempt %s of its caller is made as after an error',
+    async (hop, made) => {
+      const { clock, run, quick } = createGuardPod(options)
+      for (let each = 0; each < 30; each++) quick()
+      await clock.advance(10)
+      const attempts = { timeout: 0, error: 0 }
+      const headers = { 'spillway-attempt': hop }
+      runHop(headers, hopNames(), () => {
+        run((context) => {
+          attempts.timeout++
+          return hang(context)
+        })
+        run(async () => {
+          attempts.error++
+          throw new Error('down')
+        })
+      })
+      await clock.advance(20_000)
+      expect(attempts).toEqual({ timeout: made, error: made })
+    },
+  )
+
+  it("runs in its caller's async context, as the first attempt did", async () => {
+    const { clock, run, quick } = createGuardPod(options)
+    for (let each = 0; each < 30; each++) quick()
+    await clock.advance(10)
+    const users = new AsyncLocalStorage<string>()
+    const deadline = createDeadline(50_000, clock)
+    const seen: unknown[] = []
+    const fn = (context: CallContext) => {
+      seen.push([users.getStore(), currentDeadline()])
+      return hang(context)
+    }
+    const call = users.run('ann', () => runWithDeadline(deadline, () => run(fn)))
+    await clock.advance(20_000)
+    expect(call.error).toMatchObject({ code: 'CALL_TIMEOUT' })
+    expect(seen).toEqual(Array(3).fill(['ann', deadline]))
   })
 })

@@ -59,8 +59,7 @@ const OUTCOMES: readonly unknown[] = [
 ] satisfies Outcome[]
 
 export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
-  const standard =
-    'error' in end ? judgeErrorSafely(end.error, end, options) : judgeValue(end, options)
+  const standard = judgeSafely(end, options)
   const { classify } = options
   if (classify === undefined) return standard
   const name = options.name ?? 'outcome'
@@ -85,12 +84,13 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
 /** Of Spillway's own decisions, only these were taken after the downstream had been called. */
 const DECIDED_AFTER_THE_CALL: ReadonlySet<ErrorCode> = new Set(['CALL_TIMEOUT', 'VENDOR_ERROR'])
 
-/** A getter on somebody's error may throw; that must not take the error's place. */
-function judgeErrorSafely(error: unknown, end: CallEnd, options: OutcomeOptions): Verdict {
+/** A getter on somebody's error or value may throw; that must not take its place. */
+function judgeSafely(end: CallEnd, options: OutcomeOptions): Verdict {
+  const failed = 'error' in end
   try {
-    return judgeError(error, end, options)
+    return failed ? judgeError(end.error, end, options) : judgeValue(end, options)
   } catch {
-    return { outcome: 'failure', retryable: true }
+    return { outcome: failed ? 'failure' : 'success', retryable: failed }
   }
 }
 
@@ -166,17 +166,26 @@ export function judgeStatus(
 }
 
 function waiting(verdict: Verdict, headers: unknown, { wallMs }: OutcomeOptions): Verdict {
-  const retryAfterMs = retryAfterFromHeaders(headers, wallMs ?? Date.now())
-  return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs }
+  try {
+    const retryAfterMs = retryAfterFromHeaders(headers, wallMs ?? Date.now())
+    return retryAfterMs === undefined ? verdict : { ...verdict, retryAfterMs }
+  } catch {
+    // The status is word enough.
+    return verdict
+  }
 }
 
 /** What the downstream answered, if a call's end tells: its status and its headers. */
 export function answerOf(end: CallEnd): { status: number; headers: unknown } | undefined {
   if ('value' in end) return isResponse(end.value) ? end.value : undefined
-  const facts = asRecord((end as { error: unknown }).error)
-  const status = statusOf(facts)
-  if (status === undefined) return undefined
-  return { status, headers: facts.headers ?? asRecord(facts.response).headers }
+  try {
+    const facts = asRecord((end as { error: unknown }).error)
+    const status = statusOf(facts)
+    if (status === undefined) return undefined
+    return { status, headers: facts.headers ?? asRecord(facts.response).headers }
+  } catch {
+    return undefined
+  }
 }
 
 /** HTTP clients disagree on where an error keeps its status. */
@@ -205,16 +214,20 @@ function isBug(error: unknown, depth = 0): boolean {
 /** A chain of causes could be a circle. */
 const MOST_CAUSES = 5
 
-/** Node's own, or that of another fetch: they look alike. */
+/** Node's own, or that of another fetch: they look alike. What cannot be asked is none. */
 export function isResponse(value: unknown): value is Response {
   if (typeof value !== 'object' || value === null) return false
-  if (value instanceof Response) return true
-  const { status, ok, headers } = value as Record<string, unknown>
-  return (
-    typeof status === 'number' &&
-    typeof ok === 'boolean' &&
-    typeof asRecord(headers).get === 'function'
-  )
+  try {
+    if (value instanceof Response) return true
+    const { status, ok, headers } = value as Record<string, unknown>
+    return (
+      typeof status === 'number' &&
+      typeof ok === 'boolean' &&
+      typeof asRecord(headers).get === 'function'
+    )
+  } catch {
+    return false
+  }
 }
 
 function asRecord(value: unknown): Record<string, unknown> {

@@ -82,6 +82,20 @@ describe('a timer list', () => {
     expect(fired).toEqual([100, 200])
   })
 
+  it('goes on with the others when one of them throws', async () => {
+    const clock = createVirtualClock()
+    const list = new TimerList(clock, 100)
+    const fired: string[] = []
+    list.schedule(100, () => {
+      throw new Error('no')
+    })
+    list.schedule(100, () => fired.push('beside it'))
+    await expect(clock.advance(100)).rejects.toThrow('no')
+    list.schedule(100, () => fired.push('later'))
+    await clock.advance(200)
+    expect(fired).toEqual(['beside it', 'later'])
+  })
+
   it('behaves like as many single timers, for any mix of adding, cancelling and waiting', async () => {
     const step = fc.oneof(
       fc.constant({ kind: 'add' as const }),

@@ -170,15 +170,19 @@ export class TimerList {
     this.#timer = undefined
     this.#firing = true
     const now = this.#clock.now()
-    for (
-      let item = this.#first;
-      item !== undefined && item.fromMs + this.delayMs <= now;
-      item = this.#first
-    ) {
-      this.remove(item)
-      item.onTimeUp()
+    try {
+      for (
+        let item = this.#first;
+        item !== undefined && item.fromMs + this.delayMs <= now;
+        item = this.#first
+      ) {
+        this.remove(item)
+        item.onTimeUp()
+      }
+    } finally {
+      this.#firing = false
+      // Also those that were due behind one that threw: at once.
+      this.#ensureTimer()
     }
-    this.#firing = false
-    this.#ensureTimer()
   }
 }

@@ -4,6 +4,7 @@
  *
  * Ten thousand may wait: a call is one object of few fields, and what only some calls have is apart.
  */
+import { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
@@ -35,6 +36,8 @@ import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
+/** Nothing to clean up: there is nobody to tell. */
+const CONTEXT_OPTIONS = { requireManualDestroy: true }
 const readTimeout = duration({ min: 0 })
 
 /** Who wants to know what becomes of a call. */
@@ -46,11 +49,18 @@ export interface CallWatchers {
   follower?: CallFollower | undefined
 }
 
+type End<T> = { value: T } | { error: unknown }
+
 /** An attempt after the first. */
 interface Retry<T> {
   readonly attempt: number
   /** Hears how it ends. */
   readonly end: AttemptListener<T>
+}
+
+/** An attempt, with a second one beside it or not. */
+interface Begun<T> {
+  start(fn: CallFunction<T>): void
 }
 
 export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<CallAdmission> {
@@ -71,6 +81,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   /** The last attempt that began. */
   #last: GuardAttempt<T> | undefined
   #retry: Retry<T> | undefined
+  /** Its caller's, if it may be tried again: a timeout is told in that of a shared timer. */
+  #context: AsyncResource | undefined
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -187,13 +199,14 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
   #attempts(clear: boolean): Promise<T> {
-    const { budget, clock, store } = this.#machinery
+    const { budget, clock, store, retry } = this.#machinery
     this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
+    if (retry !== undefined) this.#context = new AsyncResource('SpillwayCall', CONTEXT_OPTIONS)
     const answer = new Promise<T>(handOver)
     this.#resolve = resolveMade
     this.#reject = rejectMade
@@ -208,7 +221,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
       if (admission === undefined) this.#wait(nowMs)
       else this.#start(admission, nowMs)
     } catch (error) {
-      this.#reject(error)
+      this.refuse(error)
     }
   }
 
@@ -234,7 +247,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     const { retry, shedder } = this.#machinery
     if (shedder !== undefined) this.#noteLatency(shedder)
     const final = retry === undefined || this.#verdict?.retryable === false
-    if (!final || this.#watchers?.report !== undefined) return this.#conclude({ value })
+    if (!final || this.#watchers?.report !== undefined) return this.#concludeInContext({ value })
     // How long calls take is learnt from those that have a deadline.
     if (retry !== undefined && this.#deadline !== undefined) {
       learnUsual(retry, this.#machinery.clock.now() - (this.#last?.startMs ?? this.arrivedMs))
@@ -247,7 +260,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     const { retry, shedder } = this.#machinery
     if (shedder !== undefined && isTimeout(error)) this.#noteLatency(shedder)
     if (this.#watchers?.report !== undefined || retry !== undefined) {
-      return this.#conclude({ error })
+      return this.#concludeInContext({ error })
     }
     this.#letGo()
     this.#reject(error)
@@ -259,6 +272,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    */
   #letGo(): void {
     this.#last = undefined
+    this.#context = undefined
   }
 
   /** How long its caller has waited for the answer, or for its first byte. */
@@ -268,8 +282,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     shedder.record(nowMs, nowMs - this.arrivedMs)
   }
 
-  /** That was it, or it is tried again. */
-  #conclude(end: { value: T } | { error: unknown }): void {
+  /** That was it, or it is tried again, in the async context of the first attempt. */
+  #concludeInContext(end: End<T>): void {
+    if (this.#context === undefined) this.#conclude(end)
+    else this.#context.runInAsyncScope(this.#conclude, this, end)
+  }
+
+  #conclude(end: End<T>): void {
     const { retry, once } = this.#machinery
     const policy = mayRetry(this.#machinery) ? (retry ?? once) : once
     const options = retryOptions(this.#machinery, this.#options, this.lane, () => this.#verdict)
@@ -319,16 +338,28 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   }
 
   #start(admission: CallAdmission, startMs: number): void {
+    let attempt: Begun<T>
+    try {
+      attempt = this.#begun(admission, startMs)
+    } catch (error) {
+      giveBack(this.#machinery, this.lane, admission)
+      throw error
+    }
+    this.#charge = undefined
+    attempt.start(this.#fn)
+  }
+
+  /** The attempt that has everything now. */
+  #begun(admission: CallAdmission, startMs: number): Begun<T> {
     const { hedger, shadow, timings } = this.#machinery
     const attempt = this.#retry?.attempt ?? 1
-    this.#charge = undefined
     if (attempt === 1) timings?.began(startMs - this.arrivedMs)
     this.#watchers?.follower?.begins(attempt, admission, startMs)
     if (shadow !== undefined) shadow.begin(this.lane, admission, startMs, this.#options)
     if (hedger !== undefined && mayHedge(this.#machinery, this.#options, admission)) {
-      return this.#startHedged(hedger, admission, startMs)
+      return this.#hedged(hedger, admission, startMs)
     }
-    this.#last = new GuardAttempt(
+    const begun = new GuardAttempt<T>(
       this.#machinery,
       this.#options,
       this.lane,
@@ -340,12 +371,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     )
     const trace = this.#watchers?.trace
     if (trace !== undefined) {
-      this.#last.trace = trace.attempt({ lane: this.lane, attempt, hedge: false })
+      begun.trace = trace.attempt({ lane: this.lane, attempt, hedge: false })
     }
-    this.#last.start(this.#fn)
+    this.#last = begun
+    return begun
   }
 
-  #startHedged(hedger: Hedger, admission: CallAdmission, startMs: number): void {
+  #hedged(hedger: Hedger, admission: CallAdmission, startMs: number): Begun<T> {
     const call = {
       machinery: this.#machinery,
       fn: this.#fn,
@@ -358,7 +390,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     const end = this.#retry?.end ?? this
     const hedged = new HedgedAttempt<T>(hedger, call, admission, startMs, end)
     this.#last = hedged.first
-    hedged.start()
+    return hedged
   }
 
   #wait(nowMs: number): void {
@@ -376,7 +408,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   /** It has waited, and has what it wanted. */
   begin(admission: CallAdmission): void {
     const late = this.#tooLate()
-    if (late === undefined) return this.#start(admission, this.#machinery.clock.now())
+    if (late === undefined) return this.#go(admission, this.#machinery.clock.now())
     giveBack(this.#machinery, this.lane, admission)
     this.refuse(late.error)
   }

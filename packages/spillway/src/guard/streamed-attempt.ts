@@ -4,6 +4,7 @@
  */
 import { emit, listening } from '../core/events.js'
 import type { Outcome } from '../core/outcome.js'
+import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { BodyEnd, BodyListener } from './stream/body-watch.js'
 import type { BodyOwner } from './stream/relayed.js'
@@ -60,9 +61,13 @@ export class StreamedAttempt implements BodyListener {
     const { tally, name } = this.#machinery
     tally.bodies[how]++
     // One that broke off has cost more than it had said by then: what was booked stays.
-    const cost = how === 'complete' ? this.#usage?.read() : undefined
-    if (cost !== undefined) this.#admission.permit?.settle(cost)
-    if (this.#begun !== undefined) this.#leave(endOutcome(this.#begun, how))
+    let cost: Cost | undefined
+    try {
+      cost = how === 'complete' ? this.#usage?.read() : undefined
+      if (cost !== undefined) this.#admission.permit?.settle(cost)
+    } finally {
+      if (this.#begun !== undefined) this.#leave(endOutcome(this.#begun, how))
+    }
     if (listening()) emit({ type: 'stream.ended', name, lane: this.#lane, how, error })
     this.owner?.ended?.(how, cost)
   }

@@ -4,9 +4,9 @@ import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
 import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
-import { emit, listening, type TimeoutKind } from '../core/events.js'
+import { callSafely, emit, listening, type TimeoutKind } from '../core/events.js'
 import type { Linked } from '../core/linked-list.js'
-import { isThenable, toPromise } from '../core/thenable.js'
+import { isThenable, swallow, toPromise } from '../core/thenable.js'
 import type { Timed, TimerList } from '../core/timer-list.js'
 import { markUnfinished, noteCall, type Outlivable } from '../core/unfinished.js'
 
@@ -168,16 +168,19 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   ): void {
     this.#end = end
     let result: T | PromiseLike<T>
+    let work: Promise<T> | undefined
     try {
       result = fn(context)
+      if (isThenable(result)) work = toPromise(result)
     } catch (error) {
       this.end()
       return end.onError(error)
     }
-    if (isThenable(result)) return this.#watch(toPromise(result), goesOn)
-    const begun = goesOn(result)
+    if (work !== undefined) return this.#watch(work, goesOn)
+    const value = result as T
+    const begun = goesOn(value)
     this.#answered(begun)
-    end.onValue(result, begun)
+    end.onValue(value, begun)
   }
 
   /** From now on silence counts, until something is heard; while nobody listened it did not. */
@@ -304,9 +307,14 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!this.#streaming) this.leftBehind = this.#work
     if (this.leftBehind !== undefined) markUnfinished(error, this.leftBehind)
     this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
-    this.#onAborted?.(error)
+    if (this.#onAborted !== undefined) this.#tellAborted(this.#onAborted, error)
     if (!this.#streaming) this.#end?.onError(error)
     this.body?.givenUp(error)
+  }
+
+  /** A listener that throws does not keep the call from its end. */
+  #tellAborted(run: (reason: unknown) => void, error: unknown): void {
+    callSafely(this.#limits.name, 'onAbort', () => swallow(run(error)), undefined)
   }
 }
 

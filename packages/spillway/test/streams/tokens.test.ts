@@ -117,6 +117,24 @@ describe('a call is settled from its answer', () => {
     },
   )
 
+  it('a reader that transfers its chunks gets all of them, and gives its slot back', async () => {
+    const { url, fetch, guard, expectUsed } = await start()
+    const body = question({ stream: false })
+    const response = await fetch(`${url}/v1/chat/completions`, body)
+    const source = (response.body as ReadableStream<Uint8Array>).getReader()
+    const passedOn = new ReadableStream({
+      type: 'bytes',
+      async pull(controller) {
+        const { done, value } = await source.read()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      },
+    })
+    expect(await new Response(passedOn).json()).toMatchObject({ usage: { total_tokens: REAL } })
+    expect(guard.snapshot().active).toBe(0)
+    await expectUsed(BOOKED)
+  })
+
   it('more than was booked is owed', async () => {
     const { url, guard, expectUsed } = await start()
     const fetch = guard.fetchFor({ cost: { tokens: 5 } })

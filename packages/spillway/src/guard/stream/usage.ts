@@ -11,6 +11,8 @@ const TAIL_BYTES = 8_192
 const INPUT = ['"prompt_tokens"', '"input_tokens"'] as const
 const OUTPUT = ['"completion_tokens"', '"output_tokens"'] as const
 const TOTAL = ['"total_tokens"'] as const
+/** Where all of them stand. */
+const USAGE = '"usage"'
 
 export class UsageReader {
   readonly #head: Uint8Array[] = []
@@ -28,31 +30,42 @@ export class UsageReader {
 
   /** As they are: to cut every chunk would cost more than to cut what is left at the end. */
   #keep(chunk: Uint8Array): void {
+    if (chunk.length === 0) return
     if (this.#headBytes < HEAD_BYTES) {
       this.#head.push(chunk)
       this.#headBytes += chunk.length
     }
     this.#tail.push(chunk)
     this.#tailBytes += chunk.length
-    while (this.#tailBytes - (this.#tail[0]?.length ?? 0) >= TAIL_BYTES) {
+    // The last one stays, whatever the lengths say: a chunk that is transferred has none any more.
+    while (
+      this.#tail.length > 1 &&
+      this.#tailBytes - (this.#tail[0] as Uint8Array).length >= TAIL_BYTES
+    ) {
       this.#tailBytes -= this.#tail.shift()?.length ?? 0
     }
   }
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
+    if (this.#head.some(isGone) || this.#tail.some(isGone)) return undefined
     const end = endOf(this.#tail)
     // The last word is at the end, or there is none: what came first alone would be too little.
     if (this.#told === '' && !mentionsTokens(end)) return undefined
     const tail = textOf(end.subarray(-TAIL_BYTES)) + this.#told
     const said = lastUsage(tail)
-    const input = lastOf(INPUT, said) ?? lastOf(INPUT, tail) ?? lastOf(INPUT, this.#headText())
+    const total = lastOf(TOTAL, said)
     const output = lastOf(OUTPUT, said) ?? lastOf(OUTPUT, tail)
-    if (input === undefined && output === undefined) return undefined
-    const tokens = lastOf(TOTAL, said) ?? (input ?? 0) + (output ?? 0)
-    if (output === undefined) return { tokens, inputTokens: input as number }
-    if (input === undefined) return { tokens, outputTokens: output }
-    return { tokens, inputTokens: input, outputTokens: output }
+    const inputAtEnd = lastOf(INPUT, said) ?? lastOf(INPUT, tail)
+    if (output === undefined) {
+      if (inputAtEnd === undefined) return undefined
+      // Nothing was put out, if the usage is all there; otherwise its beginning is cut off.
+      const whole = this.#told !== '' || said.startsWith(USAGE)
+      return costOf(total ?? (whole ? inputAtEnd : undefined), inputAtEnd, undefined)
+    }
+    // What the beginning says of the input holds only together with what the end says.
+    const input = inputAtEnd ?? lastOf(INPUT, this.#headText())
+    return costOf(total ?? (input === undefined ? undefined : input + output), input, output)
   }
 
   #headText(): string {
@@ -60,10 +73,33 @@ export class UsageReader {
   }
 }
 
+/** Without what is unknown: of that, what was booked stays. */
+function costOf(
+  tokens: number | undefined,
+  inputTokens: number | undefined,
+  outputTokens: number | undefined,
+): Cost {
+  return {
+    ...(tokens !== undefined && { tokens }),
+    ...(inputTokens !== undefined && { inputTokens }),
+    ...(outputTokens !== undefined && { outputTokens }),
+  }
+}
+
+/** Its reader has transferred it, to another stream or thread. Empty ones are not kept. */
+function isGone({ length }: Uint8Array): boolean {
+  return length === 0
+}
+
+/** Nothing, if the object cannot be asked. */
 function usageIn(chunk: object): string {
-  const { usage, message } = chunk as { usage?: unknown; message?: { usage?: unknown } }
-  const said = usage ?? message?.usage
-  return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
+  try {
+    const { usage, message } = chunk as { usage?: unknown; message?: { usage?: unknown } }
+    const said = usage ?? message?.usage
+    return typeof said === 'object' && said !== null ? JSON.stringify(said) : ''
+  } catch {
+    return ''
+  }
 }
 
 const { indexOf } = Buffer.prototype
@@ -95,7 +131,7 @@ function textOf({ buffer, byteOffset, length }: Uint8Array): string {
  * of the text, when half of them are another vendor's, costs several times as much.
  */
 function lastUsage(text: string): string {
-  const at = text.lastIndexOf('"usage"')
+  const at = text.lastIndexOf(USAGE)
   return at < 0 ? text : text.slice(at)
 }
 

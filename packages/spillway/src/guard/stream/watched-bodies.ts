@@ -8,9 +8,17 @@ import { passOn } from './passed-stream.js'
 import { isRelayed } from './relayed.js'
 import { watchResponse } from './watched-response.js'
 
-/** Whether a value goes on after the function has returned it. */
+/** Whether a value goes on after the function has returned it; one that cannot be asked does not. */
 export function isStreamed(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
+  try {
+    return isBody(value)
+  } catch {
+    return false
+  }
+}
+
+function isBody(value: object): boolean {
   if (value instanceof Response) return isOpen(value)
   if (isRelayed(value)) return true
   if (isResponse(value)) return isWebStream(value.body) && isOpen(value)

@@ -93,11 +93,11 @@ export class LimitBook implements Spender {
   #version = 0
   /** Somebody has changed limits in the store, here or on another pod. */
   #isChanged = false
-  /** Lanes on which this pod was last told to slow down. */
   /** Good answers in the last moment. */
   readonly #heard = new Map<string, { sinceMs: number; answers: number }>()
   /** What a lane's vendor said last that was passed on, by the number of the limit. */
   readonly #told = new Map<string, { atMs: number; remaining: number[] }>()
+  /** Lanes on which this pod was last told to slow down. */
   readonly #throttled = new Set<string>()
   readonly #requests = new RollingCounter(60_000, 60)
   /** Permits that are not in there yet: every few seconds is good enough. */

@@ -1,0 +1,136 @@
+/** Values, listeners and tracers that throw when they are asked: one call's trouble stays its own. */
+import { createSpillway, type Guard, type GuardOptions, onEvent } from 'spillway'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { CallFunction } from '../src/guard/context.js'
+import type { GuardTracer } from '../src/guard/trace.js'
+import { createVirtualClock } from '../src/testing/virtual-clock.js'
+import { createGuardPod, watch } from './guard-pod.js'
+
+function throwing(name: string): object {
+  return Object.defineProperty({}, name, {
+    get() {
+      throw new Error(`no ${name} for you`)
+    },
+  })
+}
+
+/** A response to look at, until its headers are. */
+function badResponse(status: number) {
+  const get = () => {
+    throw new Error('no headers')
+  }
+  return { status, ok: status < 400, headers: { get } }
+}
+
+const HOSTILE: [string, () => object][] = [
+  ['a status', () => throwing('status')],
+  ['a pipe', () => throwing('pipe')],
+  ['an iterator', () => Object.defineProperty({}, Symbol.asyncIterator, { get: () => fail() })],
+  ['headers of a good answer', () => badResponse(200)],
+  ['headers of a bad answer', () => badResponse(429)],
+]
+
+function fail(): never {
+  throw new Error('no')
+}
+
+const OPTIONS: GuardOptions = {
+  concurrency: { limit: 1 },
+  queue: { size: 10, timeoutMs: '60s' },
+  limits: [{ limit: 100, windowMs: '1h' }],
+}
+
+describe.each(HOSTILE)('a value that throws when it is asked for %s', (_, make) => {
+  it.each([true, false])('is passed on as any other, async: %s', async (later) => {
+    const { clock, run, guard } = createGuardPod(OPTIONS)
+    const value = make()
+    const fn: CallFunction<object> = later ? async () => value : () => value
+    const calls = [run(fn), run(fn), run(fn)]
+    // One that says 429 makes those behind it wait.
+    await clock.advance(50_000)
+    expect(calls.map((call) => call.value === value)).toEqual([true, true, true])
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('an answer that cannot even be asked whether it is a promise', () => {
+  it('fails its own call, and no other', async () => {
+    const { clock, run, guard } = createGuardPod(OPTIONS)
+    const calls = [run(() => throwing('then')), run(() => throwing('then')), run(() => 'well')]
+    await clock.advance(10)
+    expect(calls.map((call) => call.state)).toEqual(['rejected', 'rejected', 'resolved'])
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('an error that throws when it is asked for a status', () => {
+  it('reaches its caller as it is', async () => {
+    const { clock, run, guard } = createGuardPod(OPTIONS)
+    const error = throwing('status')
+    const call = run(() => Promise.reject(error))
+    await clock.advance(10)
+    expect(call.error).toBe(error)
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('a tracer that throws when an attempt begins', () => {
+  it('fails that call alone, whose slot goes to the next', async () => {
+    const clock = createVirtualClock()
+    let attempts = 0
+    const tracer: GuardTracer = {
+      begin: () => ({
+        attempt: () => {
+          if (++attempts <= 2) throw new Error('no attempt')
+          return { run: (fn) => fn(), headers: {}, failed: () => {}, end: () => {} }
+        },
+        answered: () => {},
+        refused: () => {},
+      }),
+    }
+    const spillway = createSpillway({ clock, tracer })
+    onTestFinished(() => spillway.close({ graceMs: 0 }))
+    const guard: Guard = spillway.guard('traced', { ...OPTIONS, pace: PACE })
+    const calls = [1, 2, 3, 4].map((each) =>
+      watch(
+        clock,
+        guard.run(() => each),
+      ),
+    )
+    await clock.advance(1_000)
+    expect(calls.map((call) => call.state)).toEqual([
+      'rejected',
+      'rejected',
+      'resolved',
+      'resolved',
+    ])
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('a listener that throws when its call is given up', () => {
+  it('keeps neither its own call from its end, nor later ones, and is told of', async () => {
+    const { clock, run, guard } = createGuardPod({ timeout: { callMs: 100 } })
+    const failed: unknown[] = []
+    onTestFinished(
+      onEvent((event) => {
+        if (event.type === 'callback.failed') failed.push(event.callback)
+      }),
+    )
+    const hanging: CallFunction<never> = (context) => {
+      context.onAbort(fail)
+      return new Promise(() => {})
+    }
+    const first = [1, 2].map(() => run(hanging))
+    await clock.advance(150)
+    const second = run(hanging)
+    await clock.advance(150)
+    expect([...first, second].map((call) => call.state)).toEqual(Array(3).fill('rejected'))
+    expect(second.error).toMatchObject({ code: 'CALL_TIMEOUT' })
+    expect(failed).toEqual(Array(3).fill('onAbort'))
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+/** So that all but the first wait. */
+const PACE = { limit: 100, windowMs: '1s', burst: 1 } as const
