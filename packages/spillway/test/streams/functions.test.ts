@@ -203,11 +203,11 @@ describe.each(FORMS)('$name', (form) => {
     const { guard, ask } = await start(
       form,
       { tokens: 3, tokenMs: 1 },
-      { timeout: { firstByteMs: 200, idleMs: 200 } },
+      { timeout: { firstByteMs: 400, idleMs: 400 } },
     )
     const answer = await ask()
-    await pauseMs(300)
-    for await (const _ of answer) await pauseMs(250)
+    await pauseMs(500)
+    for await (const _ of answer) await pauseMs(450)
     await until('it counts', () => guard.snapshot().active === 0)
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
