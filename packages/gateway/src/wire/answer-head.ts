@@ -2,6 +2,7 @@
  * The head of an answer: its status, its headers, and how long its body is. At least as strict as Node's
  * own parser: what two programs could read in two ways is an error, not a guess.
  */
+import { isHeaderName } from './header-name.js'
 import { malformed } from './wire-error.js'
 
 export interface AnswerHead {
@@ -19,7 +20,6 @@ export const UNTIL_CLOSE = -2
 
 /** Control characters, and line breaks that are but half of one. */
 const ODD = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
-const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const DIGITS = /^\d{1,15}$/
 /** Among what all `connection` headers name. */
 const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/
@@ -131,7 +131,7 @@ export function headerName(written: string): string {
 }
 
 function learnName(written: string): string {
-  if (!NAME.test(written)) throw malformed('has a header whose name is none')
+  if (!isHeaderName(written)) throw malformed('has a header whose name is none')
   const lower = written.toLowerCase()
   // Nobody needs it, and it is no name for a property.
   const name = lower === '__proto__' ? '-proto-' : lower

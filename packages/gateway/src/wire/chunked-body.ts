@@ -1,4 +1,5 @@
 /** A body in chunks (RFC 9112, 7.1), however the network cuts it. Extensions and trailers are skipped. */
+import { TOKEN } from './header-name.js'
 import { malformed } from './wire-error.js'
 
 type Part = 'size' | 'extension' | 'size-end' | 'data' | 'data-cr' | 'data-lf' | 'trailer'
@@ -8,12 +9,14 @@ const LF = 0x0a
 const SEMICOLON = 0x3b
 /** More than fits a body that anybody sends. */
 const MOST_DIGITS = 12
+const QUOTED = String.raw`"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"`
 /** Names, some of them with values, behind the first `;`. */
-const EXTENSIONS =
-  /^(?:(?:^|;)[!#$%&'*+.^_`|~0-9A-Za-z-]+(?:=(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+|"(?:[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]|\\[\t\x20-\x7e\x80-\xff])*"))?)+$/
+const EXTENSIONS = new RegExp(`^(?:(?:^|;)${TOKEN}(?:=(?:${TOKEN}|${QUOTED}))?)+$`)
 /** A header that says nothing of the body's own frame. */
-const TRAILER =
-  /^(?!content-length:|transfer-encoding:)[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*$/i
+const TRAILER = new RegExp(
+  String.raw`^(?!content-length:|transfer-encoding:)${TOKEN}:[\t\x20-\x7e\x80-\xff]*$`,
+  'i',
+)
 /** Of all extensions together, and of all trailers. */
 const MOST_SKIPPED_BYTES = 16_384
 

@@ -1,7 +1,7 @@
 /** A request as it goes over the wire, in one piece if it is small: one write costs less than two. */
 import type { WireRequest } from './ask.js'
+import { isHeaderName } from './header-name.js'
 
-const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const NOT_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 const PATH = /^[\x21-\x7e\x80-\xff]+$/
 /** Larger bodies are not copied. */
@@ -43,7 +43,7 @@ export function requestBytes(
 }
 
 function learnName(name: string): void {
-  if (!NAME.test(name)) throw new TypeError('a header has a name that is none')
+  if (!isHeaderName(name)) throw new TypeError('a header has a name that is none')
   if (names.size >= MOST_NAMES) names.clear()
   names.add(name)
 }

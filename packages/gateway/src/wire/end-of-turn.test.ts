@@ -1,0 +1,43 @@
+import { once } from 'node:events'
+import { createServer, get } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { endAtEndOfTurn, holdUntilEndOfTurn } from './end-of-turn.js'
+
+describe('the end of a turn', () => {
+  it('lets go of everything that was written in it, and of the next turn’s at its own end', async () => {
+    const streams = [new PassThrough(), new PassThrough()]
+    for (const stream of streams) {
+      holdUntilEndOfTurn(stream)
+      stream.write('a')
+    }
+    await Promise.resolve()
+    expect(streams.map((stream) => stream.read())).toEqual([null, null])
+    await nextTurn()
+    expect(streams.map((stream) => String(stream.read()))).toEqual(['a', 'a'])
+    holdUntilEndOfTurn(streams[0] as PassThrough)
+    expect(streams[0]?.writableCorked).toBe(1)
+    await nextTurn()
+    expect(streams[0]?.writableCorked).toBe(0)
+  })
+
+  it('does not mind a stream or an answer that is gone by then', async () => {
+    const stream = new PassThrough()
+    holdUntilEndOfTurn(stream)
+    stream.write('a')
+    stream.destroy()
+    const server = createServer((_, response) => {
+      response.writeHead(200, ['content-length', '1'])
+      endAtEndOfTurn(response, 'a')
+      response.destroy()
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const request = get({ port: (server.address() as AddressInfo).port, agent: false })
+    const [error] = await once(request, 'error')
+    expect(error).toMatchObject({ code: 'ECONNRESET' })
+    server.close()
+  })
+})
