@@ -2,18 +2,24 @@
  * Standard output, many lines at a time. They are put together here: the destination measures all it has
  * again for each line that it is given. Whatever ends the process, what was written before is not lost.
  */
+import { writeSync } from 'node:fs'
 import { destination } from 'pino'
 
 /** Lines are written together; at the latest so often. */
 const TOGETHER_CHARACTERS = 32_768
 const FLUSH_MS = 200
 
+const STANDARD_OUTPUT = 1
+/** So long a process that ends waits for a reader of its log that does not read. */
+const LAST_WORDS_MS = 1000
+const TRY_AGAIN_MS = 10
+
 /** Those that are not closed when the process ends. */
 const open = new Set<Lines>()
 let watching = false
 
 export class Lines {
-  readonly #out = destination({ dest: 1, sync: false })
+  readonly #out = destination({ dest: STANDARD_OUTPUT, sync: false })
   readonly #flushing: NodeJS.Timeout
   /** Others may have something to write first. */
   readonly #beforeEnd: () => void
@@ -33,7 +39,7 @@ export class Lines {
   write(line: string): void {
     this.#waiting += line
     if (this.#waiting.length >= TOGETHER_CHARACTERS) this.flush()
-    else if (!open.has(this)) this.#end()
+    else if (!open.has(this)) this.flushNow()
   }
 
   flush(): void {
@@ -43,19 +49,37 @@ export class Lines {
     this.#out.write(lines)
   }
 
-  close(): void {
-    clearInterval(this.#flushing)
+  /** Before this returns: a write that is only begun is lost when the process ends now. */
+  flushNow(): void {
     this.#beforeEnd()
-    this.#end()
-    open.delete(this)
-  }
-
-  #end(): void {
-    this.flush()
+    const lines = this.#waiting
+    this.#waiting = ''
     try {
       this.#out.flushSync()
     } catch {
-      // Nothing was ever written, or nobody reads it any more.
+      // It was ended, or nobody reads it any more.
+    }
+    writeNow(lines)
+  }
+
+  close(): void {
+    clearInterval(this.#flushing)
+    this.flushNow()
+    open.delete(this)
+  }
+}
+
+/** All of it, unless nobody takes it. */
+function writeNow(text: string): void {
+  let rest = Buffer.from(text)
+  const giveUpAt = performance.now() + LAST_WORDS_MS
+  while (rest.length > 0) {
+    try {
+      rest = rest.subarray(writeSync(STANDARD_OUTPUT, rest))
+    } catch (error) {
+      const full = (error as NodeJS.ErrnoException).code === 'EAGAIN'
+      if (!full || performance.now() > giveUpAt) return
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_AGAIN_MS)
     }
   }
 }
