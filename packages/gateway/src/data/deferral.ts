@@ -2,7 +2,7 @@
  * Requests whose answer may come later, as the data port sees them. What they are, and who does them, is
  * in `jobs/`.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientRequest, ClientResponse } from '../wire/client.js'
 import type { Aim } from './aim.js'
 import type { Caller } from './callers.js'
 import type { Question } from './question.js'
@@ -19,15 +19,11 @@ export interface Deferral {
   owns(path: string): boolean
   /** Answers a request on such a path; nothing: it has taken the response over. */
   attend(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     path: string,
     known: (caller: Caller) => void,
   ): Promise<Said | undefined>
   /** Takes a request that may wait; nothing: it is answered now. */
-  defer(
-    request: IncomingMessage,
-    question: Question,
-    aim: Aim | undefined,
-  ): Promise<Said> | undefined
+  defer(request: ClientRequest, question: Question, aim: Aim | undefined): Promise<Said> | undefined
 }

@@ -2,7 +2,7 @@
  * One request from its first byte to its last: who asks, for what, which targets may answer it, and how
  * it ended. What is refused, by whom and why, goes back in the client's own format.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import {
   type BodyEnd,
@@ -15,6 +15,8 @@ import {
 } from 'spillway'
 import type { RouteConfig } from '../config/config.js'
 import type { WireRequest } from '../wire/ask.js'
+import type { ClientResponse } from '../wire/client.js'
+import type { PlainRequest } from '../wire/plain-request.js'
 import type { Aim } from './aim.js'
 import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
@@ -49,8 +51,8 @@ const WORTH_ANOTHER: ReadonlySet<string> = new Set([
 
 export class Exchange implements AnswerListener {
   readonly #site: Site
-  readonly #request: IncomingMessage
-  readonly #response: ServerResponse
+  readonly #request: IncomingMessage | PlainRequest
+  readonly #response: ClientResponse
   readonly #reply: Reply
   readonly #path: string
   readonly #id: string
@@ -76,7 +78,7 @@ export class Exchange implements AnswerListener {
   #closed = false
   #patience: Patience | undefined
 
-  constructor(site: Site, request: IncomingMessage, response: ServerResponse) {
+  constructor(site: Site, request: IncomingMessage | PlainRequest, response: ClientResponse) {
     this.#site = site
     this.#request = request
     this.#response = response
@@ -153,7 +155,8 @@ export class Exchange implements AnswerListener {
     const caller = callers.find(key, headers)
     if (caller === undefined) throw unauthorized()
     this.#caller = caller
-    const body = await readBody(request, config.body, (error) => this.#leaving.abort(error))
+    const reading = readBody(request, config.body, (error) => this.#leaving.abort(error))
+    const body = reading instanceof Promise ? await reading : reading
     const read = readRequest(protocol, body, headers['content-type'], headers['content-length'])
     if (holdsKey(this.#path, key) || holdsKey(read.asked.model, key)) throw misplacedKey()
     const route = routes.forModel(rows, read.asked.model)

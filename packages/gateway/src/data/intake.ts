@@ -3,8 +3,8 @@
  * this is what is HTTP and should not be: said twice, said so that two servers read it in two ways, or
  * asking for what a gateway does not do. One pass over the headers, nothing kept.
  */
-import type { IncomingMessage } from 'node:http'
 import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ClientRequest } from '../wire/client.js'
 import type { Fault } from './complaint.js'
 import { faultInUrl } from './request-url.js'
 
@@ -36,7 +36,7 @@ const IS_SINGLE_LENGTH: readonly boolean[] = Array.from({ length: 21 }, (_, leng
 )
 const HOST = /^[\w.:[\]-]*$/
 
-export function faultIn(request: IncomingMessage, limits: ServerLimits): Fault | undefined {
+export function faultIn(request: ClientRequest, limits: ServerLimits): Fault | undefined {
   const { method, url = '', rawHeaders: raw, headers } = request
   if (!METHODS.has(method)) return refused(501, 'METHOD_NOT_SUPPORTED', `no ${method} here`)
   if (request.httpVersionMajor !== 1) return refused(505, 'HTTP_VERSION', 'only HTTP/1 here')
@@ -64,8 +64,8 @@ function faultInHeaders(raw: readonly string[]): Fault | undefined {
 }
 
 function faultInFraming(
-  request: IncomingMessage,
-  headers: IncomingMessage['headers'],
+  request: ClientRequest,
+  headers: ClientRequest['headers'],
 ): Fault | undefined {
   const { host, upgrade, expect, 'transfer-encoding': coding } = headers
   const isOld = request.httpVersionMinor === 0

@@ -1,13 +1,13 @@
 /** A request as a vendor gets it: its path, headers and body, with what is ours in place of the client's. */
-import type { IncomingMessage } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { WireRequest } from '../wire/ask.js'
+import type { ClientRequest } from '../wire/client.js'
 import type { Aim } from './aim.js'
 import { RequestError } from './complaint.js'
 import type { Question } from './question.js'
 
 export function outgoing(
-  request: IncomingMessage,
+  request: ClientRequest,
   question: Question,
   aim: Aim,
   tellUsage: boolean,
@@ -20,7 +20,7 @@ export function outgoing(
   }
 }
 
-function headersFor(request: IncomingMessage, { body, idempotencyKey }: Question, aim: Aim) {
+function headersFor(request: ClientRequest, { body, idempotencyKey }: Question, aim: Aim) {
   const headers = aim.forwarded.of(request.rawHeaders, request.headers.connection)
   for (const each of aim.ownHeaders) headers.push(each)
   if (idempotencyKey !== undefined) headers.push('idempotency-key', idempotencyKey)

@@ -1,12 +1,12 @@
 /** Whether a client does its part: sends the body it has begun, reads the answer it asked for. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ClientRequest, ClientResponse } from '../wire/client.js'
 
 export type Slowness = 'body' | 'unread' | undefined
 
 export class Patience {
-  readonly #request: IncomingMessage
-  readonly #response: ServerResponse
+  readonly #request: ClientRequest
+  readonly #response: ClientResponse
   /** When it was first seen sending, and what it had sent by then. */
   #sinceMs: number | undefined
   #bytesThen = 0
@@ -14,7 +14,7 @@ export class Patience {
   #unreadSinceMs: number | undefined
   #writtenThen = -1
 
-  constructor(request: IncomingMessage, response: ServerResponse) {
+  constructor(request: ClientRequest, response: ClientResponse) {
     this.#request = request
     this.#response = response
   }

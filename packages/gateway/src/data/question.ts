@@ -1,7 +1,7 @@
 /** What is known of a request once its body has been read. */
-import type { IncomingMessage } from 'node:http'
 import type { RouteConfig } from '../config/config.js'
 import type { Asked, Protocol } from '../protocols/protocol.js'
+import type { ClientRequest } from '../wire/client.js'
 import type { Caller } from './callers.js'
 import type { RequestBody } from './request-body.js'
 import { uniqueId } from './request-id.js'
@@ -23,7 +23,7 @@ export interface Question {
 }
 
 export function questionOf(
-  { method = 'GET', headers }: IncomingMessage,
+  { method = 'GET', headers }: ClientRequest,
   protocol: Protocol,
   known: Pick<Question, 'route' | 'caller' | 'path' | 'body' | 'asked' | 'json'>,
 ): Question {

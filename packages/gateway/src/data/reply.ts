@@ -2,11 +2,11 @@
  * The client's side of a request: a head that explains itself, then the vendor's bytes as they come. A
  * stream that breaks off ends in an error event and an aborted connection, never in a clean end.
  */
-import type { ServerResponse } from 'node:http'
 import { performance } from 'node:perf_hooks'
 import { SpillwayError } from 'spillway'
 import { openai } from '../protocols/openai.js'
 import type { Protocol } from '../protocols/protocol.js'
+import type { ClientResponse } from '../wire/client.js'
 import { endAtEndOfTurn, holdUntilEndOfTurn } from '../wire/end-of-turn.js'
 import { latin1 } from '../wire/latin1.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
@@ -34,7 +34,7 @@ const MOST_SAID_BYTES = 2_048
 const FLUSH_MS = 5_000
 
 export class Reply implements AnswerSink {
-  readonly #response: ServerResponse
+  readonly #response: ClientResponse
   readonly #id: string
   readonly #arrivedMs: number
   readonly #hooks: { readonly draining: boolean }
@@ -53,7 +53,7 @@ export class Reply implements AnswerSink {
   error: unknown
 
   constructor(
-    response: ServerResponse,
+    response: ClientResponse,
     id: string,
     arrivedMs: number,
     hooks: { readonly draining: boolean },

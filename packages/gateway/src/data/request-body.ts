@@ -3,6 +3,7 @@
  * a larger one goes on as it comes, once. Beyond the largest size it is refused.
  */
 import type { IncomingMessage } from 'node:http'
+import { PlainRequest } from '../wire/plain-request.js'
 
 export interface BodyLimits {
   readonly keepBytes: number
@@ -43,8 +44,29 @@ export class HungUpError extends Error {
 
 const NOTHING = Buffer.alloc(0)
 
-/** `onFault`: the client's side of a body that passes went wrong; told before whoever sends it hears. */
+/** At once, if it is there. */
 export function readBody(
+  request: IncomingMessage | PlainRequest,
+  limits: BodyLimits,
+  onFault: (error: unknown) => void,
+): RequestBody | Promise<RequestBody> {
+  return request instanceof PlainRequest
+    ? readPlainBody(request)
+    : readAsItComes(request, limits, onFault)
+}
+
+/** Those that are large are never plain. */
+function readPlainBody(request: PlainRequest): RequestBody | Promise<RequestBody> {
+  const { body } = request
+  if (body !== undefined) return { kind: 'whole', bytes: body }
+  return request.readBody().then(
+    (bytes) => ({ kind: 'whole', bytes }),
+    () => Promise.reject(new HungUpError('the client hung up')),
+  )
+}
+
+/** `onFault`: the client's side of a body that passes went wrong; told before whoever sends it hears. */
+function readAsItComes(
   request: IncomingMessage,
   limits: BodyLimits,
   onFault: (error: unknown) => void,

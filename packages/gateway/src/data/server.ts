@@ -1,14 +1,14 @@
-/** The data port: plain node:http, which measures faster than any framework on it. */
+/**
+ * The data port. Requests that are plain, as nearly all are, are read without Node's HTTP, which costs more
+ * than all that is done with them here; everything else is Node's, which knows all of HTTP.
+ */
 import { once } from 'node:events'
-import {
-  createServer,
-  type IncomingMessage,
-  type Server,
-  type ServerOptions,
-  type ServerResponse,
-} from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/server-limits-shape.js'
+import type { ClientResponse } from '../wire/client.js'
+import { PlainConnection, type PlainOwner } from '../wire/plain-connection.js'
+import type { PlainRequest } from '../wire/plain-request.js'
 import { Connections } from './connections.js'
 import { Exchange } from './exchange.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './malformed.js'
@@ -17,6 +17,8 @@ import type { Sites } from './sites.js'
 
 const BACKLOG = 4_096
 const LOOK_EVERY_MS = 1_000
+/** Node's parser calls it so, too. */
+const CUT_OFF = 'HPE_INVALID_EOF_STATE'
 
 /** How strict and how patient Node's own parser is. Bodies have a watch of ours, which knows who waits for whom. */
 function optionsOf({ maxHeaderBytes, headersMs, idleMs }: ServerLimits): ServerOptions {
@@ -49,9 +51,10 @@ export class DataServer {
     this.#sites = sites
     this.#health = health
     const { server: limits } = sites.current.config
-    const handle = (request: IncomingMessage, response: ServerResponse) =>
+    const handle = (request: IncomingMessage | PlainRequest, response: ClientResponse) =>
       this.#handle(request, response)
     this.#server = createServer(optionsOf(limits), handle)
+    const plain = this.#plainOwner(limits, handle)
     // Counted in the intake: those beyond it would be left out in silence.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkExpectation', handle)
@@ -63,8 +66,9 @@ export class DataServer {
     )
     this.#connections = new Connections(limits, (socket, nowMs) => {
       for (const { exchange } of openOn(socket)) exchange.look(nowMs)
+      ;(socket as Known)[PLAIN]?.look(nowMs)
     })
-    this.#server.on('connection', (socket) => this.#connect(socket))
+    this.#server.on('connection', (socket) => this.#connect(socket, plain))
   }
 
   async listen(port: number, host: string): Promise<number> {
@@ -97,10 +101,36 @@ export class DataServer {
   close(): void {
     this.#connections.close()
     this.#server.close()
-    this.#server.closeAllConnections()
+    this.#connections.closeThose(() => true)
   }
 
-  #handle(request: IncomingMessage, response: ServerResponse): void {
+  /** Connections come here first. Node's own listener gets those that it says are for Node. */
+  #plainOwner(
+    { maxHeaderBytes, headersMs, idleMs }: ServerLimits,
+    onRequest: PlainOwner['onRequest'],
+  ): PlainOwner {
+    const server = this.#server
+    const sites = this.#sites
+    const [toNode] = server.listeners('connection') as ((socket: Socket) => void)[]
+    server.removeAllListeners('connection')
+    return {
+      mostHeadBytes: maxHeaderBytes,
+      get mostBodyBytes() {
+        const { keepBytes, maxBytes } = sites.current.config.body
+        return Math.min(keepBytes, maxBytes)
+      },
+      headersMs,
+      idleMs,
+      onRequest,
+      onOther: (socket) => {
+        delete (socket as Known)[PLAIN]
+        toNode?.call(server, socket)
+      },
+      onCut: (socket) => this.#refuse({ code: CUT_OFF }, socket),
+    }
+  }
+
+  #handle(request: IncomingMessage | PlainRequest, response: ClientResponse): void {
     const health = request.url?.startsWith('/health/')
       ? this.#health(request.url.split('?', 1)[0] as string)
       : undefined
@@ -123,8 +153,9 @@ export class DataServer {
     exchange.serve()
   }
 
-  #connect(socket: Socket): void {
+  #connect(socket: Known, plain: PlainOwner): void {
     if (!this.#connections.admit(socket)) return
+    socket[PLAIN] = new PlainConnection(socket, plain)
     // An answer that waits behind another on its connection does not hear that the connection is gone.
     socket.once('close', () => {
       const open = openOn(socket)
@@ -133,7 +164,7 @@ export class DataServer {
   }
 
   /** What came is no HTTP, or did not come in time. */
-  #refuse({ code }: NodeJS.ErrnoException, socket: Socket): void {
+  #refuse({ code }: Pick<NodeJS.ErrnoException, 'code'>, socket: Socket): void {
     const fault = faultOfParser(code)
     const open = openOn(socket)
     // A connection that has never said anything is let go without a word.
@@ -163,8 +194,9 @@ interface Open {
 
 const OPEN = Symbol('open exchanges')
 const READ = Symbol('bytes read')
+const PLAIN = Symbol('plain connection')
 
-type Known = Socket & { [OPEN]?: Open[]; [READ]?: number }
+type Known = Socket & { [OPEN]?: Open[]; [READ]?: number; [PLAIN]?: PlainConnection }
 
 function noteRead(socket: Known): void {
   socket[READ] = socket.bytesRead

@@ -1,5 +1,5 @@
 /** A request as a tracer sees it. How traces are written down is `observe/`. */
-import type { IncomingMessage } from 'node:http'
+import type { ClientRequest } from '../wire/client.js'
 import type { RequestRecord } from './record.js'
 
 export interface RequestTrace {
@@ -11,7 +11,7 @@ export interface RequestTrace {
 export interface RequestTracer {
   /** Whether vendors are told. */
   readonly toVendors: boolean
-  begin(request: IncomingMessage, path: string): RequestTrace
+  begin(request: ClientRequest, path: string): RequestTrace
 }
 
 const TRACE_HEADERS: ReadonlySet<string> = new Set(['traceparent', 'tracestate', 'baggage'])

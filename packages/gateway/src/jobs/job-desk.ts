@@ -1,10 +1,11 @@
 /** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+
 import type { AddedJob } from 'spillway'
 import type { Caller } from '../data/callers.js'
 import { RequestError } from '../data/complaint.js'
 import type { Said } from '../data/deferral.js'
 import type { Sites } from '../data/sites.js'
+import type { ClientRequest, ClientResponse } from '../wire/client.js'
 import {
   addressOf,
   describeJob,
@@ -59,8 +60,8 @@ export class JobDesk {
   }
 
   async attend(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     path: string,
     known: (caller: Caller) => void,
   ): Promise<Said | undefined> {
@@ -79,7 +80,7 @@ export class JobDesk {
 
   /** A job of somebody else's is not there. */
   async #find(
-    { headers }: IncomingMessage,
+    { headers }: ClientRequest,
     name: string,
     id: string,
     known: (caller: Caller) => void,
@@ -109,7 +110,7 @@ export class JobDesk {
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
   }
 
-  #stream({ queue, job }: Found, response: ServerResponse): void {
+  #stream({ queue, job }: Found, response: ClientResponse): void {
     const { name } = queue.config
     const place = `${name} ${job.id}`
     const leave = this.#streams.enter(job.data.owner)
@@ -183,14 +184,11 @@ function pending(
   return said(status, body, { 'retry-after': String(POLL_SECONDS), ...headers })
 }
 
-function accepts({ headers }: IncomingMessage, type: string): boolean {
+function accepts({ headers }: ClientRequest, type: string): boolean {
   return headers.accept?.toLowerCase().includes(type) === true
 }
 
-function anyKey({
-  authorization,
-  'x-api-key': key,
-}: IncomingMessage['headers']): string | undefined {
+function anyKey({ authorization, 'x-api-key': key }: ClientRequest['headers']): string | undefined {
   return authorization?.replace(/^bearer /i, '') ?? (typeof key === 'string' ? key : undefined)
 }
 

@@ -2,8 +2,9 @@
  * A job's changes as server-sent events, until it has ended. What this gateway does to it is told at
  * once; what others do, within a second or two, because then somebody has to look.
  */
-import type { ServerResponse } from 'node:http'
+
 import type { JobProgress } from 'spillway'
+import type { ClientResponse } from '../wire/client.js'
 import { describeJob, hasEnded, type KeptJob, statusOf } from './job-status.js'
 
 const FIRST_LOOK_MS = 250
@@ -13,7 +14,7 @@ const COMMENT_MS = 15_000
 
 export interface JobStreamOptions {
   readonly queue: string
-  readonly response: ServerResponse
+  readonly response: ClientResponse
   /** Whether anything has changed; only then all of it is read. */
   standing(): Promise<JobProgress | undefined>
   read(): Promise<KeptJob | undefined>

@@ -4,7 +4,6 @@
  * names, because that is what vendors count apart.
  */
 import { createHash } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddOptions, onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
 import type { QueueConfig } from '../config/config.js'
 import type { Aim } from '../data/aim.js'
@@ -15,6 +14,7 @@ import type { Question } from '../data/question.js'
 import { uniqueId } from '../data/request-id.js'
 import type { Sites } from '../data/sites.js'
 import type { Vendor } from '../data/vendor.js'
+import type { ClientRequest, ClientResponse } from '../wire/client.js'
 import { JobDesk } from './job-desk.js'
 import { JOBS_PATH } from './job-status.js'
 import type { LaneQueue } from './lane-queue.js'
@@ -50,8 +50,8 @@ export class Jobs implements Deferral {
   }
 
   attend(
-    request: IncomingMessage,
-    response: ServerResponse,
+    request: ClientRequest,
+    response: ClientResponse,
     path: string,
     known: (caller: Caller) => void,
   ): Promise<Said | undefined> {
@@ -60,7 +60,7 @@ export class Jobs implements Deferral {
 
   /** To the first target of its route: what waits needs no fallback. */
   defer(
-    request: IncomingMessage,
+    request: ClientRequest,
     question: Question,
     aim: Aim | undefined,
   ): Promise<Said> | undefined {
@@ -137,7 +137,7 @@ export class Jobs implements Deferral {
   }
 
   async #take(
-    request: IncomingMessage,
+    request: ClientRequest,
     question: Question,
     aim: Aim,
     { config, vendor, lane, jobs }: LaneQueue,
@@ -180,7 +180,7 @@ function priorityOf({ tier = '', priority }: Caller, { priorities }: QueueConfig
   return Object.hasOwn(priorities, tier) ? (priorities[tier] as Priority) : priority
 }
 
-function bringsKey({ rawHeaders, headers }: IncomingMessage, { forwarded }: Aim): boolean {
+function bringsKey({ rawHeaders, headers }: ClientRequest, { forwarded }: Aim): boolean {
   const passed = forwarded.of(rawHeaders, headers.connection)
   return passed.some((name, index) => index % 2 === 0 && CREDENTIAL.test(name))
 }

@@ -3,12 +3,12 @@
  * put in when it is sent, by whoever sends it; the caller's is kept as a mark that cannot be read back.
  */
 import { createHash, createHmac } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
 import type { Dispatcher } from 'undici'
 import type { Aim } from '../data/aim.js'
 import { outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
 import type { WireRequest } from '../wire/ask.js'
+import type { ClientRequest } from '../wire/client.js'
 
 type Cost = Readonly<Record<string, number>>
 
@@ -38,7 +38,7 @@ export const CREDENTIAL =
 const HEEDED = 'prefer'
 
 export function storeRequest(
-  request: IncomingMessage,
+  request: ClientRequest,
   question: Question,
   aim: Aim,
   owner: string,

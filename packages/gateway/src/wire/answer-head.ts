@@ -2,7 +2,7 @@
  * The head of an answer: its status, its headers, and how long its body is. At least as strict as Node's
  * own parser: what two programs could read in two ways is an error, not a guess.
  */
-import { isHeaderName } from './header-name.js'
+import { FieldReader } from './fields.js'
 import { malformed } from './wire-error.js'
 
 export interface AnswerHead {
@@ -18,8 +18,6 @@ export interface AnswerHead {
 export const CHUNKED = -1
 export const UNTIL_CLOSE = -2
 
-/** Control characters, and line breaks that are but half of one. */
-const ODD = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
 const DIGITS = /^\d{1,15}$/
 /** Among what all `connection` headers name. */
 const CLOSE = /(?:^|,)\s*close\s*(?:,|$)/
@@ -29,30 +27,21 @@ const MINOR_AT = 7
 const CR = 0x0d
 const ONE = 0x31
 const SPACE = 0x20
-const TAB = 0x09
 const ZERO = 0x30
 
-/** Names come from vendors, and are the same in all their answers. */
-const names = new Map<string, string>()
-const MOST_NAMES = 500
+export const answerFields = new FieldReader(malformed)
 
 /** `text`: up to the empty line, without it. `bodiless`: it answers a HEAD. */
 export function readHead(text: string, bodiless: boolean): AnswerHead {
-  if (ODD.test(text)) throw malformed('has characters in its head that must not be there')
+  const headers = answerFields.read(text, text.indexOf('\r\n'))
   const status = statusOf(text)
-  const headers: string[] = []
   let length: string | undefined
   let coding: string | undefined
   let connection = ''
   let keepAlive = ''
-  let at = text.indexOf('\r\n')
-  for (let place = 0; at !== -1; place++) {
-    const start = at + 2
-    at = text.indexOf('\r\n', start)
-    const end = at === -1 ? text.length : at
-    const { written, name } = headerAt(text, start, end, place)
-    const value = trimmed(text, start + written.length, end)
-    headers.push(name, value)
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string
+    const value = headers[i + 1] as string
     if (name === 'content-length') {
       if (length !== undefined) throw malformed('says its length twice')
       length = value
@@ -88,28 +77,6 @@ function isDigit(value: number): boolean {
   return value >= 0 && value <= 9
 }
 
-/** A header's name as it is written, with its colon, and in small letters. */
-interface Name {
-  readonly written: string
-  readonly name: string
-}
-
-/** A vendor's answers have the same headers in the same order: what was at this place is there again. */
-const lastAt: Name[] = []
-const MOST_PLACES = 64
-
-function headerAt(text: string, start: number, end: number, place: number): Name {
-  const last = lastAt[place]
-  if (last !== undefined && text.startsWith(last.written, start)) return last
-  const colon = text.indexOf(':', start)
-  if (colon === -1 || colon >= end) throw malformed('has a header without a colon')
-  const name = headerName(text.slice(start, colon))
-  // A string of its own: a part of the head would keep all of it.
-  const known = { written: `${Buffer.from(text.slice(start, colon)).toString()}:`, name }
-  if (place < MOST_PLACES) lastAt[place] = known
-  return known
-}
-
 function bodyLength(
   length: string | undefined,
   coding: string | undefined,
@@ -123,33 +90,6 @@ function bodyLength(
   if (bodiless) return 0
   if (coding !== undefined) return CHUNKED
   return length === undefined ? UNTIL_CLOSE : Number(length)
-}
-
-/** In small letters; fails if it is no name. */
-export function headerName(written: string): string {
-  return names.get(written) ?? learnName(written)
-}
-
-function learnName(written: string): string {
-  if (!isHeaderName(written)) throw malformed('has a header whose name is none')
-  const lower = written.toLowerCase()
-  // Nobody needs it, and it is no name for a property.
-  const name = lower === '__proto__' ? '-proto-' : lower
-  if (names.size >= MOST_NAMES) names.clear()
-  names.set(written, name)
-  return name
-}
-
-function trimmed(text: string, from: number, to: number): string {
-  let start = from
-  let end = to
-  while (start < end && isBlank(text.charCodeAt(start))) start++
-  while (end > start && isBlank(text.charCodeAt(end - 1))) end--
-  return text.slice(start, end)
-}
-
-function isBlank(code: number): boolean {
-  return code === SPACE || code === TAB
 }
 
 /** How long it may rest; for ever, if the vendor does not say. */

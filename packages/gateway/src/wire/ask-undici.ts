@@ -1,6 +1,6 @@
 /** The long way, for what the short one does not do: a request whose body is still coming. */
 import type { Dispatcher } from 'undici'
-import { headerName } from './answer-head.js'
+import { answerFields } from './answer-head.js'
 import type { Asking, WireHandler, WireRequest } from './ask.js'
 import { latin1 } from './latin1.js'
 
@@ -51,7 +51,7 @@ class Relay implements Dispatcher.DispatchHandler, Asking {
     this.#resume = resume
     const headers: string[] = []
     for (let i = 0; i < raw.length; i += 2) {
-      headers.push(headerName(latin1(raw[i] as Buffer)), latin1(raw[i + 1] as Buffer))
+      headers.push(answerFields.name(latin1(raw[i] as Buffer)), latin1(raw[i + 1] as Buffer))
     }
     this.#handler.onHead(status, headers)
     return true

@@ -3,11 +3,11 @@
  * up once for many requests, and not for each of them, which under load is a good part of what a write costs.
  * Without load a turn has nothing else in it, and nothing waits.
  */
-import type { ServerResponse } from 'node:http'
 import type { Writable } from 'node:stream'
+import type { ClientResponse } from './client.js'
 
 let corked: Writable[] = []
-let ends: { response: ServerResponse; text: string }[] = []
+let ends: { response: ClientResponse; text: string }[] = []
 
 /** Holds back what is written to it from now on. */
 export function holdUntilEndOfTurn(stream: Writable): void {
@@ -17,7 +17,7 @@ export function holdUntilEndOfTurn(stream: Writable): void {
 }
 
 /** Ends it with the whole of its body, in latin1. Node lets go of a socket with the end of a response. */
-export function endAtEndOfTurn(response: ServerResponse, text: string): void {
+export function endAtEndOfTurn(response: ClientResponse, text: string): void {
   expectEnd()
   ends.push({ response, text })
 }

@@ -1,0 +1,20 @@
+/** A header as it is written: never with anything in it that would begin another. */
+import { isHeaderName } from './header-name.js'
+
+const NOT_VALUE = /[^\t\x20-\x7e\x80-\xff]/
+
+/** Names that were found to be names. They come from others: nobody may fill the memory. */
+const names = new Set<string>()
+const MOST_NAMES = 500
+
+export function headerLine(name: string, value: string): string {
+  if (!names.has(name)) learnName(name)
+  if (NOT_VALUE.test(value)) throw new TypeError(`the header ${name} has a character it cannot`)
+  return `${name}: ${value}\r\n`
+}
+
+function learnName(name: string): void {
+  if (!isHeaderName(name)) throw new TypeError('a header has a name that is none')
+  if (names.size >= MOST_NAMES) names.clear()
+  names.add(name)
+}

@@ -1,0 +1,73 @@
+/** A request that was plain enough to be read here, and its body, which is kept whole. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Socket } from 'node:net'
+import type { ClientRequest } from './client.js'
+import type { PlainHead } from './plain-head.js'
+
+interface BodyReader {
+  resolve(bytes: Buffer): void
+  reject(error: Error): void
+}
+
+export class PlainRequest implements ClientRequest {
+  readonly httpVersionMajor = 1
+  readonly httpVersionMinor = 1
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: string[]
+  readonly socket: Socket
+  #pieces: Buffer[] = []
+  #left: number
+  #unwanted = false
+  #reader: BodyReader | undefined
+
+  constructor({ method, url, headers, rawHeaders, bodyBytes }: PlainHead, socket: Socket) {
+    this.method = method
+    this.url = url
+    this.headers = headers
+    this.rawHeaders = rawHeaders
+    this.socket = socket
+    this.#left = bodyBytes
+  }
+
+  get complete(): boolean {
+    return this.#left === 0
+  }
+
+  resume(): void {
+    this.#unwanted = true
+    this.#pieces = []
+  }
+
+  /** All of it, if it has come. */
+  get body(): Buffer | undefined {
+    if (this.#left > 0) return undefined
+    const [first] = this.#pieces
+    if (first !== undefined && this.#pieces.length === 1) return first
+    return Buffer.concat(this.#pieces)
+  }
+
+  /** All of it, when it has come; fails if it never will. */
+  readBody(): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      this.#reader = { resolve, reject }
+    })
+  }
+
+  // What its connection says.
+
+  /** Answers with what follows it, if anything does. */
+  take(bytes: Buffer): Buffer | undefined {
+    const own = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes
+    this.#left -= own.length
+    if (own.length > 0 && !this.#unwanted) this.#pieces.push(own)
+    if (this.#left === 0 && this.#reader !== undefined) this.#reader.resolve(this.body as Buffer)
+    return own.length === bytes.length ? undefined : bytes.subarray(own.length)
+  }
+
+  /** Nothing more of it will come. */
+  cut(): void {
+    this.#reader?.reject(new Error('the connection is gone'))
+  }
+}
