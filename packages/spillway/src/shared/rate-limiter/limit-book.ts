@@ -70,6 +70,8 @@ const REPORT_MS = 5_000
 /** How often a vendor's word on what is left is passed on, and which part of a limit is little. */
 const TELL_EVERY_MS = 100
 const SCARCE = 0.1
+/** Over a network: what calls really cost is told so late, and then of many at once. */
+const SETTLE_TOGETHER_MS = 5
 const MOMENT_MS = 10
 const READ_IN_A_MOMENT = 5
 
@@ -120,6 +122,7 @@ export class LimitBook implements Spender {
     this.#units = new Set(['requests', ...this.#limits.map(({ unit }) => unit)])
     this.#settler = new Settler(
       options.clock,
+      options.watch === undefined ? 0 : SETTLE_TOGETHER_MS,
       (sending) => this.#settle(sending),
       (lane) => options.onGivenBack(lane),
     )

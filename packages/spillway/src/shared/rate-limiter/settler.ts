@@ -2,7 +2,7 @@
  * Sends what permits really cost, in the background and together. Each sending has a number that
  * the store remembers, so one whose answer was lost is simply sent again.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock, Timer } from '../../core/clock.js'
 import { sleep } from '../../core/sleep.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise } from '../../store/port.js'
@@ -25,27 +25,34 @@ export class Settler {
   readonly #send: (sending: Sending) => MaybePromise<void>
   readonly #onGivenBack: (lane: string) => void
   readonly #clock: Clock
+  readonly #gatherMs: number
   readonly #waiting = new Map<string, Correction[]>()
+  #gathering: Timer | undefined
   #busy = false
   #idle: (() => void)[] = []
 
-  /** `onGivenBack` hears of lanes on which something became free. */
+  /**
+   * `onGivenBack` hears of lanes on which something became free. `gatherMs`: so long what is to be sent waits
+   * for more of it; 0 for a store in this process.
+   */
   constructor(
     clock: Clock,
+    gatherMs: number,
     send: (sending: Sending) => MaybePromise<void>,
     onGivenBack: (lane: string) => void,
   ) {
     this.#clock = clock
+    this.#gatherMs = gatherMs
     this.#send = send
     this.#onGivenBack = onGivenBack
   }
 
   add(lane: string, corrections: Correction[]): void {
-    if (!this.#busy && this.#waiting.size === 0) return this.#sendAtOnce(lane, corrections)
+    if (this.#gatherMs === 0 && !this.#busy) return this.#sendAtOnce(lane, corrections)
     const waiting = this.#waiting.get(lane)
     if (waiting === undefined) this.#waiting.set(lane, corrections)
-    else waiting.push(...corrections)
-    if (!this.#busy) void this.#flush()
+    else addTo(waiting, corrections)
+    if (!this.#busy) this.#gather()
   }
 
   /** A store in this process has answered when it returns: no promise is needed for that. */
@@ -63,13 +70,20 @@ export class Settler {
   /** Resolves when nothing is left to send. */
   drain(): Promise<void> {
     return new Promise((resolve) => {
-      if (!this.#busy && this.#waiting.size === 0) resolve()
-      else this.#idle.push(resolve)
+      if (!this.#busy && this.#waiting.size === 0) return resolve()
+      this.#idle.push(resolve)
+      if (!this.#busy) void this.#flush()
     })
+  }
+
+  #gather(): void {
+    this.#gathering ??= this.#clock.schedule(this.#gatherMs, () => void this.#flush())
   }
 
   /** One sending at a time, so that a higher number never overtakes a lower one. */
   async #flush(): Promise<void> {
+    this.#gathering?.cancel()
+    this.#gathering = undefined
     this.#busy = true
     for (const [lane, all] of this.#waiting) {
       const corrections = all.splice(0, MOST_SETTLEMENTS)
@@ -77,9 +91,10 @@ export class Settler {
       const sending = { lane, sequence: ++lastSequence, corrections }
       await this.#deliver(sending, this.#sendOrReject(sending))
     }
-    if (this.#waiting.size > 0) return this.#flush()
     this.#busy = false
-    for (const resolve of this.#idle.splice(0)) resolve()
+    if (this.#waiting.size === 0) for (const resolve of this.#idle.splice(0)) resolve()
+    else if (this.#idle.length > 0 || this.#gatherMs === 0) return this.#flush()
+    else this.#gather()
   }
 
   #sendOrReject(sending: Sending): MaybePromise<void> {
@@ -109,4 +124,15 @@ export class Settler {
 
 function givesBack({ corrections }: Sending): boolean {
   return corrections.some(({ delta }) => delta < 0)
+}
+
+/** What is the same but for how much it is becomes one: calls of one moment mostly are. */
+function addTo(waiting: Correction[], corrections: readonly Correction[]): void {
+  for (const { id, stamp, delta } of corrections) {
+    const same = waiting.find(
+      (each) => each.id === id && each.stamp === stamp && each.delta < 0 === delta < 0,
+    )
+    if (same === undefined) waiting.push({ id, stamp, delta })
+    else same.delta += delta
+  }
 }
