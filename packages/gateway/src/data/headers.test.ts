@@ -1,15 +1,32 @@
 import { describe, expect, it } from 'vitest'
-import { addVendorHeaders, byName } from './headers.js'
+import { addVendorHeaders, valueOf } from './headers.js'
 
 describe('headers of a vendor', () => {
   it('may be called what objects have anyway', () => {
     const flat = ['constructor', 'a', '__proto__', 'b', 'tostring', 'c', 'set', 'd', 'set', 'e']
-    const headers = byName(flat)
-    expect(headers.constructor).toBe('a')
-    expect(headers.valueOf).toBeUndefined()
-    expect(headers.set).toEqual(['d', 'e'])
+    expect(valueOf(flat, 'constructor')).toBe('a')
+    expect(valueOf(flat, 'valueOf')).toBeUndefined()
+    expect(valueOf(flat, 'set')).toBe('d, e')
     const passed: string[] = []
-    addVendorHeaders(passed, headers, [])
+    addVendorHeaders(passed, flat, [])
     expect(passed).toEqual(flat)
+  })
+
+  it('that are said to be for this hop alone stay here, however often that is said', () => {
+    const flat = [
+      'connection',
+      'x-one',
+      'x-one',
+      '1',
+      'x-two',
+      '2',
+      'connection',
+      'X-Two',
+      'x',
+      '3',
+    ]
+    const passed: string[] = []
+    addVendorHeaders(passed, flat, [])
+    expect(passed).toEqual(['x', '3'])
   })
 })

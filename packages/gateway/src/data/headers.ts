@@ -126,29 +126,6 @@ function namesIn(connection: string): Set<string> | undefined {
   return new Set(names.split(',').map((name) => name.trim()))
 }
 
-export type VendorHeaders = Readonly<Record<string, string | string[] | undefined>>
-
-/** Inherits nothing: a vendor may call a header `constructor`. */
-class Nameless {
-  [name: string]: string | string[]
-}
-Object.setPrototypeOf(Nameless.prototype, null)
-Reflect.deleteProperty(Nameless.prototype, 'constructor')
-
-/** From names in small letters and values in turn. */
-export function byName(flat: readonly string[]): VendorHeaders {
-  const headers = new Nameless()
-  for (let i = 0; i < flat.length; i += 2) {
-    const name = flat[i] as string
-    const value = flat[i + 1] as string
-    const before = headers[name]
-    if (before === undefined) headers[name] = value
-    else if (typeof before === 'string') headers[name] = [before, value]
-    else before.push(value)
-  }
-  return headers
-}
-
 const fromVendors = new Map<string, boolean>()
 
 function isForClients(name: string): boolean {
@@ -160,19 +137,27 @@ function isForClients(name: string): boolean {
   return passes
 }
 
+/** Of a header that came once or more, from names and values in turn. */
+export function valueOf(headers: readonly string[], name: string): string | undefined {
+  let value: string | undefined
+  for (let i = 0; i < headers.length; i += 2) {
+    if (headers[i] !== name) continue
+    value = value === undefined ? headers[i + 1] : `${value}, ${headers[i + 1]}`
+  }
+  return value
+}
+
 /** Into `passed`, names and values in turn, but for those that are `ours` to say. */
 export function addVendorHeaders(
   passed: string[],
-  headers: VendorHeaders,
+  headers: readonly string[],
   ours: readonly string[],
 ): void {
-  const { connection } = headers
-  const named = connection === undefined ? undefined : namesIn(String(connection))
-  for (const name in headers) {
-    const value = headers[name]
-    if (value === undefined || !isForClients(name) || ours.includes(name)) continue
-    if (named?.has(name) === true) continue
-    if (typeof value === 'string') passed.push(name, value)
-    else for (const each of value) passed.push(name, each)
+  const connection = valueOf(headers, 'connection')
+  const named = connection === undefined ? undefined : namesIn(connection)
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string
+    if (!isForClients(name) || ours.includes(name) || named?.has(name) === true) continue
+    passed.push(name, headers[i + 1] as string)
   }
 }

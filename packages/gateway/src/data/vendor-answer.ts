@@ -13,7 +13,7 @@ import {
 } from 'spillway'
 import type { Asking, WireHandler } from '../wire/ask.js'
 import { neverConnected } from './complaint.js'
-import { byName, type VendorHeaders } from './headers.js'
+import { valueOf } from './headers.js'
 
 export type Usage = Readonly<Record<string, number>>
 
@@ -53,7 +53,8 @@ const MOST_KEPT_BYTES = 65_536
 export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   status = 0
   ok = false
-  raw: VendorHeaders = {}
+  /** Names in small letters and values in turn. */
+  raw: readonly string[] = []
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: AnswerListener
   readonly #onNothing: (() => void) | undefined
@@ -103,8 +104,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   }
 
   header(name: string): string | undefined {
-    const value = this.raw[name]
-    return Array.isArray(value) ? value.join(', ') : value
+    return valueOf(this.raw, name)
   }
 
   /** As a response has it, for whoever does not want the rest: with a `cancel`. */
@@ -193,7 +193,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
     if (this.#state.kind !== 'asking') return
     this.status = status
     this.ok = status < 300
-    this.raw = byName(headers)
+    this.raw = headers
     this.#state = OPEN
     if (status >= 400) this.#onNothing?.()
     this.#resolve(this)

@@ -57,23 +57,27 @@ export class LanePermit implements Permit {
   }
 
   settle(actual: Cost): void {
-    this.#settleWith((unit, booked) => actual[unit] ?? booked)
+    this.#settleWith(actual)
   }
 
   refund(): void {
-    this.#settleWith(() => 0)
+    this.#settleWith(undefined)
   }
 
-  #settleWith(actualOf: (unit: string, booked: number) => number): void {
+  /** Nothing: it was not made. */
+  #settleWith(actual: Cost | undefined): void {
     if (this.#settled) return
     this.#settled = true
-    const corrections: Correction[] = []
-    for (const [index, { unit, spec }] of this.#limits.entries()) {
+    let corrections: Correction[] | undefined
+    for (let index = 0; index < this.#limits.length; index++) {
+      const { unit, spec } = this.#limits[index] as UnitLimit
       const booked = this.#costs[index] as number
-      const delta = Math.max(0, Math.round(actualOf(unit, booked))) - booked
+      const units = actual === undefined ? 0 : (actual[unit] ?? booked)
+      const delta = Math.max(0, Math.round(units)) - booked
       if (delta === 0 || Number.isNaN(delta)) continue
+      corrections ??= []
       corrections.push({ id: spec.id, stamp: this.#stamps[index] as number, delta })
     }
-    if (corrections.length > 0) this.#onSettle(this.lane, corrections)
+    if (corrections !== undefined) this.#onSettle(this.lane, corrections)
   }
 }
