@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { addVendorHeaders, valueOf } from './headers.js'
+import { addVendorHeaders, headerValue } from './headers.js'
 
 describe('headers of a vendor', () => {
   it('may be called what objects have anyway', () => {
     const flat = ['constructor', 'a', '__proto__', 'b', 'tostring', 'c', 'set', 'd', 'set', 'e']
-    expect(valueOf(flat, 'constructor')).toBe('a')
-    expect(valueOf(flat, 'valueOf')).toBeUndefined()
-    expect(valueOf(flat, 'set')).toBe('d, e')
+    expect(headerValue(flat, 'constructor')).toBe('a')
+    expect(headerValue(flat, 'valueOf')).toBeUndefined()
+    expect(headerValue(flat, 'set')).toBe('d, e')
     const passed: string[] = []
     addVendorHeaders(passed, flat, [])
     expect(passed).toEqual(flat)

@@ -138,7 +138,7 @@ function isForClients(name: string): boolean {
 }
 
 /** Of a header that came once or more, from names and values in turn. */
-export function valueOf(headers: readonly string[], name: string): string | undefined {
+export function headerValue(headers: readonly string[], name: string): string | undefined {
   let value: string | undefined
   for (let i = 0; i < headers.length; i += 2) {
     if (headers[i] !== name) continue
@@ -153,7 +153,7 @@ export function addVendorHeaders(
   headers: readonly string[],
   ours: readonly string[],
 ): void {
-  const connection = valueOf(headers, 'connection')
+  const connection = headerValue(headers, 'connection')
   const named = connection === undefined ? undefined : namesIn(connection)
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string

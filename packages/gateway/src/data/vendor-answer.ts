@@ -13,7 +13,7 @@ import {
 } from 'spillway'
 import type { Asking, WireHandler } from '../wire/ask.js'
 import { neverConnected } from './complaint.js'
-import { valueOf } from './headers.js'
+import { headerValue } from './headers.js'
 
 export type Usage = Readonly<Record<string, number>>
 
@@ -104,7 +104,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   }
 
   header(name: string): string | undefined {
-    return valueOf(this.raw, name)
+    return headerValue(this.raw, name)
   }
 
   /** As a response has it, for whoever does not want the rest: with a `cancel`. */
