@@ -111,6 +111,7 @@ export class DataServer {
     const server = this.#server
     const sites = this.#sites
     const [toNode] = server.listeners('connection') as ((socket: Socket) => void)[]
+    if (toNode === undefined) throw new Error('this Node.js hands connections over in another way')
     server.removeAllListeners('connection')
     return {
       mostHeadBytes: maxHeaderBytes,
@@ -124,7 +125,7 @@ export class DataServer {
       onRequest,
       onOther: (socket) => {
         ;(socket as Known)[PLAIN] = undefined
-        toNode?.call(server, socket)
+        toNode.call(server, socket)
       },
       onCut: (socket) => this.#refuse(faultOfParser(CUT_OFF), socket),
     }

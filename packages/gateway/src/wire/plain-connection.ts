@@ -13,7 +13,7 @@ export interface PlainOwner {
   /** Longer heads and bodies are Node's. */
   readonly mostHeadBytes: number
   readonly mostBodyBytes: number
-  /** So long it may be silent: before its first request, and between two. */
+  /** So long it may be without a request: before its first one, and between two. */
   readonly headersMs: number
   readonly idleMs: number
   /** Header lines that say so. */
@@ -50,7 +50,8 @@ export class PlainConnection implements ResponseOwner {
   #response: PlainResponse | undefined
   /** The beginning of a head, or what came behind a request that is not over. */
   #rest: Buffer | undefined
-  #silentSinceMs = performance.now()
+  /** Since it was opened, or its last request was over. */
+  #restsSinceMs = performance.now()
   #used = false
 
   constructor(socket: Socket, owner: PlainOwner) {
@@ -74,7 +75,7 @@ export class PlainConnection implements ResponseOwner {
     if (this.#rest !== undefined) return this.#handOver(this.#rest)
     const { headersMs, idleMs } = this.#owner
     const patienceMs = this.#used ? idleMs : headersMs
-    if (nowMs - this.#silentSinceMs > patienceMs) this.#socket.destroy()
+    if (nowMs - this.#restsSinceMs > patienceMs) this.#socket.destroy()
   }
 
   // What its response says.
@@ -85,10 +86,10 @@ export class PlainConnection implements ResponseOwner {
 
   onAnswered(keepsAlive: boolean): void {
     this.#response = undefined
-    this.#silentSinceMs = performance.now()
+    this.#restsSinceMs = performance.now()
     if (!keepsAlive) this.#leave()
     else if (this.#request?.complete === true) this.#rested()
-    // Nobody wants what is still to come of it.
+    // Nobody wants what is still to come of it, but before the next request it must come.
     else this.#request?.resume()
   }
 
@@ -98,9 +99,9 @@ export class PlainConnection implements ResponseOwner {
     if (this.#request === undefined) return this.#readHead(bytes)
     const behind = this.#request.take(bytes)
     if (behind !== undefined) this.#keep(behind)
-    if (this.#response !== undefined) return
-    this.#silentSinceMs = performance.now()
-    if (this.#request.complete) this.#rested()
+    if (this.#response !== undefined || !this.#request.complete) return
+    this.#restsSinceMs = performance.now()
+    this.#rested()
   }
 
   /** Whoever stops talking does not listen any more, either; but for what is wrong with half a request. */
