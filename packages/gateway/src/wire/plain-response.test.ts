@@ -1,38 +1,12 @@
-import type { Socket } from 'node:net'
-import { Duplex } from 'node:stream'
 import { describe, expect, it } from 'vitest'
+import { FakeSocket, turns } from '../../test/fake-socket.js'
 import { PlainResponse } from './plain-response.js'
-
-/** Keeps what is written; holds it back until told, or fails. */
-class FakeSocket extends Duplex {
-  said = ''
-  writes = 0
-  error: Error | undefined
-  held: (() => void)[] | undefined
-
-  override _read(): void {}
-
-  override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error) => void): void {
-    this.writes++
-    this.said += chunk.toString('latin1')
-    if (this.held === undefined) done(this.error)
-    else this.held.push(() => done(this.error))
-  }
-
-  override _writev(
-    chunks: { chunk: Buffer; encoding: BufferEncoding }[],
-    done: (error?: Error) => void,
-  ): void {
-    const all = Buffer.concat(chunks.map(({ chunk }) => chunk))
-    this._write(all, 'latin1', done)
-  }
-}
 
 function answer() {
   const socket = new FakeSocket()
   socket.on('error', () => {})
   const told: string[] = []
-  const response = new PlainResponse(socket as unknown as Socket, {
+  const response = new PlainResponse(socket.asSocket, {
     keepAlive: 'Connection: keep-alive\r\n',
     onAnswered: (keepsAlive) => told.push(keepsAlive ? 'stays' : 'goes'),
   })
@@ -41,8 +15,6 @@ function answer() {
   }
   return { socket, response, told }
 }
-
-const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 describe('an answer', () => {
   it('leaves in one write if it is small, and says when it has', async () => {
@@ -53,7 +25,7 @@ describe('an answer', () => {
     expect(socket.said).toBe(
       'HTTP/1.1 200 OK\r\ndate: now\r\ncontent-length: 5\r\nConnection: keep-alive\r\n\r\nhello',
     )
-    await turn()
+    await turns()
     expect(told).toEqual(['finish', 'close', 'stays'])
     expect(response).toMatchObject({ writableFinished: true, destroyed: true, socket: null })
   })
@@ -87,7 +59,7 @@ describe('an answer', () => {
     const { response, told } = answer()
     response.writeHead(400, { connection: 'close', 'content-length': '0' })
     response.end()
-    await turn()
+    await turns()
     expect(told.at(-1)).toBe('goes')
   })
 
@@ -108,10 +80,10 @@ describe('an answer', () => {
 
   it('that could not be sent has not been answered', async () => {
     const { socket, response, told } = answer()
-    socket.error = new Error('EPIPE')
+    socket.failure = new Error('EPIPE')
     response.writeHead(200, { 'content-length': '5' })
     response.end('hello')
-    await turn()
+    await turns()
     expect(told).toEqual([])
     expect(response.writableFinished).toBe(false)
     expect(socket.destroyed).toBe(true)
@@ -130,7 +102,7 @@ describe('an answer', () => {
     // What was written before still leaves.
     for (const letGo of socket.held) letGo()
     socket.held = undefined
-    await turn()
+    await turns()
     expect([socket.said, socket.errored]).toEqual([said, null])
     expect(told).toEqual([])
   })

@@ -4,7 +4,6 @@
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { Duplex } from 'node:stream'
 import { readBody } from '../../src/data/request-body.js'
 import type { ClientResponse } from '../../src/wire/client.js'
 import {
@@ -13,6 +12,7 @@ import {
   type PlainOwner,
 } from '../../src/wire/plain-connection.js'
 import type { PlainRequest } from '../../src/wire/plain-request.js'
+import { FakeSocket, turns } from '../fake-socket.js'
 
 export interface Seen {
   readonly method: string | undefined
@@ -54,29 +54,7 @@ const TURNS = 6
 
 const PLAIN = Symbol('plain connection')
 
-/** Both ends of a connection: what is pushed comes in, what is written is kept. */
-class FakeSocket extends Duplex {
-  [PLAIN]?: PlainConnection
-  said = ''
-
-  constructor() {
-    super({ allowHalfOpen: true })
-  }
-
-  override _read(): void {}
-
-  override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
-    this.said += chunk.toString('latin1')
-    done()
-  }
-
-  /** As a socket of `node:net` does. */
-  destroySoon(): void {
-    if (this.writable) this.end()
-    if (this.writableFinished) this.destroy()
-    else this.once('finish', this.destroy)
-  }
-}
+type Known = FakeSocket & { [PLAIN]?: PlainConnection }
 
 /** `/early` is answered before its body is looked at, as a wrong key is; `/chunked` without a length. */
 async function answer(
@@ -144,12 +122,12 @@ function readPlainFirst(
     },
     onOther(socket) {
       tally.handedOver++
-      delete (socket as FakeSocket & Socket)[PLAIN]
+      delete (socket as Socket & Known)[PLAIN]
       toNode?.call(server, socket)
     },
     onCut: (socket) => refuse('HPE_INVALID_EOF_STATE', socket),
   }
-  server.on('connection', (socket: Socket & FakeSocket) => {
+  server.on('connection', (socket: Socket & Known) => {
     socket[PLAIN] = new PlainConnection(socket, owner)
   })
 }
@@ -158,27 +136,23 @@ function readPlainFirst(
 async function feed(pieces: readonly Buffer[], isPlain: boolean, how: How): Promise<Outcome> {
   const outcome: Outcome = { requests: [], said: '', refused: undefined }
   const server = createBoth(isPlain, outcome, how.tally)
-  const socket = new FakeSocket()
+  const socket: Known = new FakeSocket()
   socket.on('error', () => {})
   server.emit('connection', socket)
   for (const piece of pieces) {
     if (socket.destroyed) break
     socket.push(piece)
-    await turns()
+    await turns(TURNS)
   }
   if (how.looks) socket[PLAIN]?.look(performance.now())
-  await turns()
+  await turns(TURNS)
   if (!socket.destroyed) socket.push(null)
-  await turns()
+  await turns(TURNS)
   socket.destroy()
-  await turns()
+  await turns(TURNS)
   outcome.said = socket.said.replaceAll(DATE, 'Date: now')
   if (!how.looks && outcome.refused !== undefined) outcome.refused = 'anything'
   return outcome
-}
-
-async function turns(): Promise<void> {
-  for (let i = 0; i < TURNS; i++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 export async function bothWays(pieces: readonly Buffer[], how: How) {
