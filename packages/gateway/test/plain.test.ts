@@ -16,6 +16,7 @@ import {
   startHttpVendor,
   Talk,
 } from './plain-kit.js'
+import { dice } from './security/mutate.js'
 
 const CALLERS = [{ key: 'env:ADA', user: 'ada' }]
 
@@ -304,6 +305,57 @@ describe.each([
     // To Node it has come; to us it was too late, and it is told so.
     expect(talk.statuses).toEqual([200, readByUs ? 503 : 200])
     expect(talk.text).toMatch(/\[\/echo\/1\S*\s+1\s+\]/)
+  })
+})
+
+describe('requests of all kinds, on many connections at once,', () => {
+  it('get each its own answer, in their order', async () => {
+    const vendor = await startHttpVendor(async ({ url, body }, response) => {
+      const [, id = ''] = /id=([\w-]+)/.exec(url) ?? []
+      if (url.includes('slow')) await pauseMs(5)
+      // With a length, or without.
+      if (url.includes('pieces')) response.write(`[${id} `)
+      else response.setHeader('content-length', id.length + body.length + 3)
+      response.end(url.includes('pieces') ? `${body}]` : `[${id} ${body}]`)
+    })
+    const { url, records, failures } = await startEchoGateway(vendor, {
+      body: { keepBytes: 3_000 },
+    })
+    const nodes = countNodes(url)
+    const heardIn = ({ text }: Talk) =>
+      text.replaceAll(/\r\n[\da-f]+\r\n/g, '').match(/\[\d+-\d+ x*\]/g) ?? []
+    const converse = async (talk: Talk, name: number): Promise<void> => {
+      const { below, pick } = dice(name)
+      const expected: string[] = []
+      for (let turn = 0; turn < 25; turn++) {
+        let text = ''
+        // Late, some of them are more than one, or not plain.
+        for (let i = turn < 12 ? 1 : 1 + below(3); i > 0; i--) {
+          const id = `${name}-${expected.length}`
+          const body = 'x'.repeat(pick([0, 0, 1, 500, turn < 12 ? 2_000 : 4_000]))
+          const path = `/echo/${pick(['a', 'slow', 'pieces'])}?id=${id}`
+          const line = turn < 12 ? '' : pick(['', '', FOR_NODE, 'X-Tab: a\tb\r\n'])
+          text += body === '' ? get(path, line) : post(path, body, line)
+          expected.push(`[${id} ${body}]`)
+        }
+        for (let at = 0; at < text.length; ) {
+          const end = at + 1 + below(text.length)
+          await talk.say(text.slice(at, end))
+          at = end
+          if (below(3) === 0) await pauseMs(1)
+        }
+        await until('they are answered', () => heardIn(talk).length === expected.length, 15_000)
+      }
+      expect(heardIn(talk)).toEqual(expected)
+      expect(new Set(talk.statuses)).toEqual(new Set([200]))
+    }
+    const talks = Array.from({ length: 20 }, () => new Talk(url))
+    await Promise.all(talks.map(converse))
+    expect(failures).toEqual([])
+    await until('all have a line', () => records.length === vendor.asked.length)
+    // Both have had their share.
+    expect(nodes()).toBeGreaterThan(vendor.asked.length / 4)
+    expect(nodes()).toBeLessThan((vendor.asked.length * 3) / 4)
   })
 })
 
