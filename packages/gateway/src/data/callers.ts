@@ -8,6 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Priority } from 'spillway'
 import type { CallerConfig } from '../config/config.js'
 import { hashOfKey } from '../config/key-hash.js'
+import { owned } from '../wire/latin1.js'
 
 export interface Caller {
   readonly user: string
@@ -65,6 +66,7 @@ function self(headers: IncomingHttpHeaders): Caller {
   }
 }
 
+/** Limits remember it for longer than its request lasts. */
 function one(value: string | string[] | undefined): string | undefined {
-  return typeof value === 'string' && value !== '' ? value : undefined
+  return typeof value === 'string' && value !== '' ? owned(value) : undefined
 }

@@ -7,8 +7,9 @@ import { createServer, type IncomingMessage, type Server, type ServerOptions } f
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/server-limits-shape.js'
 import type { ClientResponse } from '../wire/client.js'
-import { PlainConnection, type PlainOwner } from '../wire/plain-connection.js'
+import { keepAliveLines, PlainConnection, type PlainOwner } from '../wire/plain-connection.js'
 import type { PlainRequest } from '../wire/plain-request.js'
+import type { Fault } from './complaint.js'
 import { Connections } from './connections.js'
 import { Exchange } from './exchange.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './malformed.js'
@@ -58,11 +59,9 @@ export class DataServer {
     // Counted in the intake: those beyond it would be left out in silence.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkExpectation', handle)
-    this.#server.on('connect', (_, socket) =>
-      sites.current.hooks.onRecord(answerRaw(socket, NO_TUNNEL)),
-    )
-    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
-      this.#refuse(error, socket),
+    this.#server.on('connect', (_, socket: Socket) => this.#refuse(NO_TUNNEL, socket))
+    this.#server.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) =>
+      this.#refuse(faultOfParser(code), socket),
     )
     this.#connections = new Connections(limits, (socket, nowMs) => {
       for (const { exchange } of openOn(socket)) exchange.look(nowMs)
@@ -112,6 +111,7 @@ export class DataServer {
     const server = this.#server
     const sites = this.#sites
     const [toNode] = server.listeners('connection') as ((socket: Socket) => void)[]
+    if (toNode === undefined) throw new Error('this Node.js hands connections over in another way')
     server.removeAllListeners('connection')
     return {
       mostHeadBytes: maxHeaderBytes,
@@ -121,12 +121,13 @@ export class DataServer {
       },
       headersMs,
       idleMs,
+      keepAlive: keepAliveLines(idleMs),
       onRequest,
       onOther: (socket) => {
-        delete (socket as Known)[PLAIN]
-        toNode?.call(server, socket)
+        ;(socket as Known)[PLAIN] = undefined
+        toNode.call(server, socket)
       },
-      onCut: (socket) => this.#refuse({ code: CUT_OFF }, socket),
+      onCut: (socket) => this.#refuse(faultOfParser(CUT_OFF), socket),
     }
   }
 
@@ -155,6 +156,8 @@ export class DataServer {
 
   #connect(socket: Known, plain: PlainOwner): void {
     if (!this.#connections.admit(socket)) return
+    // It is closed next. Node's own listener leaves with a CONNECT.
+    socket.on('error', IGNORE)
     socket[PLAIN] = new PlainConnection(socket, plain)
     // An answer that waits behind another on its connection does not hear that the connection is gone.
     socket.once('close', () => {
@@ -164,8 +167,7 @@ export class DataServer {
   }
 
   /** What came is no HTTP, or did not come in time. */
-  #refuse({ code }: Pick<NodeJS.ErrnoException, 'code'>, socket: Socket): void {
-    const fault = faultOfParser(code)
+  #refuse(fault: Fault | undefined, socket: Socket): void {
     const open = openOn(socket)
     // A connection that has never said anything is let go without a word.
     if (fault === undefined || socket.bytesRead === 0) socket.destroy()
@@ -192,11 +194,12 @@ interface Open {
   readonly site: Site
 }
 
+const IGNORE = () => {}
 const OPEN = Symbol('open exchanges')
 const READ = Symbol('bytes read')
 const PLAIN = Symbol('plain connection')
 
-type Known = Socket & { [OPEN]?: Open[]; [READ]?: number; [PLAIN]?: PlainConnection }
+type Known = Socket & { [OPEN]?: Open[]; [READ]?: number; [PLAIN]?: PlainConnection | undefined }
 
 function noteRead(socket: Known): void {
   socket[READ] = socket.bytesRead
@@ -204,8 +207,8 @@ function noteRead(socket: Known): void {
 
 /** Nothing is asked over it, not even half of a question, and no part of an answer is left to send. */
 function isIdle(socket: Known): boolean {
-  const read = socket[READ] ?? 0
-  return openOn(socket).length === 0 && socket.writableLength === 0 && socket.bytesRead === read
+  if (openOn(socket).length > 0 || socket.writableLength > 0) return false
+  return socket.bytesRead === (socket[READ] ?? 0) && socket[PLAIN]?.hasMore !== true
 }
 
 /** The requests that came over a connection and are not over; more than one if they are pipelined. */

@@ -1,5 +1,4 @@
 /** What a client does with its job: asks how it stands, reads what came of it, has it stopped. */
-
 import type { AddedJob } from 'spillway'
 import type { Caller } from '../data/callers.js'
 import { RequestError } from '../data/complaint.js'
@@ -111,6 +110,8 @@ export class JobDesk {
   }
 
   #stream({ queue, job }: Found, response: ClientResponse): void {
+    // It left while its job was looked for, and would not be heard to leave again.
+    if (response.destroyed) return
     const { name } = queue.config
     const place = `${name} ${job.id}`
     const leave = this.#streams.enter(job.data.owner)

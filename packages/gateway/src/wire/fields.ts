@@ -3,6 +3,7 @@
  * programs could read in two ways is an error, not a guess.
  */
 import { isHeaderName } from './header-name.js'
+import { owned } from './latin1.js'
 
 /** A header's name as it is written, with its colon, and in small letters. */
 interface Name {
@@ -60,19 +61,19 @@ export class FieldReader {
     const colon = text.indexOf(':', start)
     if (colon === -1 || colon >= end) throw this.#fail('has a header without a colon')
     const name = this.name(text.slice(start, colon))
-    // A string of its own: a part of the head would keep all of it.
-    const known = { written: `${Buffer.from(text.slice(start, colon)).toString()}:`, name }
+    const known = { written: owned(text.slice(start, colon + 1)), name }
     if (place < MOST_PLACES) this.#lastAt[place] = known
     return known
   }
 
   #learn(written: string): string {
     if (!isHeaderName(written)) throw this.#fail('has a header whose name is none')
-    const lower = written.toLowerCase()
+    const own = owned(written)
+    const lower = own.toLowerCase()
     // Nobody needs it, and it is no name for a property.
     const name = lower === '__proto__' ? '-proto-' : lower
     if (names.size >= MOST_NAMES) names.clear()
-    names.set(written, name)
+    names.set(own, name)
     return name
   }
 }

@@ -16,12 +16,13 @@ export interface PlainHead {
 
 const FIRST_LINE = /^(POST|GET) (\/[\w\-.~/?&=%:,+@]*) HTTP\/1\.1\r\n/
 const LENGTH = /^(?:0|[1-9]\d{0,8})$/
-/** Each of these asks for more than an answer, or says how the body is cut. */
+/** Each of these asks for more than an answer, says how the body is cut, or is read by Node in a way of its own. */
 const NOT_PLAIN: ReadonlySet<string> = new Set([
   '-proto-',
   'expect',
   'http2-settings',
   'proxy-connection',
+  'set-cookie',
   'te',
   'trailer',
   'transfer-encoding',
@@ -44,6 +45,8 @@ Reflect.deleteProperty(Headers.prototype, 'constructor')
 export function readPlainHead(text: string): PlainHead | undefined {
   const [line, method, url] = FIRST_LINE.exec(text) ?? []
   if (line === undefined || method === undefined || url === undefined) return undefined
+  // A blank to most, but not everywhere to Node.
+  if (text.includes('\t')) return undefined
   let rawHeaders: string[]
   try {
     rawHeaders = fields.read(text, line.length - 2)

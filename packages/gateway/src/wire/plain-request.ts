@@ -9,6 +9,8 @@ interface BodyReader {
   reject(error: Error): void
 }
 
+const NOTHING = Buffer.alloc(0)
+
 export class PlainRequest implements ClientRequest {
   readonly httpVersionMajor = 1
   readonly httpVersionMinor = 1
@@ -35,6 +37,7 @@ export class PlainRequest implements ClientRequest {
     return this.#left === 0
   }
 
+  /** Whoever still waits for it hears when the connection is gone. */
   resume(): void {
     this.#unwanted = true
     this.#pieces = []
@@ -43,15 +46,15 @@ export class PlainRequest implements ClientRequest {
   /** All of it, if it has come. */
   get body(): Buffer | undefined {
     if (this.#left > 0) return undefined
-    const [first] = this.#pieces
-    if (first !== undefined && this.#pieces.length === 1) return first
-    return Buffer.concat(this.#pieces)
+    const [first = NOTHING] = this.#pieces
+    return this.#pieces.length <= 1 ? first : Buffer.concat(this.#pieces)
   }
 
   /** All of it, when it has come; fails if it never will. */
   readBody(): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       this.#reader = { resolve, reject }
+      if (this.socket.destroyed) this.cut()
     })
   }
 
@@ -62,7 +65,7 @@ export class PlainRequest implements ClientRequest {
     const own = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes
     this.#left -= own.length
     if (own.length > 0 && !this.#unwanted) this.#pieces.push(own)
-    if (this.#left === 0 && this.#reader !== undefined) this.#reader.resolve(this.body as Buffer)
+    if (this.#left === 0 && !this.#unwanted) this.#reader?.resolve(this.body as Buffer)
     return own.length === bytes.length ? undefined : bytes.subarray(own.length)
   }
 

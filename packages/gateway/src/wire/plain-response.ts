@@ -12,8 +12,9 @@ import { latin1 } from './latin1.js'
 /** Up to this, pieces are joined to one text: one write costs less than some. Larger ones are not copied. */
 const MOST_JOINED_BYTES = 16_384
 const LAST_CHUNK = '0\r\n\r\n'
-const CHUNKED = 'transfer-encoding: chunked\r\n'
-const CLOSE = 'connection: close\r\n'
+// As Node writes them.
+const CHUNKED = 'Transfer-Encoding: chunked\r\n'
+const CLOSE = 'Connection: close\r\n'
 
 /** `plain`: a body as it is. `chunked`: in pieces that say how long they are. `none`: there must not be one. */
 type Framing = 'plain' | 'chunked' | 'none'
@@ -37,7 +38,10 @@ export class PlainResponse extends EventEmitter implements ClientResponse {
   /** Not written yet. */
   #head = ''
   #needsDrain = false
-  readonly #onLeft = () => this.#finish()
+  readonly #onLeft = (error?: Error | null) => {
+    // Otherwise the connection is closed next.
+    if (!error) this.#finish()
+  }
 
   constructor(socket: Socket, owner: ResponseOwner) {
     super()
@@ -84,17 +88,17 @@ export class PlainResponse extends EventEmitter implements ClientResponse {
   }
 
   write(piece: Buffer | string): boolean {
+    if (this.#isShut) return false
     const body = bodyOf(piece, 'utf8')
-    if (this.writableEnded || this.destroyed || body === undefined) return true
-    if (this.#send(body, '')) return true
+    if (body === undefined || this.#send(body, '')) return true
     this.#needsDrain = true
     return false
   }
 
   end(piece?: Buffer | string, encoding: BufferEncoding = 'utf8'): this {
-    if (this.writableEnded) return this
+    const shut = this.#isShut
     this.writableEnded = true
-    if (this.destroyed) return this
+    if (shut) return this
     const tail = this.#framing === 'chunked' ? LAST_CHUNK : ''
     this.#send(bodyOf(piece, encoding), tail, this.#onLeft)
     return this
@@ -117,6 +121,11 @@ export class PlainResponse extends EventEmitter implements ClientResponse {
   closed(): void {
     this.#socket = null
     this.emit('close')
+  }
+
+  /** Nothing can be written any more: it is over, or its connection is about to be. */
+  get #isShut(): boolean {
+    return this.writableEnded || this.#socket?.writable !== true
   }
 
   #finish(): void {
@@ -178,7 +187,7 @@ function dateLine(): string {
   const second = Math.floor(Date.now() / 1_000)
   if (second !== dateSecond) {
     dateSecond = second
-    date = `date: ${new Date(second * 1_000).toUTCString()}\r\n`
+    date = `Date: ${new Date(second * 1_000).toUTCString()}\r\n`
   }
   return date
 }

@@ -1,0 +1,46 @@
+/** A socket without a network: what is pushed comes in, what is written is kept. Nothing depends on time. */
+import type { Socket } from 'node:net'
+import { Duplex } from 'node:stream'
+
+export class FakeSocket extends Duplex {
+  /** All that was written, a letter for each byte. */
+  said = ''
+  writes = 0
+  /** Writes fail with it. */
+  failure: Error | undefined
+  /** Writes that have not left; nothing: they leave at once. */
+  held: (() => void)[] | undefined
+
+  constructor() {
+    super({ allowHalfOpen: true })
+  }
+
+  get asSocket(): Socket {
+    return this as unknown as Socket
+  }
+
+  override _read(): void {}
+
+  override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error) => void): void {
+    this.writes++
+    this.said += chunk.toString('latin1')
+    if (this.held === undefined) done(this.failure)
+    else this.held.push(() => done(this.failure))
+  }
+
+  override _writev(chunks: { chunk: Buffer }[], done: (error?: Error) => void): void {
+    this._write(Buffer.concat(chunks.map(({ chunk }) => chunk)), 'latin1', done)
+  }
+
+  /** As a socket of `node:net` does. */
+  destroySoon(): void {
+    if (this.writable) this.end()
+    if (this.writableFinished) this.destroy()
+    else this.once('finish', this.destroy)
+  }
+}
+
+/** Of the event loop. */
+export async function turns(count = 1): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
+}

@@ -1,0 +1,489 @@
+/**
+ * Plain requests are read by us, all others by Node, and nobody can tell from outside. What holds for one way
+ * is asked of both.
+ */
+import { describe, expect, it } from 'vitest'
+import { pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
+import { expectIdle, startGateway } from './gateway-kit.js'
+import { startGatewayProcess } from './gateway-process.js'
+import {
+  countNodes,
+  FOR_NODE,
+  get,
+  type HttpVendor,
+  post,
+  startEchoGateway,
+  startHttpVendor,
+  Talk,
+} from './plain-kit.js'
+import { dice } from './security/mutate.js'
+
+const CALLERS = [{ key: 'env:ADA', user: 'ada' }]
+
+/** What differs between any two answers. */
+function steady(text: string): string {
+  return text.replaceAll(/^(date): .*$/gim, '$1: -').replace(/waited-ms=\d+/, 'waited-ms=-')
+}
+
+function isWhole(text: string): boolean {
+  const [head = '', ...rest] = text.split('\r\n\r\n')
+  const body = rest.join('\r\n\r\n')
+  if (rest.length === 0 || /^HTTP\/1.1 (204|304)/.test(head)) return rest.length > 0
+  const [, length] = /^content-length: (\d+)/im.exec(head) ?? []
+  return length === undefined ? body.endsWith('0\r\n\r\n') : body.length === Number(length)
+}
+
+describe('an answer', () => {
+  const answerOf: Parameters<typeof startHttpVendor>[0] = async ({ url }, response) => {
+    const what = url.slice('/echo/'.length)
+    const status = Number(what) || 200
+    if (what === 'pieces') {
+      response.write('one,')
+      await pauseMs(20)
+      return void response.end('two')
+    }
+    if (what === 'large') return void response.end('x'.repeat(300_000))
+    response.writeHead(status, { 'x-high': 'caf\xe9', 'x-two': ['a', 'b'] })
+    response.end(status === 204 || status === 304 ? undefined : `this is ${what}`)
+  }
+
+  it.each([
+    '/echo/200',
+    '/echo/204',
+    '/echo/304',
+    '/echo/404',
+    '/echo/503',
+    '/echo/pieces',
+    '/echo/large',
+    '/nowhere',
+    '/echo/../up',
+    `/echo/${'x'.repeat(9_000)}`,
+    '/health/ready',
+    '/v1/models',
+    '/spillway/jobs/none/1',
+  ])('to %s is the same to the byte, whoever has read its request', async (path) => {
+    const vendor = await startHttpVendor(answerOf)
+    const { url, records, failures } = await startEchoGateway(vendor)
+    const nodes = countNodes(url)
+    const said: string[] = []
+    for (const headers of ['', FOR_NODE]) {
+      const talk = new Talk(url)
+      await talk.say(get(path, `X-Request-Id: the-same\r\n${headers}`))
+      await until(`all of it is there: ${talk.text.slice(0, 500)}`, () => isWhole(talk.text))
+      said.push(steady(talk.text))
+    }
+    expect(nodes()).toBe(1)
+    expect(said[0]).toBe(said[1])
+    const told = records.map(({ status, code }) => [status, code])
+    expect(told[0]).toEqual(told[1])
+    expect(failures).toEqual([])
+  })
+})
+
+describe.each([
+  ['us', ''],
+  ['Node', FOR_NODE],
+])('a request that is read by %s', (who, line) => {
+  const readByUs = who === 'us'
+
+  it('is told from what comes behind it, in one piece or several', async () => {
+    const vendor = await startHttpVendor()
+    const { url } = await startEchoGateway(vendor)
+    const nodes = countNodes(url)
+    const inside = get('/echo/smuggled')
+    const talk = new Talk(url)
+    for (const part of [post('/echo/1', inside, line), get('/echo/2', line)]) {
+      const half = Math.floor(part.length / 2)
+      await talk.say(part.slice(0, half))
+      await pauseMs(20)
+      await talk.say(part.slice(half))
+      await talk.hears(talk.statuses.length + 1)
+    }
+    expect(nodes()).toBe(readByUs ? 0 : 2)
+    await talk.say(
+      post('/echo/3', inside, line) + get('/echo/4', line) + post('/echo/5', 'x', line),
+    )
+    await talk.hears(5, '/echo/5')
+    expect(talk.statuses).toEqual([200, 200, 200, 200, 200])
+    expect(vendor.asked.map((one) => one.url).sort()).toEqual(
+      [1, 2, 3, 4, 5].map((number) => `/echo/${number}`),
+    )
+    expect(vendor.asked[0]?.body).toBe(inside)
+    expect(talk.text.match(/(?<=you asked for )\/echo\/\d/g)).toEqual(
+      [1, 2, 3, 4, 5].map((number) => `/echo/${number}`),
+    )
+  })
+
+  it('may be followed by others before it is answered, and answers keep their order', async () => {
+    let letGo = () => {}
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    const vendor = await startHttpVendor(async ({ url, body }, response) => {
+      if (url === '/echo/1') await held
+      response.end(`[${url} ${body.length}]`)
+    })
+    const { url } = await startEchoGateway(vendor)
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1', line))
+    await until('it is asked', () => vendor.asked.length === 1)
+    // More than anybody should keep.
+    for (const number of [2, 3, 4]) {
+      await talk.say(post(`/echo/${number}`, 'x'.repeat(20_000), line))
+      await pauseMs(20)
+    }
+    expect(talk.text).toBe('')
+    letGo()
+    await talk.hears(4, '[/echo/4')
+    expect(talk.text.match(/\[\S+ \d+\]/g)).toEqual([
+      '[/echo/1 0]',
+      '[/echo/2 20000]',
+      '[/echo/3 20000]',
+      '[/echo/4 20000]',
+    ])
+  })
+
+  it('and refused before its body has come has the rest of it forgotten', async () => {
+    const vendor = await startHttpVendor()
+    const { url, records } = await startGatewayWithKeys(vendor)
+    const key = `Authorization: Bearer ada-key\r\n${line}`
+    const talk = new Talk(url)
+    const whole = post('/echo/1', get('/echo/smuggled', key).repeat(3), line)
+    const cut = whole.indexOf('smuggled')
+    await talk.say(whole.slice(0, cut))
+    await talk.hears(1, 'UNKNOWN_KEY')
+    await talk.say(whole.slice(cut, cut + 50))
+    await pauseMs(50)
+    await talk.say(whole.slice(cut + 50) + get('/echo/2', key))
+    await talk.hears(2, '/echo/2')
+    expect(talk.statuses).toEqual([401, 200])
+    expect(vendor.asked.map((one) => one.url)).toEqual(['/echo/2'])
+    expect(records.map(({ status }) => status)).toEqual([401, 200])
+  })
+
+  it('and refused, and whose body never comes, does not keep its connection', async () => {
+    const { url } = await startGatewayWithKeys(await startHttpVendor(), { idleMs: 300 })
+    const talk = new Talk(url)
+    await talk.say(post('/echo/1', 'x'.repeat(50), line).slice(0, -5))
+    await talk.hears(1, 'UNKNOWN_KEY')
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([401])
+  })
+
+  it('and refused for good has nothing behind it read', async () => {
+    const vendor = await startHttpVendor()
+    const { url } = await startEchoGateway(vendor)
+    const talk = new Talk(url)
+    const whole = post('/echo/%zz', 'x'.repeat(50), line)
+    await talk.say(whole.slice(0, -5))
+    await talk.hears(1, 'INVALID_URL')
+    expect(talk.text).toContain('onnection: close')
+    await talk.say(`xxxxx${get('/echo/2', line)}`)
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([400])
+    expect(vendor.asked).toEqual([])
+  })
+
+  it('and ends in its head or in its body gets a 400 and a line', async () => {
+    const { url, records } = await startEchoGateway(await startHttpVendor())
+    const whole = post('/echo/1', 'body', line)
+    for (const cut of [whole.indexOf('\r\n\r\n'), whole.length - 1]) {
+      const talk = new Talk(url)
+      await talk.say(whole.slice(0, cut))
+      await pauseMs(50)
+      talk.socket.end()
+      await until('it is closed', () => talk.closed)
+      expect(talk.statuses).toEqual([400])
+    }
+    expect(records.map(({ code }) => code)).toEqual(['MALFORMED_REQUEST', 'MALFORMED_REQUEST'])
+  })
+
+  it.each(['end', 'resetAndDestroy'] as const)(
+    'is given up when its client hangs up (%s)',
+    async (how) => {
+      const running = await startGateway({}, { knobs: { latencyMs: 60_000 } })
+      const talk = new Talk(running.url)
+      await talk.say(post('/v1/chat/completions', '{"model":"gpt","messages":[]}', line))
+      await until('it is asked', () => running.vendor.counts.arrived === 1)
+      talk.socket[how]()
+      await until('it is over', () => running.records.length === 1)
+      expect(running.records[0]).toMatchObject({ status: 499, code: 'HUNG_UP' })
+      await expectIdle(running)
+    },
+  )
+
+  it('has its bytes beyond ASCII passed on as they are, and odd names do no harm', async () => {
+    const vendor = await startHttpVendor()
+    const { url, failures } = await startEchoGateway(vendor)
+    const talk = new Talk(url)
+    const odd = 'X-High: caf\xe9\r\n__proto__: x\r\nconstructor: y\r\ntoString: z\r\nX-Empty:\r\n'
+    await talk.say(post('/echo/1', '\xff\x00', `${odd}${line}`))
+    await talk.hears(1)
+    const [asked] = vendor.asked
+    expect(asked?.body).toBe('\xff\x00')
+    expect(asked?.headers).toMatchObject({
+      'x-high': 'caf\xe9',
+      constructor: 'y',
+      tostring: 'z',
+      'x-empty': '',
+    })
+    expect(failures).toEqual([])
+  })
+
+  it('gets all of a large answer, however slowly it is read', async () => {
+    const pieces = 60
+    const vendor = await startHttpVendor(async (_, response) => {
+      for (let i = 0; i < pieces; i++) {
+        const letter = String.fromCharCode(97 + (i % 26))
+        if (!response.write(letter.repeat(100_000))) {
+          await new Promise((resolve) => response.once('drain', resolve))
+        }
+      }
+      response.end('.')
+    })
+    const running = await startEchoGateway(vendor)
+    const talk = new Talk(running.url)
+    talk.socket.pause()
+    await talk.say(get('/echo/1', line))
+    await pauseMs(300)
+    // It is not in our memory.
+    talk.socket.resume()
+    await until('all of it is there', () => talk.text.endsWith('0\r\n\r\n'), 20_000)
+    const [head = '', ...body] = talk.text.split('\r\n\r\n')
+    expect(head.toLowerCase()).toContain('transfer-encoding: chunked')
+    expect(unchunked(body.join('\r\n\r\n')).length).toBe(pieces * 100_000 + 1)
+    // And its connection is as good as before.
+    talk.text = ''
+    await talk.say(get('/nowhere', line))
+    await talk.hears(1, 'NOT_FOUND')
+  })
+
+  it('may say that it is the last', async () => {
+    const { url } = await startEchoGateway(await startHttpVendor())
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1', line))
+    await talk.hears(1, '/echo/1')
+    await talk.say(get('/echo/2', `Connection: close\r\n${line}`))
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([200, 200])
+    expect(talk.text).toMatch(/onnection: close\r\n.*\/echo\/2$/s)
+  })
+
+  it('and answered leaves a connection that a gateway closes when it drains', async () => {
+    const { url, gateway } = await startEchoGateway(await startHttpVendor(), {
+      drain: { graceMs: '10s' },
+    })
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1', line))
+    await talk.hears(1, '/echo/1')
+    await gateway.close()
+    await until('it is closed', () => talk.closed)
+  })
+
+  it('and running when a gateway drains is answered, and so is one behind it', async () => {
+    let letGo = () => {}
+    const held = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    const vendor = await startHttpVendor(async ({ url }, response) => {
+      response.write(`[${url}`)
+      await held
+      response.end(']')
+    })
+    const { url, gateway } = await startEchoGateway(vendor, { drain: { graceMs: '10s' } })
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1', line))
+    // Its head has left, and says that the connection stays.
+    await talk.hears(1)
+    await talk.say(get('/echo/2', line))
+    await pauseMs(50)
+    const closed = gateway.close()
+    await pauseMs(50)
+    letGo()
+    await closed
+    await until('it is closed', () => talk.closed)
+    // To Node it has come; to us it was too late, and it is told so.
+    expect(talk.statuses).toEqual([200, readByUs ? 503 : 200])
+    expect(talk.text).toMatch(/\[\/echo\/1\S*\s+1\s+\]/)
+  })
+})
+
+describe('requests of all kinds, on many connections at once,', () => {
+  it('get each its own answer, in their order', async () => {
+    const vendor = await startHttpVendor(async ({ url, body }, response) => {
+      const [, id = ''] = /id=([\w-]+)/.exec(url) ?? []
+      if (url.includes('slow')) await pauseMs(5)
+      // With a length, or without.
+      if (url.includes('pieces')) response.write(`[${id} `)
+      else response.setHeader('content-length', id.length + body.length + 3)
+      response.end(url.includes('pieces') ? `${body}]` : `[${id} ${body}]`)
+    })
+    const { url, records, failures } = await startEchoGateway(vendor, {
+      body: { keepBytes: 3_000 },
+    })
+    const nodes = countNodes(url)
+    const heardIn = ({ text }: Talk) =>
+      text.replaceAll(/\r\n[\da-f]+\r\n/g, '').match(/\[\d+-\d+ x*\]/g) ?? []
+    const converse = async (talk: Talk, name: number): Promise<void> => {
+      const { below, pick } = dice(name)
+      const expected: string[] = []
+      for (let turn = 0; turn < 25; turn++) {
+        let text = ''
+        // Late, some of them are more than one, or not plain.
+        for (let i = turn < 12 ? 1 : 1 + below(3); i > 0; i--) {
+          const id = `${name}-${expected.length}`
+          const body = 'x'.repeat(pick([0, 0, 1, 500, turn < 12 ? 2_000 : 4_000]))
+          const path = `/echo/${pick(['a', 'slow', 'pieces'])}?id=${id}`
+          const line = turn < 12 ? '' : pick(['', '', FOR_NODE, 'X-Tab: a\tb\r\n'])
+          text += body === '' ? get(path, line) : post(path, body, line)
+          expected.push(`[${id} ${body}]`)
+        }
+        for (let at = 0; at < text.length; ) {
+          const end = at + 1 + below(text.length)
+          await talk.say(text.slice(at, end))
+          at = end
+          if (below(3) === 0) await pauseMs(1)
+        }
+        await until('they are answered', () => heardIn(talk).length === expected.length, 15_000)
+      }
+      expect(heardIn(talk)).toEqual(expected)
+      expect(new Set(talk.statuses)).toEqual(new Set([200]))
+    }
+    const talks = Array.from({ length: 20 }, () => new Talk(url))
+    await Promise.all(talks.map(converse))
+    expect(failures).toEqual([])
+    await until('all have a line', () => records.length === vendor.asked.length)
+    // Both have had their share.
+    expect(nodes()).toBeGreaterThan(vendor.asked.length / 4)
+    expect(nodes()).toBeLessThan((vendor.asked.length * 3) / 4)
+  })
+})
+
+describe('a connection', () => {
+  it("is ours with the usual clients, and Node's from the first request that is not plain", async () => {
+    const vendor = await startHttpVendor()
+    const { url } = await startEchoGateway(vendor)
+    const nodes = countNodes(url)
+    const sent = await fetch(`${url}/echo/0`, { method: 'POST', body: '{"model":"gpt"}' })
+    expect(sent.status).toBe(200)
+    expect((await fetch(`${url}/echo/1?a=b`)).status).toBe(200)
+    expect(nodes()).toBe(0)
+    const talk = new Talk(url)
+    await talk.say(get('/echo/2'))
+    await talk.hears(1, '/echo/2')
+    expect(nodes()).toBe(0)
+    await talk.say(get('/echo/3', FOR_NODE))
+    await talk.hears(2, '/echo/3')
+    await talk.say(get('/echo/4'))
+    await talk.hears(3, '/echo/4')
+    expect(nodes()).toBe(2)
+  })
+
+  it("whose head takes more than a second becomes Node's in the middle of it, and is answered", async () => {
+    const { url } = await startEchoGateway(await startHttpVendor())
+    const nodes = countNodes(url)
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1'))
+    await talk.hears(1, '/echo/1')
+    const whole = get('/echo/2', 'X-Slow: some time\r\n')
+    await talk.say(whole.slice(0, 40))
+    await pauseMs(2_200)
+    await talk.say(whole.slice(40))
+    await talk.hears(2, '/echo/2')
+    expect(nodes()).toBe(1)
+  })
+
+  it('on which a second head never ends gets a 408', async () => {
+    const { url, records } = await startEchoGateway(await startHttpVendor(), {
+      server: { headersMs: 300 },
+    })
+    const talk = new Talk(url)
+    await talk.say(get('/echo/1'))
+    await talk.hears(1, '/echo/1')
+    await talk.say(get('/echo/2').slice(0, -2))
+    await until('it is closed', () => talk.closed)
+    expect(talk.statuses).toEqual([200, 408])
+    expect(records.map(({ code }) => code)).toEqual([undefined, 'SLOW_HEADERS'])
+  })
+
+  it('that begins as no plain request does is not kept waiting', async () => {
+    const { url } = await startEchoGateway(await startHttpVendor())
+    for (const start of [
+      '\x16\x03\x01\x02\x00\x01\x00\x01',
+      'EHLO mail.example\r\n',
+      'P0ST / HT',
+    ]) {
+      const talk = new Talk(url)
+      const sinceMs = performance.now()
+      await talk.say(start)
+      await until('it is closed', () => talk.closed)
+      expect(talk.statuses).toEqual([400])
+      expect(performance.now() - sinceMs).toBeLessThan(5_000)
+    }
+  })
+
+  it('keeps to what the file says of bodies now', async () => {
+    const vendor = await startHttpVendor()
+    const { url, change } = await startEchoGateway(vendor, { body: { keepBytes: 2_000 } })
+    const nodes = countNodes(url)
+    const body = 'x'.repeat(1_500)
+    const talk = new Talk(url)
+    await talk.say(post('/echo/1', body))
+    await talk.hears(1, '/echo/1')
+    expect(nodes()).toBe(0)
+    await change({ body: { keepBytes: 1_000, maxBytes: 1_200 } })
+    await talk.say(post('/echo/2', body))
+    await talk.hears(2, 'TOO_LARGE')
+    expect(talk.statuses).toEqual([200, 413])
+    expect(nodes()).toBe(1)
+  })
+
+  it('that is reset with a CONNECT on it does not end the gateway', async () => {
+    const vendor = await startHttpVendor((_, response) => {
+      response.write('x'.repeat(64_000_000))
+    })
+    const { url, child } = await startGatewayProcess({
+      config: {
+        vendors: { echo: { protocol: 'http', url: vendor.url } },
+        routes: [{ path: '/echo*', vendor: 'echo' }],
+      },
+    })
+    const talk = new Talk(url)
+    talk.socket.pause()
+    await talk.say(get('/echo/1', FOR_NODE))
+    await until('it is asked', () => vendor.asked.length === 1)
+    // There is more to send than fits between the two.
+    await pauseMs(300)
+    await talk.say('CONNECT evil.example:443 HTTP/1.1\r\nHost: a\r\n\r\n')
+    await pauseMs(100)
+    talk.socket.resetAndDestroy()
+    await pauseMs(300)
+    expect((await fetch(`${url}/health/live`)).status).toBe(200)
+    expect(child.exitCode).toBeNull()
+  })
+})
+
+/** Whoever has no key is refused before anybody looks at a body. */
+function startGatewayWithKeys(vendor: HttpVendor, server: object = {}) {
+  return startGateway(
+    {
+      vendors: { echo: { protocol: 'http', url: vendor.url, key: 'env:VENDOR' } },
+      routes: [{ path: '/echo*', vendor: 'echo' }],
+      callers: CALLERS,
+      server,
+    },
+    {},
+    { ADA: 'ada-key', VENDOR: 'vendor-key' },
+  )
+}
+
+function unchunked(text: string): string {
+  let body = ''
+  for (let at = 0; ; ) {
+    const end = text.indexOf('\r\n', at)
+    const length = Number.parseInt(text.slice(at, end), 16)
+    if (length === 0) return body
+    body += text.slice(end + 2, end + 2 + length)
+    at = end + 2 + length + 2
+  }
+}
