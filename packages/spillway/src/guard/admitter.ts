@@ -95,59 +95,59 @@ export class Admitter<P, L, R extends TakeReply> {
     return price.costs
   }
 
-  /**
-   * Everything at once, where nothing stands in the way and the store answers at once. `who`: the one
-   * from the room it is for, who goes back there if there is nothing.
-   */
-  takeNow(
-    gate: Gate,
-    price: Price,
-    atMs: number | undefined,
-    who?: Waiting<P, L>,
-  ): Admission<P, L> | undefined {
-    const { room, slots, breaker, limits } = this.#options
-    const { lane } = gate
-    let permit: L | undefined
-    if (limits !== undefined) {
-      const costs = this.costsOf(price)
-      const reply = this.#answerNow(gate, who, costs, atMs)
-      if (reply === undefined) return undefined
-      if (reply.granted === 0) {
-        if (who !== undefined) room.putBack(who)
-        this.#hooks.blocked(gate, reply, costs, who)
-        return undefined
-      }
-      permit = limits.createPermit(lane, costs, reply)
+  /** Everything at once, where nothing stands in the way and the store answers at once. */
+  takeNow(gate: Gate, price: Price, atMs: number | undefined): Admission<P, L> | undefined {
+    const { limits } = this.#options
+    if (limits === undefined) return this.#admission(gate.lane, undefined)
+    const costs = this.costsOf(price)
+    let reply: R
+    try {
+      reply = limits.take(gate.lane, [costs], atMs) as R
+    } catch (error) {
+      throw this.#options.storeError(error)
     }
+    if (reply.granted > 0) {
+      return this.#admission(gate.lane, limits.createPermit(gate.lane, costs, reply))
+    }
+    this.#hooks.blocked(gate, reply, costs, undefined)
+    return undefined
+  }
+
+  /** The same for those who wait: nothing has to be kept for them, and nobody can leave meanwhile. */
+  serve(gate: Gate, entries: Waiting<P, L>[], atMs: number | undefined): void {
+    const { room, limits } = this.#options
+    const { lane } = gate
+    let reply: R | undefined
+    try {
+      const costs = entries.map(({ guest }) => this.costsOf(guest))
+      reply = limits?.take(lane, costs, atMs) as R | undefined
+    } catch (error) {
+      this.#keep(gate, entries)
+      return this.#lost(gate, entries, error)
+    }
+    gate.lostTrips = 0
+    const granted = reply?.granted ?? entries.length
+    for (let index = 0; index < granted; index++) {
+      const entry = entries[index] as Waiting<P, L>
+      const permit = limits?.createPermit(lane, entry.guest.costs, reply as R)
+      const admission = this.#admission(lane, permit)
+      room.remove(entry)
+      entry.guest.admit(admission, entry)
+    }
+    const blocker = entries[granted]
+    if (blocker === undefined) return
+    for (let index = granted; index < entries.length; index++) {
+      room.putBack(entries[index] as Waiting<P, L>)
+    }
+    this.#hooks.blocked(gate, reply as R, blocker.guest.costs, blocker)
+  }
+
+  /** A slot, and the word of a breaker that nothing stands in the way of. */
+  #admission(lane: string, permit: L | undefined): Admission<P, L> {
+    const { slots, breaker } = this.#options
     slots.reserve(1, lane)
     slots.admit()
     return { breaker: breaker?.enter(lane) as P | undefined, permit }
-  }
-
-  /** Not remote: the answer is here, unless the store throws. */
-  #answerNow(
-    gate: Gate,
-    who: Waiting<P, L> | undefined,
-    costs: readonly number[],
-    atMs: number | undefined,
-  ): R | undefined {
-    try {
-      return this.#options.limits?.take(gate.lane, [costs], atMs) as R
-    } catch (error) {
-      if (who === undefined) throw this.#options.storeError(error)
-      this.#options.room.remove(who)
-      who.guest.refuse(this.#options.storeError(error))
-      return undefined
-    }
-  }
-
-  /** The same for one who waits. Answers whether it went. */
-  serve(gate: Gate, entry: Waiting<P, L>, atMs: number | undefined): boolean {
-    const admission = this.takeNow(gate, entry.guest, atMs, entry)
-    if (admission === undefined) return false
-    this.#options.room.remove(entry)
-    entry.guest.admit(admission, entry)
-    return true
   }
 
   /** Resolves when nobody is on a trip any more, and what it brought has been given back. */
@@ -158,10 +158,15 @@ export class Admitter<P, L, R extends TakeReply> {
     })
   }
 
-  admit(gate: Gate, entries: Waiting<P, L>[]): void {
-    const { slots, breaker } = this.#options
-    slots.reserve(entries.length, gate.lane)
+  /** What this pod has to give is kept for them while others are asked. */
+  #keep(gate: Gate, entries: readonly Waiting<P, L>[]): void {
+    this.#options.slots.reserve(entries.length, gate.lane)
     for (const entry of entries) entry.held = { breaker: undefined, permit: undefined }
+  }
+
+  admit(gate: Gate, entries: Waiting<P, L>[]): void {
+    const { breaker } = this.#options
+    this.#keep(gate, entries)
     if (breaker === undefined) return this.#askLimits(gate, entries)
     const waiting: Promise<void>[] = []
     for (const entry of entries) {
