@@ -10,6 +10,7 @@ import { isThenable } from '../core/thenable.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { MaybePromise, TakeReply } from '../store/port.js'
 import type { Gate } from './gate.js'
+import { LazyAdmission } from './lazy-admission.js'
 import type { Room } from './room.js'
 import type { Slots } from './slots.js'
 import type { Admission, Price, Waiting } from './wish.js'
@@ -72,6 +73,7 @@ export interface AdmitterHooks<P, L> {
 const MOST_LOST_TRIPS = 4
 /** Doubles each time: 25, 50, 100 and 200 ms are long enough for a new connection. */
 const FIRST_PAUSE_MS = 25
+const NO_COSTS: readonly number[] = []
 
 export class Admitter<P, L, R extends TakeReply> {
   readonly #options: AdmitterOptions<P, L, R>
@@ -98,7 +100,7 @@ export class Admitter<P, L, R extends TakeReply> {
   /** Everything at once, where nothing stands in the way and the store answers at once. */
   takeNow(gate: Gate, price: Price, atMs: number | undefined): Admission<P, L> | undefined {
     const { limits } = this.#options
-    if (limits === undefined) return this.#admission(gate.lane, undefined)
+    if (limits === undefined) return this.#admission(gate.lane, NO_COSTS, undefined)
     const costs = this.costsOf(price)
     let reply: R
     try {
@@ -106,9 +108,7 @@ export class Admitter<P, L, R extends TakeReply> {
     } catch (error) {
       throw this.#options.storeError(error)
     }
-    if (reply.granted > 0) {
-      return this.#admission(gate.lane, limits.createPermit(gate.lane, costs, reply))
-    }
+    if (reply.granted > 0) return this.#admission(gate.lane, costs, reply)
     this.#hooks.blocked(gate, reply, costs, undefined)
     return undefined
   }
@@ -129,8 +129,7 @@ export class Admitter<P, L, R extends TakeReply> {
     const granted = reply?.granted ?? entries.length
     for (let index = 0; index < granted; index++) {
       const entry = entries[index] as Waiting<P, L>
-      const permit = limits?.createPermit(lane, entry.guest.costs, reply as R)
-      const admission = this.#admission(lane, permit)
+      const admission = this.#admission(lane, entry.guest.costs, reply)
       room.remove(entry)
       entry.guest.admit(admission, entry)
     }
@@ -142,12 +141,19 @@ export class Admitter<P, L, R extends TakeReply> {
     this.#hooks.blocked(gate, reply as R, blocker.guest.costs, blocker)
   }
 
-  /** A slot, and the word of a breaker that nothing stands in the way of. */
-  #admission(lane: string, permit: L | undefined): Admission<P, L> {
+  #admission(lane: string, costs: readonly number[], reply: R | undefined): Admission<P, L> {
+    const { limits } = this.#options
+    const breaker = this.#enter(lane)
+    if (limits === undefined || reply === undefined) return { breaker, permit: undefined }
+    return new LazyAdmission(breaker, limits, lane, costs, reply)
+  }
+
+  /** Takes a slot, and has the word of a breaker that does not stand in the way. */
+  #enter(lane: string): P | undefined {
     const { slots, breaker } = this.#options
     slots.reserve(1, lane)
     slots.admit()
-    return { breaker: breaker?.enter(lane) as P | undefined, permit }
+    return breaker?.enter(lane) as P | undefined
   }
 
   /** Resolves when nobody is on a trip any more, and what it brought has been given back. */
