@@ -122,8 +122,7 @@ export class Admitter<P, L, R extends TakeReply> {
       const costs = entries.map(({ guest }) => this.costsOf(guest))
       reply = limits?.take(lane, costs, atMs) as R | undefined
     } catch (error) {
-      this.#keep(gate, entries)
-      return this.#lost(gate, entries, error)
+      return this.#fail(entries, error)
     }
     gate.lostTrips = 0
     const granted = reply?.granted ?? entries.length
@@ -139,6 +138,17 @@ export class Admitter<P, L, R extends TakeReply> {
       room.putBack(entries[index] as Waiting<P, L>)
     }
     this.#hooks.blocked(gate, reply as R, blocker.guest.costs, blocker)
+  }
+
+  /** A store in this process that throws is not away: there is nothing to wait for. */
+  #fail(entries: readonly Waiting<P, L>[], error: unknown): void {
+    const { room, storeError } = this.#options
+    for (const entry of entries) {
+      room.remove(entry)
+      entry.guest.refuse(storeError(error))
+    }
+    // What was free still is: for the next in turn.
+    this.#hooks.back()
   }
 
   #admission(lane: string, costs: readonly number[], reply: R | undefined): Admission<P, L> {
@@ -164,15 +174,10 @@ export class Admitter<P, L, R extends TakeReply> {
     })
   }
 
-  /** What this pod has to give is kept for them while others are asked. */
-  #keep(gate: Gate, entries: readonly Waiting<P, L>[]): void {
-    this.#options.slots.reserve(entries.length, gate.lane)
-    for (const entry of entries) entry.held = { breaker: undefined, permit: undefined }
-  }
-
   admit(gate: Gate, entries: Waiting<P, L>[]): void {
-    const { breaker } = this.#options
-    this.#keep(gate, entries)
+    const { slots, breaker } = this.#options
+    slots.reserve(entries.length, gate.lane)
+    for (const entry of entries) entry.held = { breaker: undefined, permit: undefined }
     if (breaker === undefined) return this.#askLimits(gate, entries)
     const waiting: Promise<void>[] = []
     for (const entry of entries) {
