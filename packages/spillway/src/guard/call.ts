@@ -398,7 +398,8 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   #wait(nowMs: number): void {
     const { room, dispatcher } = this.#machinery
     this.#watchers?.follower?.waits(nowMs)
-    const entry = room.join(this, nowMs, dispatcher.spare(this.lane, this, nowMs))
+    const spare = room.full ? dispatcher.spare(this.lane, this, nowMs) : 0
+    const entry = room.join(this, nowMs, spare)
     if (entry === undefined) return this.refuse(noPlaceError(this.#machinery))
     // It remembers the same.
     this.#context ??= entry
