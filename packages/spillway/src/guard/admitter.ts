@@ -10,6 +10,7 @@ import { isThenable } from '../core/thenable.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { MaybePromise, TakeReply } from '../store/port.js'
 import type { Gate } from './gate.js'
+import { LazyAdmission } from './lazy-admission.js'
 import type { Room } from './room.js'
 import type { Slots } from './slots.js'
 import type { Admission, Price, Waiting } from './wish.js'
@@ -72,6 +73,7 @@ export interface AdmitterHooks<P, L> {
 const MOST_LOST_TRIPS = 4
 /** Doubles each time: 25, 50, 100 and 200 ms are long enough for a new connection. */
 const FIRST_PAUSE_MS = 25
+const NO_COSTS: readonly number[] = []
 
 export class Admitter<P, L, R extends TakeReply> {
   readonly #options: AdmitterOptions<P, L, R>
@@ -95,59 +97,73 @@ export class Admitter<P, L, R extends TakeReply> {
     return price.costs
   }
 
-  /**
-   * Everything at once, where nothing stands in the way and the store answers at once. `who`: the one
-   * from the room it is for, who goes back there if there is nothing.
-   */
-  takeNow(
-    gate: Gate,
-    price: Price,
-    atMs: number | undefined,
-    who?: Waiting<P, L>,
-  ): Admission<P, L> | undefined {
-    const { room, slots, breaker, limits } = this.#options
-    const { lane } = gate
-    let permit: L | undefined
-    if (limits !== undefined) {
-      const costs = this.costsOf(price)
-      const reply = this.#answerNow(gate, who, costs, atMs)
-      if (reply === undefined) return undefined
-      if (reply.granted === 0) {
-        if (who !== undefined) room.putBack(who)
-        this.#hooks.blocked(gate, reply, costs, who)
-        return undefined
-      }
-      permit = limits.createPermit(lane, costs, reply)
+  /** Everything at once, where nothing stands in the way and the store answers at once. */
+  takeNow(gate: Gate, price: Price, atMs: number | undefined): Admission<P, L> | undefined {
+    const { limits } = this.#options
+    if (limits === undefined) return this.#admission(gate.lane, NO_COSTS, undefined)
+    const costs = this.costsOf(price)
+    let reply: R
+    try {
+      reply = limits.take(gate.lane, [costs], atMs) as R
+    } catch (error) {
+      throw this.#options.storeError(error)
     }
+    if (reply.granted > 0) return this.#admission(gate.lane, costs, reply)
+    this.#hooks.blocked(gate, reply, costs, undefined)
+    return undefined
+  }
+
+  /** The same for those who wait: nothing has to be kept for them, and nobody can leave meanwhile. */
+  serve(gate: Gate, entries: Waiting<P, L>[], atMs: number | undefined): void {
+    const { room, limits } = this.#options
+    const { lane } = gate
+    let reply: R | undefined
+    try {
+      const costs = entries.map(({ guest }) => this.costsOf(guest))
+      reply = limits?.take(lane, costs, atMs) as R | undefined
+    } catch (error) {
+      return this.#fail(entries, error)
+    }
+    gate.lostTrips = 0
+    const granted = reply?.granted ?? entries.length
+    for (let index = 0; index < granted; index++) {
+      const entry = entries[index] as Waiting<P, L>
+      const admission = this.#admission(lane, entry.guest.costs, reply)
+      room.remove(entry)
+      entry.guest.admit(admission, entry)
+    }
+    const blocker = entries[granted]
+    if (blocker === undefined) return
+    for (let index = granted; index < entries.length; index++) {
+      room.putBack(entries[index] as Waiting<P, L>)
+    }
+    this.#hooks.blocked(gate, reply as R, blocker.guest.costs, blocker)
+  }
+
+  /** A store in this process that throws is not away: there is nothing to wait for. */
+  #fail(entries: readonly Waiting<P, L>[], error: unknown): void {
+    const { room, storeError } = this.#options
+    for (const entry of entries) {
+      room.remove(entry)
+      entry.guest.refuse(storeError(error))
+    }
+    // What was free still is: for the next in turn.
+    this.#hooks.back()
+  }
+
+  #admission(lane: string, costs: readonly number[], reply: R | undefined): Admission<P, L> {
+    const { limits } = this.#options
+    const breaker = this.#enter(lane)
+    if (limits === undefined || reply === undefined) return { breaker, permit: undefined }
+    return new LazyAdmission(breaker, limits, lane, costs, reply)
+  }
+
+  /** Takes a slot, and has the word of a breaker that does not stand in the way. */
+  #enter(lane: string): P | undefined {
+    const { slots, breaker } = this.#options
     slots.reserve(1, lane)
     slots.admit()
-    return { breaker: breaker?.enter(lane) as P | undefined, permit }
-  }
-
-  /** Not remote: the answer is here, unless the store throws. */
-  #answerNow(
-    gate: Gate,
-    who: Waiting<P, L> | undefined,
-    costs: readonly number[],
-    atMs: number | undefined,
-  ): R | undefined {
-    try {
-      return this.#options.limits?.take(gate.lane, [costs], atMs) as R
-    } catch (error) {
-      if (who === undefined) throw this.#options.storeError(error)
-      this.#options.room.remove(who)
-      who.guest.refuse(this.#options.storeError(error))
-      return undefined
-    }
-  }
-
-  /** The same for one who waits. Answers whether it went. */
-  serve(gate: Gate, entry: Waiting<P, L>, atMs: number | undefined): boolean {
-    const admission = this.takeNow(gate, entry.guest, atMs, entry)
-    if (admission === undefined) return false
-    this.#options.room.remove(entry)
-    entry.guest.admit(admission, entry)
-    return true
+    return breaker?.enter(lane) as P | undefined
   }
 
   /** Resolves when nobody is on a trip any more, and what it brought has been given back. */

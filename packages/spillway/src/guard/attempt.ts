@@ -32,7 +32,6 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   readonly #options: RunOptions
   readonly #lane: string
   readonly #admission: CallAdmission
-  readonly startMs: number
   readonly #timed: TimedCall<T>
   readonly #end: AttemptListener<T>
 
@@ -52,7 +51,6 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#options = options
     this.#lane = lane
     this.#admission = admission
-    this.startMs = startMs
     this.#end = end
     this.#timed = machinery.timeout.begin<T>(startMs, deadline, options.signal)
   }
@@ -67,6 +65,10 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
 
   get lane(): string {
     return this.#lane
+  }
+
+  get startMs(): number {
+    return this.#timed.startMs
   }
 
   /** Nobody waits for it any more. */

@@ -206,7 +206,9 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
-    if (retry !== undefined) this.#context = new AsyncResource('SpillwayCall', CONTEXT_OPTIONS)
+    if (retry !== undefined && admission !== undefined) {
+      this.#context = new AsyncResource('SpillwayCall', CONTEXT_OPTIONS)
+    }
     const answer = new Promise<T>(handOver)
     this.#resolve = resolveMade
     this.#reject = rejectMade
@@ -396,9 +398,12 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   #wait(nowMs: number): void {
     const { room, dispatcher } = this.#machinery
     this.#watchers?.follower?.waits(nowMs)
-    const entry = room.join(this, nowMs, dispatcher.spare(this.lane, this, nowMs))
-    if (entry === undefined) this.refuse(noPlaceError(this.#machinery))
-    else dispatcher.arrived(entry)
+    const spare = room.full ? dispatcher.spare(this.lane, this, nowMs) : 0
+    const entry = room.join(this, nowMs, spare)
+    if (entry === undefined) return this.refuse(noPlaceError(this.#machinery))
+    // It remembers the same.
+    this.#context ??= entry
+    dispatcher.arrived(entry)
   }
 
   admit(admission: CallAdmission, entry: WaitingCall): void {

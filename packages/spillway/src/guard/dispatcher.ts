@@ -179,7 +179,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
     // Whoever is let go may come back at once and ask again; one loop is enough.
     this.#again = true
     if (this.#dispatching) return
-    const { clock, slots, patient } = this.#options
+    const { clock, room, slots, patient } = this.#options
     // All slots are in use: whoever gives one back comes here.
     if (patient && slots.full) return
     const nowMs = clock.now()
@@ -187,8 +187,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
     try {
       while (this.#again) {
         this.#again = false
-        if (this.#serveOne(nowMs) && slots.full) break
-        for (const [gate, entries] of this.#choose(nowMs)) this.#admitter.admit(gate, entries)
+        const { onlyLane } = room
+        if (onlyLane !== undefined) this.#serveLane(this.#gates.of(onlyLane), nowMs)
+        else for (const [gate, group] of this.#choose(nowMs)) this.#admit(gate, group, nowMs)
       }
     } finally {
       this.#dispatching = false
@@ -234,22 +235,29 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return this.#admitter.idle()
   }
 
-  /**
-   * The usual way out of a room that is not crowded: there is something free for one, or only one
-   * waits, nothing stands in its way, and the store answers at once. Answers whether it went.
-   */
-  #serveOne(nowMs: number): boolean {
-    const { room, slots, breaker, limits, sameClock } = this.#options
-    const lane = room.onlyLane
-    if (lane === undefined || limits?.remote === true) return false
-    const gate = this.#gates.of(lane)
-    if (gate.underWay || gate.isBlocked(nowMs)) return false
-    const free = slots.free(nowMs, lane)
-    if (free < 1 || (free >= 2 && room.length > 1)) return false
-    if (breaker !== undefined && !breaker.isClear(lane)) return false
-    const entry = room.take(lane, nowMs) as Waiting<P, L> | undefined
-    if (entry === undefined) return false
-    return this.#admitter.serve(gate, entry, sameClock === true ? nowMs : undefined)
+  /** The usual way out: all who wait are in one lane. */
+  #serveLane(gate: Gate, nowMs: number): void {
+    const { room, slots } = this.#options
+    const { lane } = gate
+    if (gate.underWay || gate.isBlocked(nowMs)) return
+    const group: Waiting<P, L>[] = []
+    const most = Math.min(slots.free(nowMs, lane), MOST_IN_A_TRIP)
+    while (group.length < most) {
+      const entry = room.take(lane, nowMs)
+      if (entry === undefined) break
+      group.push(entry as Waiting<P, L>)
+    }
+    // The others go with the next trip; if the store answers at once, that is now.
+    if (group.length === MOST_IN_A_TRIP) this.#again = true
+    if (group.length > 0) this.#admit(gate, group, nowMs)
+  }
+
+  /** Where nothing stands in their way and the store answers at once, they go now. */
+  #admit(gate: Gate, group: Waiting<P, L>[], nowMs: number): void {
+    const { breaker, limits, sameClock } = this.#options
+    const clear = breaker === undefined || breaker.isClear(gate.lane)
+    if (!clear || limits?.remote === true) return this.#admitter.admit(gate, group)
+    this.#admitter.serve(gate, group, sameClock === true ? nowMs : undefined)
   }
 
   /** Takes out of the room as many as there is something free for, the best first. */

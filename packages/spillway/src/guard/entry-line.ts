@@ -1,23 +1,24 @@
 /**
- * Entries in the order of their turns, in a ring of places. First and last come and go in constant
+ * Entries in the order of their turns, in blocks of places. First and last come and go in constant
  * time; who leaves from the middle is left standing there as one that has gone until it comes to an
  * end, or until those who have gone are more than those who wait. An entry costs one place and knows
  * nothing of its neighbours, which in a linked list would be two more fields of each, to be copied along.
+ * Blocks, because one array would have to be copied to grow, and be large for a crowd that has left.
  */
 import { type Entry, isBefore } from './entry.js'
 
-type Places = (Entry | undefined)[]
+type Block = (Entry | undefined)[]
 
-const FIRST_PLACES = 8
+const BLOCK_BITS = 6
+const BLOCK_SIZE = 1 << BLOCK_BITS
+const LAST_PLACE = BLOCK_SIZE - 1
 /** Nobody tidies up for fewer. */
 const FEW_GONE = 32
-const MOST_IDLE_PLACES = 1_024
-const NO_PLACES: Places = []
 
 export class EntryLine {
-  /** As many as a power of two, or none. */
-  #places = NO_PLACES
-  /** Where the first one stands; the others stand behind it, and neither end has gone. */
+  /** Those in use, and one at most that no longer is or not yet. */
+  #blocks: Block[] = []
+  /** Where the first one stands, in the first block; the others stand behind it, and neither end has gone. */
   #head = 0
   /** Places from the first to the last. */
   #taken = 0
@@ -25,7 +26,7 @@ export class EntryLine {
   length = 0
 
   get first(): Entry | undefined {
-    return this.#taken === 0 ? undefined : this.#places[this.#head]
+    return this.#taken === 0 ? undefined : this.#at(0)
   }
 
   get last(): Entry | undefined {
@@ -33,8 +34,9 @@ export class EntryLine {
   }
 
   push(entry: Entry): void {
-    if (this.#taken === this.#places.length) this.#grow()
-    this.#places[this.#place(this.#taken++)] = entry
+    const end = this.#head + this.#taken
+    if (end === this.#blocks.length << BLOCK_BITS) this.#blocks.push(createBlock())
+    this.#put(this.#taken++, entry)
     this.length++
   }
 
@@ -42,17 +44,20 @@ export class EntryLine {
   insert(entry: Entry): void {
     const { last } = this
     if (last === undefined || !isBefore(entry, last)) return this.push(entry)
-    if (this.#taken === this.#places.length) this.#grow()
-    this.#head = this.#place(-1)
+    if (this.#head === 0) {
+      this.#blocks.unshift(createBlock())
+      this.#head = BLOCK_SIZE
+    }
+    this.#head--
     this.#taken++
     this.length++
     let index = 0
     for (; index < this.#taken - 1; index++) {
       const each = this.#at(index + 1) as Entry
       if (!isBefore(each, entry)) break
-      this.#places[this.#place(index)] = each
+      this.#put(index, each)
     }
-    this.#places[this.#place(index)] = entry
+    this.#put(index, entry)
   }
 
   /** From the first to the last one, with those between them who have gone. */
@@ -62,10 +67,8 @@ export class EntryLine {
 
   /** Takes out the first or the last one. */
   take(entry: Entry): void {
-    const index = entry === this.first ? 0 : this.#taken - 1
-    this.#places[this.#place(index)] = undefined
-    if (index === 0) this.#head = this.#place(1)
-    this.#taken--
+    if (entry === this.first) this.#dropFirst()
+    else this.#dropLast()
     this.length--
     this.#trim()
   }
@@ -88,43 +91,48 @@ export class EntryLine {
   }
 
   /** Counted from the first. */
-  #place(index: number): number {
-    return (this.#head + index) & (this.#places.length - 1)
+  #at(index: number): Entry | undefined {
+    const place = this.#head + index
+    return (this.#blocks[place >> BLOCK_BITS] as Block)[place & LAST_PLACE]
   }
 
-  #at(index: number): Entry | undefined {
-    return this.#places[this.#place(index)]
+  #put(index: number, entry: Entry | undefined): void {
+    const place = this.#head + index
+    ;(this.#blocks[place >> BLOCK_BITS] as Block)[place & LAST_PLACE] = entry
+  }
+
+  #dropFirst(): void {
+    this.#put(0, undefined)
+    this.#taken--
+    if (++this.#head < BLOCK_SIZE) return
+    this.#head = 0
+    // The only one is used again: who waits a moment is followed by others.
+    if (this.#blocks.length > 1) this.#blocks.shift()
+  }
+
+  #dropLast(): void {
+    this.#put(--this.#taken, undefined)
+    const unused = this.#blocks.length - ((this.#head + this.#taken) >> BLOCK_BITS)
+    if (unused > 1) this.#blocks.pop()
   }
 
   /** Neither end has gone. */
   #trim(): void {
-    while (this.#taken > 0 && this.first?.state === 'gone') {
-      this.#places[this.#head] = undefined
-      this.#head = this.#place(1)
-      this.#taken--
-    }
-    while (this.#taken > 0 && this.last?.state === 'gone') {
-      this.#places[this.#place(--this.#taken)] = undefined
-    }
-    // What a crowd has left behind.
-    if (this.#taken === 0 && this.#places.length > MOST_IDLE_PLACES) this.#places = NO_PLACES
+    while (this.#taken > 0 && this.#at(0)?.state === 'gone') this.#dropFirst()
+    while (this.#taken > 0 && this.#at(this.#taken - 1)?.state === 'gone') this.#dropLast()
   }
 
   /** Without those who have gone. */
   #tidy(): void {
     const stay = this.list()
-    this.#places.fill(undefined)
+    this.#blocks = []
     this.#head = 0
-    this.#taken = stay.length
-    for (let index = 0; index < stay.length; index++) this.#places[index] = stay[index]
+    this.#taken = 0
+    this.length = 0
+    for (const entry of stay) this.push(entry)
   }
+}
 
-  /** Looks at nobody: with very many, each look is a miss of the processor's cache. */
-  #grow(): void {
-    const next: Places = new Array(Math.max(FIRST_PLACES, this.#places.length * 2))
-    for (let index = 0; index < this.#taken; index++) next[index] = this.#at(index)
-    next.fill(undefined, this.#taken)
-    this.#places = next
-    this.#head = 0
-  }
+function createBlock(): Block {
+  return new Array(BLOCK_SIZE).fill(undefined)
 }

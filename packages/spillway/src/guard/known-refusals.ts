@@ -53,7 +53,7 @@ export function waitRefusal(machinery: Machinery, call: NewCall): SpillwayError 
   const { room, dispatcher } = machinery
   const nowMs = call.arrivedMs
   const limited = limitedRefusal(machinery, call, nowMs)
-  if (limited !== undefined) return limited
+  if (limited !== undefined || !room.full) return limited
   const spare = dispatcher.spare(call.lane, call, nowMs)
   return room.hasPlace(call.priority, spare) ? undefined : noPlaceError(machinery)
 }

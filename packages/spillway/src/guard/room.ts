@@ -47,6 +47,11 @@ export class Room {
     return this.#lanes.keys()
   }
 
+  /** All places are taken. */
+  get full(): boolean {
+    return this.length >= this.#options.size
+  }
+
   /** Whether there would be a place. `spare`: there is something free for so many, now. */
   hasPlace(priority: number, spare: number): boolean {
     return this.length < this.#options.size + spare || this.#leastBelow(priority) !== undefined

@@ -65,7 +65,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   leftBehind: Promise<T> | undefined
   readonly deadline: Deadline | undefined
   readonly #limits: CallLimits
-  readonly #startMs: number
+  readonly startMs: number
   readonly #limitMs: number | undefined
   readonly #callerSignal: CallerSignal | undefined
   #controller: AbortController | undefined
@@ -98,7 +98,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     this.#limits = limits
     this.#timers = limits.timers
     this.fromMs = startMs
-    this.#startMs = startMs
+    this.startMs = startMs
     this.#limitMs = limitMs
     this.deadline = deadline
     this.#callerSignal = signal
@@ -208,7 +208,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     work.then(
       (value) => {
         if (this.#over) return
-        this.#limits.record(this.#startMs)
+        this.#limits.record(this.startMs)
         const begun = goesOn(value)
         this.#answered(begun)
         this.#end?.onValue(value, begun)
@@ -226,7 +226,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!goesOn) return this.end()
     this.#streaming = true
     if (this.#limits.firstByteMs !== undefined) {
-      this.#answerMs = this.#limits.clock.now() - this.#startMs
+      this.#answerMs = this.#limits.clock.now() - this.startMs
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
@@ -248,7 +248,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Left of the deadline when the call began. */
   get #leftMs(): number {
     if (this.deadline === undefined) return Number.POSITIVE_INFINITY
-    return Math.max(0, this.deadline.atMs - this.#startMs)
+    return Math.max(0, this.deadline.atMs - this.startMs)
   }
 
   /** Of its limits, all of which count from its start, only the earliest can be reached. */
@@ -270,7 +270,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
       this.#timers = timers
       return timers.add(this)
     }
-    const leftMs = this.#startMs + limitMs - clock.now()
+    const leftMs = this.startMs + limitMs - clock.now()
     this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, limitMs))
   }
 
@@ -290,8 +290,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     // Cut off by its own limit it says how long calls take; by somebody else's it does not.
-    if (kind === 'call') this.#limits.record(this.#startMs)
-    const elapsedMs = this.#limits.clock.now() - this.#startMs
+    if (kind === 'call') this.#limits.record(this.startMs)
+    const elapsedMs = this.#limits.clock.now() - this.startMs
     this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
   }
 
