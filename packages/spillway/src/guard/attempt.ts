@@ -124,7 +124,6 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
 
   /** The answer has only begun: the call ends when its body does. */
   #stream(value: T): T {
-    const { name, unreadTimers } = this.#machinery
     const beginning: CallEnd = { value }
     const begun = this.#judge(beginning)
     this.#end.onVerdict(begun)
@@ -144,7 +143,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
       relayed !== undefined,
     )
     const call = this.#timed as TimedCall<unknown>
-    const watch = new BodyWatch(name, call, unreadTimers, relayed !== undefined, streamed)
+    const watch = new BodyWatch(this.#machinery.bodies, call, relayed !== undefined, streamed)
     if (relayed === undefined) return watched(value, watch)
     const owner = relayed[RELAYED](watch)
     streamed.owner = owner

@@ -27,9 +27,6 @@ export interface CallLimits {
   /** For the delay that nearly every call has. */
   readonly timers: TimerList
   readonly firstByteTimers: TimerList
-  /** For answers that come in: until their first byte, and between two chunks. */
-  readonly beginTimers: TimerList
-  readonly idleTimers: TimerList
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
   /** The call that began at `startMs` succeeded or was cut off. */
@@ -53,10 +50,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Its neighbours in the list of whoever keeps one. */
   before: TimedCall<unknown> | undefined
   after: TimedCall<unknown> | undefined
-  /**
-   * Those in a list of timers: until it answers in that of calls, afterwards, while somebody waits for
-   * the next chunk, in one of silence.
-   */
+  /** Those in a list of timers, until it answers. */
   sooner: Timed | undefined
   later: Timed | undefined
   timed = false
@@ -82,8 +76,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #end: CallEndListener<T> | undefined
   #over = false
   #streaming = false
-  /** How long it took until the answer began. */
-  #answerMs = 0
+  /** How long it took until the answer began; known where there is a limit for its first byte. */
+  answerMs = 0
   /** What is still coming in of its answer. */
   body: ComingBody | undefined
   #givenUp: { error: unknown } | undefined
@@ -183,19 +177,11 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     end.onValue(value, begun)
   }
 
-  /** From now on silence counts, until something is heard; while nobody listened it did not. */
-  expect(kind: 'firstByte' | 'idle'): void {
-    const { firstByteMs, idleMs, beginTimers, idleTimers } = this.#limits
-    const toBegin = kind === 'firstByte' && firstByteMs !== undefined
-    if (this.#over || (!toBegin && idleMs === undefined)) return
-    this.heard()
-    this.#timers = toBegin ? beginTimers : idleTimers
-    // The time until its headers came is part of that until its first byte.
-    this.#timers.restart(this, toBegin ? this.#answerMs : 0)
-  }
-
-  heard(): void {
-    this.#timers.remove(this)
+  /** Nothing more was heard of its answer, for as long as its limits allow. */
+  silent(begun: boolean): void {
+    const { firstByteMs, idleMs } = this.#limits
+    if (begun || firstByteMs === undefined) this.#timeUp('idle', idleMs as number)
+    else this.#timeUp('firstByte', firstByteMs)
   }
 
   #watch(work: Promise<T>, goesOn: (value: T) => boolean): void {
@@ -226,7 +212,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!goesOn) return this.end()
     this.#streaming = true
     if (this.#limits.firstByteMs !== undefined) {
-      this.#answerMs = this.#limits.clock.now() - this.#startMs
+      this.answerMs = this.#limits.clock.now() - this.#startMs
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
@@ -280,9 +266,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   }
 
   onTimeUp(): void {
-    const { timers, idleTimers, firstByteMs, idleMs } = this.#limits
+    const { timers, firstByteMs } = this.#limits
     if (this.#timers === timers) this.#timeUp('call', this.#limitMs as number)
-    else if (this.#timers === idleTimers) this.#timeUp('idle', idleMs as number)
     else this.#timeUp('firstByte', firstByteMs as number)
   }
 

@@ -35,6 +35,12 @@ export class UsageReader {
       this.#head.push(chunk)
       this.#headBytes += chunk.length
     }
+    // Large ones follow one another: each is all there is to keep.
+    if (chunk.length >= TAIL_BYTES && this.#tail.length <= 1) {
+      this.#tail[0] = chunk
+      this.#tailBytes = chunk.length
+      return
+    }
     this.#tail.push(chunk)
     this.#tailBytes += chunk.length
     // The last one stays, whatever the lengths say: a chunk that is transferred has none any more.
