@@ -216,7 +216,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
-    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs)
+    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs())
     const signal = this.#callerSignal
     // A function that answered at once was not watched so far.
     if (signal !== undefined && this.#forgetSignal === undefined) {
@@ -232,7 +232,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   }
 
   /** Left of the deadline when the call began. */
-  get #leftMs(): number {
+  #leftMs(): number {
     if (this.deadline === undefined) return Number.POSITIVE_INFINITY
     return Math.max(0, this.deadline.atMs - this.#startMs)
   }
@@ -240,7 +240,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Of its limits, all of which count from its start, only the earliest can be reached. */
   #limit(): void {
     const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
-    const leftMs = this.#leftMs
+    const leftMs = this.#leftMs()
     const { firstByteMs = Number.POSITIVE_INFINITY, firstByteTimers } = this.#limits
     if (firstByteMs < limitMs && firstByteMs < leftMs && !this.#alive) {
       this.#timers = firstByteTimers

@@ -115,7 +115,7 @@ export class BodyWatch implements Timed, ComingBody {
   }
 
   /** How long it may wait. */
-  get #limitMs(): number {
+  #limitMs(): number {
     const { unreadMs, firstByteMs, idleMs = Number.POSITIVE_INFINITY } = this.#limits
     if (this.#waiting === 'reader') return unreadMs
     if (this.#waiting === 'nobody') return Number.POSITIVE_INFINITY
@@ -126,7 +126,7 @@ export class BodyWatch implements Timed, ComingBody {
   #dueFromMs(): number {
     const toBegin = this.#waiting === 'downstream' && !this.#begun && this.#limits.firstByteMs
     const goneMs = toBegin ? (this.#call?.answerMs ?? 0) : 0
-    return this.#sinceMs + this.#limitMs - goneMs - this.#limits.alarms.delayMs
+    return this.#sinceMs + this.#limitMs() - goneMs - this.#limits.alarms.delayMs
   }
 
   /** Not later than its time is up, nor than it could be up if it waited for somebody else. */
