@@ -108,6 +108,98 @@ describe('a tracer that throws when an attempt begins', () => {
   })
 })
 
+/** Follows attempts, and throws where it is told to. */
+function tracerThrowing(...where: ('begins' | 'hedges' | 'fails' | 'ends')[]): GuardTracer {
+  const at = (each: (typeof where)[number]) => {
+    if (where.includes(each)) throw new Error(`no tracing when one ${each}`)
+  }
+  const attempt = ({ hedge }: { hedge: boolean }) => {
+    at(hedge ? 'hedges' : 'begins')
+    return {
+      run: <T>(fn: () => T) => fn(),
+      headers: {},
+      failed: () => at('fails'),
+      end: () => at('ends'),
+    }
+  }
+  return { begin: () => ({ attempt, answered: () => {}, refused: () => {} }) }
+}
+
+describe('a tracer that throws when a second attempt begins', () => {
+  it.each([
+    ['answers', async () => 'well'],
+    ['fails', () => Promise.reject(new Error('down'))],
+  ])('costs no slot, and the call goes as its first attempt does, which %s', async (_, finish) => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock, tracer: tracerThrowing('hedges') })
+    onTestFinished(() => spillway.close({ graceMs: 0 }))
+    const guard = spillway.guard('hedged', {
+      concurrency: { limit: 2 },
+      hedge: { delayMs: 100 },
+    })
+    let begun = 0
+    const sleep = () => new Promise<void>((resolve) => clock.schedule(300, resolve))
+    const call = watch(
+      clock,
+      guard.run(() => {
+        begun++
+        return sleep().then(finish)
+      }),
+    )
+    await clock.advance(200)
+    expect(guard.snapshot().active).toBe(1)
+    await clock.advance(200)
+    expect(call.value ?? (call.error as Error).message).toMatch(/well|down/)
+    expect(begun).toBe(1)
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+describe('a tracer that throws when an attempt fails or ends', () => {
+  it('keeps neither the call from its end nor the slot from the next', async () => {
+    const clock = createVirtualClock()
+    const spillway = createSpillway({ clock, tracer: tracerThrowing('fails', 'ends') })
+    onTestFinished(() => spillway.close({ graceMs: 0 }))
+    const guard = spillway.guard('traced', OPTIONS)
+    const calls = [
+      guard.run(async () => 1),
+      guard.run(() => Promise.reject(new Error('down'))),
+      guard.run(async () => 3),
+    ].map((each) => watch(clock, each))
+    await clock.advance(1_000)
+    expect(calls.map((call) => call.state)).toEqual(['resolved', 'rejected', 'resolved'])
+    expect(calls[1]?.error).toMatchObject({ message: 'down' })
+    expect(guard.snapshot().active).toBe(0)
+  })
+})
+
+/** As another fetch makes them: what Node allows no body for has one. */
+class ForeignResponse {
+  readonly ok = true
+  readonly statusText = ''
+  readonly headers = new Headers()
+  readonly body = new ReadableStream({ start: (controller) => controller.close() })
+
+  constructor(readonly status: number) {}
+}
+
+describe.each([204, 304, 99])('a foreign response with a body and the status %i', (status) => {
+  it.each([true, false])(
+    'is passed on as it is, and its call is over, async: %s',
+    async (later) => {
+      const { clock, run, guard } = createGuardPod(OPTIONS)
+      const answer = new ForeignResponse(status)
+      const fn: CallFunction<unknown> = later ? async () => answer : () => answer
+      const calls = [run(fn), run(() => 'next')]
+      await clock.advance(10)
+      expect(calls[0]?.value).toBe(answer)
+      expect(answer.body.locked).toBe(false)
+      expect(calls[1]?.value).toBe('next')
+      expect(guard.snapshot().active).toBe(0)
+    },
+  )
+})
+
 describe('a listener that throws when its call is given up', () => {
   it('keeps neither its own call from its end, nor later ones, and is told of', async () => {
     const { clock, run, guard } = createGuardPod({ timeout: { callMs: 100 } })

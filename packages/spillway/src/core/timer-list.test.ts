@@ -24,30 +24,6 @@ describe('a timer list', () => {
     expect(schedule).toHaveBeenCalledOnce()
   })
 
-  it('goes off when an entry was last restarted, however often that was', async () => {
-    const clock = createVirtualClock()
-    const list = new TimerList(clock, 100)
-    const rung: number[] = []
-    const item = {
-      sooner: undefined,
-      later: undefined,
-      timed: false,
-      fromMs: 0,
-      onTimeUp: () => rung.push(clock.now()),
-    }
-    for (let step = 0; step < 50; step++) {
-      list.restart(item)
-      await clock.advance(30)
-    }
-    await clock.advance(1_000)
-    expect(rung).toEqual([49 * 30 + 100])
-    // Not one timer for each time it was restarted.
-    expect(clock.fired).toBeLessThan(25)
-    list.restart(item, 90)
-    await clock.advance(20)
-    expect(rung[1]).toBe(50 * 30 + 1_000 + 10)
-  })
-
   it('never keeps the process alive if it is told not to', () => {
     const clock = createVirtualClock()
     const list = new TimerList(clock, 100, { keepsAlive: false })

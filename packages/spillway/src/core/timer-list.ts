@@ -124,16 +124,6 @@ export class TimerList {
     letGoSoon()
   }
 
-  /**
-   * Its time counts anew, from now or a moment ago, whether it was in this list or not. As cheap as
-   * the two together: what is set anew with every chunk of a stream nearly never goes off.
-   */
-  restart(item: Timed & { fromMs: number }, agoMs = 0): void {
-    this.remove(item)
-    item.fromMs = this.#clock.now() - agoMs
-    this.add(item)
-  }
-
   /** Disarms everything. */
   close(): void {
     while (this.#first !== undefined) this.remove(this.#first)

@@ -4,7 +4,6 @@ import { definedOf } from '../core/defined.js'
 import { LinkedList } from '../core/linked-list.js'
 import { isResponse, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
-import { TimerList } from '../core/timer-list.js'
 import { Shedder } from '../local/load-shedder/shedder.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import { createRetryBudget, type RetryBudget } from '../local/retry-budget.js'
@@ -35,6 +34,7 @@ import { Shadow, shadowSlotsOf } from './shadow.js'
 import { LimitStage, UserStage } from './shared-stages.js'
 import { Slots } from './slots.js'
 import { Starter } from './starter.js'
+import { bodyLimits } from './stream/body-limits.js'
 import { Tally } from './tally.js'
 import type { GuardTracer } from './trace.js'
 
@@ -160,9 +160,7 @@ export function assemble(
     levelsAlone,
     watch,
     timeout,
-    unreadTimers: new TimerList(clock, options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS, {
-      keepsAlive: false,
-    }),
+    bodies: bodyLimits(timeout, options.timeout?.unreadMs ?? DEFAULT_UNREAD_MS),
     retry,
     budget,
     shedder: options.shed && new Shedder(name, options.shed, clock, random),

@@ -3,6 +3,7 @@
  * the stages from the timeout on, and the way out through those before it.
  */
 import { type Deadline, runWithDeadline } from '../core/deadline.js'
+import { callSafely } from '../core/events.js'
 import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome.js'
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
@@ -119,14 +120,13 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   }
 
   onError(error: unknown): void {
-    this.trace?.failed(error)
+    if (this.trace !== undefined) this.#tell(this.trace, (trace) => trace.failed(error))
     this.#finish({ error })
     this.#end.onError(error)
   }
 
   /** The answer has only begun: the call ends when its body does. */
   #stream(value: T): T {
-    const { name, unreadTimers } = this.#machinery
     const beginning: CallEnd = { value }
     const begun = this.#judge(beginning)
     this.#end.onVerdict(begun)
@@ -146,11 +146,16 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
       relayed !== undefined,
     )
     const call = this.#timed as TimedCall<unknown>
-    const watch = new BodyWatch(name, call, unreadTimers, relayed !== undefined, streamed)
-    if (relayed === undefined) return watched(value, watch)
-    const owner = relayed[RELAYED](watch)
-    streamed.owner = owner
-    watch.begin(owner)
+    const watch = new BodyWatch(this.#machinery.bodies, call, relayed !== undefined, streamed)
+    try {
+      if (relayed === undefined) return watched(value, watch)
+      const owner = relayed[RELAYED](watch)
+      streamed.owner = owner
+      watch.begin(owner)
+    } catch {
+      // What cannot be watched is taken to be whole, as any other value.
+      watch.complete()
+    }
     return value
   }
 
@@ -171,9 +176,14 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     timings?.ended(this.attempt, clock.now() - this.startMs)
     running.remove(this.#timed as TimedCall<unknown>)
     tally.outcomes[outcome]++
-    this.trace?.end(outcome)
+    if (this.trace !== undefined) this.#tell(this.trace, (trace) => trace.end(outcome))
     this.exitBreaker(outcome)
     this.#freeSlot(work)
+  }
+
+  /** A tracer that throws does not keep the attempt from its end. */
+  #tell(trace: AttemptTrace, tell: (trace: AttemptTrace) => void): void {
+    callSafely(this.#machinery.name, 'tracer', () => tell(trace), undefined)
   }
 
   /** Once: a streamed probe may have succeeded before its stream ends. */

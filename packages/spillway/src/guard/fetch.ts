@@ -46,17 +46,17 @@ export function createFetch(
 ): Fetch {
   const { fetch: send = globalThis.fetch, describe, respond } = options
   const sender: Sender = { ...options, send, clock }
+  const fixes = Object.keys(fixed).length > 0
 
   function guarded(input: Input, init: RequestInit): Promise<Response> {
     const request = new GuardedRequest(sender, input, init)
     const signal = init.signal ?? request.made?.signal
     const described = describe?.(request)
-    return run((context) => request.send(context), {
-      ...fixed,
-      ...described,
-      ...(signal != null && { signal }),
-      idempotent: request.safe,
-    })
+    // Of several objects spread into one only the first is quick to copy, so none is without need.
+    const said = fixes ? { ...fixed, ...described } : described
+    const about: RunOptions = { ...said, idempotent: request.safe }
+    if (signal != null) about.signal = signal
+    return run((context) => request.send(context), about)
   }
 
   /** Like fetch itself: what is wrong with the request is told by the promise. */
@@ -127,21 +127,27 @@ class GuardedRequest {
     const headers = this.#headersFor(context)
     if (connectMs !== undefined) {
       return withinConnectTime(connectMs, clock, context.signal, (signal) =>
-        this.#sendWith({ signal }, headers),
+        this.#sendWith(signal, undefined, headers),
       )
     }
     // One that was made elsewhere may have a dispatcher of its own, which nobody can see.
     const through = this.made === undefined ? dispatcherOf(this.#init) : undefined
-    if (through === undefined) return this.#sendWith({ signal: context.signal }, headers)
+    if (through === undefined) return this.#sendWith(context.signal, undefined, headers)
     const { send } = this.#sender
     const dispatcher = new Unsignalled(through, send)
     const signal = heedsDispatcher(send) ? null : context.signal
     context.onAbort((reason) => dispatcher.abort(reason))
-    return this.#sendWith({ signal, dispatcher }, headers)
+    return this.#sendWith(signal, dispatcher, headers)
   }
 
-  #sendWith(ways: { signal: AbortSignal | null; dispatcher?: Dispatcher }, headers?: Headers) {
-    const init = { ...this.#init, ...(headers !== undefined && { headers }), ...(ways as object) }
+  #sendWith(
+    signal: AbortSignal | null,
+    dispatcher: Dispatcher | undefined,
+    headers: Headers | undefined,
+  ): Promise<Response> {
+    const init: RequestInit = { ...this.#init, signal }
+    if (dispatcher !== undefined) init.dispatcher = dispatcher as never
+    if (headers !== undefined) init.headers = headers
     return this.#sender.send(this.#input, init)
   }
 

@@ -4,6 +4,7 @@
  */
 import type { Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
+import { callSafely } from '../core/events.js'
 import type { Verdict } from '../core/outcome.js'
 import { isThenable } from '../core/thenable.js'
 import {
@@ -82,10 +83,18 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     const { fn, machinery } = this.#call
     if (this.#race.over) return giveBack(machinery, lane, admission)
     const nowMs = machinery.clock.now()
+    const side = this.#race.join()
+    const make = () => this.#attempt(lane, admission, nowMs, side)
+    const second = callSafely(machinery.name, 'tracer', make, undefined)
+    if (second === undefined) {
+      // The first attempt simply goes on, and nobody waits for this one.
+      this.#race.leave()
+      return giveBack(machinery, lane, admission)
+    }
     this.#hedger.begun(this.#delayMs)
-    this.#second = this.#attempt(lane, admission, nowMs, this.#race.join())
-    this.#second.hedge = true
-    this.#second.start(fn)
+    this.#second = second
+    second.hedge = true
+    second.start(fn)
   }
 
   #attempt(

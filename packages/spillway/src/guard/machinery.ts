@@ -2,7 +2,6 @@
 import type { Clock } from '../core/clock.js'
 import type { LinkedList } from '../core/linked-list.js'
 import type { OutcomeOptions } from '../core/outcome.js'
-import type { TimerList } from '../core/timer-list.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
 import type { RetryBudget } from '../local/retry-budget.js'
 import type { RetryPolicy } from '../local/retry-call.js'
@@ -26,6 +25,7 @@ import type { Shadow } from './shadow.js'
 import type { LimitStage, UserStage } from './shared-stages.js'
 import type { Slots } from './slots.js'
 import type { Starter } from './starter.js'
+import type { BodyLimits } from './stream/body-limits.js'
 import type { Tally } from './tally.js'
 import type { Timings } from './timings.js'
 import type { GuardTracer } from './trace.js'
@@ -55,8 +55,8 @@ export interface Machinery {
   /** Over a remote store. */
   readonly watch: StoreWatch | undefined
   readonly timeout: LocalTimeout
-  /** Of bodies that nobody reads. */
-  readonly unreadTimers: TimerList
+  /** For answers that go on. */
+  readonly bodies: BodyLimits
   readonly retry: RetryPolicy | undefined
   /** What retries and hedges are paid from. */
   readonly budget: RetryBudget | undefined

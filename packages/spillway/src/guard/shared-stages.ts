@@ -115,12 +115,21 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
   /** The vendor's word: in its answer's headers, or in how the call was judged. */
   heed(end: CallEnd, verdict: Verdict, permit: LanePermit): void {
     const answer = answerOf(end)
-    if (answer !== undefined) swallowFailure(() => this.book.heed(answer, permit))
+    if (answer !== undefined) this.#heedAnswer(answer, permit)
     else if (verdict.outcome === 'throttled') {
       swallowFailure(() => this.book.pause(permit.lane, verdict.retryAfterMs, permit.grantedUs))
     }
     if (verdict.outcome === 'throttled' && verdict.retryAfterMs !== undefined) {
       this.#onPause(permit.lane, verdict.retryAfterMs)
+    }
+  }
+
+  /** Of nearly every answer there is nothing to tell, so it takes no closure to find that out. */
+  #heedAnswer(answer: { status: number; headers: unknown }, permit: LanePermit): void {
+    try {
+      swallow(this.book.heed(answer, permit))
+    } catch {
+      // The store will hear of the next one.
     }
   }
 

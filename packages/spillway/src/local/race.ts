@@ -42,6 +42,11 @@ export class Race<T> {
     return this.second
   }
 
+  /** Who had joined does not come after all. */
+  leave(): void {
+    this.second = undefined
+  }
+
   ended(side: RaceSide<T>, end: RaceEnd<T>, verdict: Verdict): void {
     if (this.over) return discard(end)
     side.end = end

@@ -27,9 +27,6 @@ export interface CallLimits {
   /** For the delay that nearly every call has. */
   readonly timers: TimerList
   readonly firstByteTimers: TimerList
-  /** For answers that come in: until their first byte, and between two chunks. */
-  readonly beginTimers: TimerList
-  readonly idleTimers: TimerList
   readonly firstByteMs: number | undefined
   readonly idleMs: number | undefined
   /** The call that began at `startMs` succeeded or was cut off. */
@@ -53,10 +50,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Its neighbours in the list of whoever keeps one. */
   before: TimedCall<unknown> | undefined
   after: TimedCall<unknown> | undefined
-  /**
-   * Those in a list of timers: until it answers in that of calls, afterwards, while somebody waits for
-   * the next chunk, in one of silence.
-   */
+  /** Those in a list of timers, until it answers. */
   sooner: Timed | undefined
   later: Timed | undefined
   timed = false
@@ -82,8 +76,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   #end: CallEndListener<T> | undefined
   #over = false
   #streaming = false
-  /** How long it took until the answer began. */
-  #answerMs = 0
+  /** How long it took until the answer began; known where there is a limit for its first byte. */
+  answerMs = 0
   /** What is still coming in of its answer. */
   body: ComingBody | undefined
   #givenUp: { error: unknown } | undefined
@@ -183,19 +177,11 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     end.onValue(value, begun)
   }
 
-  /** From now on silence counts, until something is heard; while nobody listened it did not. */
-  expect(kind: 'firstByte' | 'idle'): void {
-    const { firstByteMs, idleMs, beginTimers, idleTimers } = this.#limits
-    const toBegin = kind === 'firstByte' && firstByteMs !== undefined
-    if (this.#over || (!toBegin && idleMs === undefined)) return
-    this.heard()
-    this.#timers = toBegin ? beginTimers : idleTimers
-    // The time until its headers came is part of that until its first byte.
-    this.#timers.restart(this, toBegin ? this.#answerMs : 0)
-  }
-
-  heard(): void {
-    this.#timers.remove(this)
+  /** Nothing more was heard of its answer, for as long as its limits allow. */
+  silent(begun: boolean): void {
+    const { firstByteMs, idleMs } = this.#limits
+    if (begun || firstByteMs === undefined) this.#timeUp('idle', idleMs as number)
+    else this.#timeUp('firstByte', firstByteMs)
   }
 
   #watch(work: Promise<T>, goesOn: (value: T) => boolean): void {
@@ -226,11 +212,11 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     if (!goesOn) return this.end()
     this.#streaming = true
     if (this.#limits.firstByteMs !== undefined) {
-      this.#answerMs = this.#limits.clock.now() - this.startMs
+      this.answerMs = this.#limits.clock.now() - this.startMs
     }
     this.#disarm()
     this.#silenceTimer?.cancel()
-    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs)
+    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs())
     const signal = this.#callerSignal
     // A function that answered at once was not watched so far.
     if (signal !== undefined && this.#forgetSignal === undefined) {
@@ -246,7 +232,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   }
 
   /** Left of the deadline when the call began. */
-  get #leftMs(): number {
+  #leftMs(): number {
     if (this.deadline === undefined) return Number.POSITIVE_INFINITY
     return Math.max(0, this.deadline.atMs - this.startMs)
   }
@@ -254,7 +240,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   /** Of its limits, all of which count from its start, only the earliest can be reached. */
   #limit(): void {
     const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
-    const leftMs = this.#leftMs
+    const leftMs = this.#leftMs()
     const { firstByteMs = Number.POSITIVE_INFINITY, firstByteTimers } = this.#limits
     if (firstByteMs < limitMs && firstByteMs < leftMs && !this.#alive) {
       this.#timers = firstByteTimers
@@ -280,9 +266,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
   }
 
   onTimeUp(): void {
-    const { timers, idleTimers, firstByteMs, idleMs } = this.#limits
+    const { timers, firstByteMs } = this.#limits
     if (this.#timers === timers) this.#timeUp('call', this.#limitMs as number)
-    else if (this.#timers === idleTimers) this.#timeUp('idle', idleMs as number)
     else this.#timeUp('firstByte', firstByteMs as number)
   }
 

@@ -121,8 +121,6 @@ export class LocalTimeout implements Timeout, CallLimits {
   readonly idleMs: number | undefined
   readonly timers: TimerList
   readonly firstByteTimers: TimerList
-  readonly beginTimers: TimerList
-  readonly idleTimers: TimerList
   readonly #callMs: number | undefined
   readonly #totalMs: number | undefined
   readonly #adaptive: AdaptiveTimeout | undefined
@@ -139,10 +137,6 @@ export class LocalTimeout implements Timeout, CallLimits {
     // Without `callMs` no delay is the usual one: NaN equals none.
     this.timers = new TimerList(clock, callMs ?? Number.NaN)
     this.firstByteTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN)
-    // Who reads an answer keeps the process alive, or does not mind if it ends.
-    const silence = { keepsAlive: false }
-    this.beginTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN, silence)
-    this.idleTimers = new TimerList(clock, options.idleMs ?? Number.NaN, silence)
   }
 
   get callMs(): number | undefined {

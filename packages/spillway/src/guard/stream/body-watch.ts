@@ -4,8 +4,9 @@
  * while somebody reads, and a body nobody reads is let go.
  */
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
-import type { Timed, TimerList } from '../../core/timer-list.js'
+import type { Timed } from '../../core/timer-list.js'
 import type { ComingBody, TimedCall } from '../../local/timed-call.js'
+import type { BodyLimits } from './body-limits.js'
 
 /** How a body ended. */
 export type BodyEnd =
@@ -38,15 +39,19 @@ export interface WatchedBody {
   isReadUnseen?(): boolean
 }
 
-/** Its place in a list of timers is that of bodies nobody reads. */
+/**
+ * What the body waits for: its downstream, its reader, or neither, as far as is known. Each chunk
+ * changes that twice, so only the time is noted. Its alarm stays armed as it is, goes off in time for
+ * the shortest limit there is, and is set again if that was too early for the one that counts.
+ */
+type Waiting = 'downstream' | 'reader' | 'nobody'
+
 export class BodyWatch implements Timed, ComingBody {
   sooner: Timed | undefined
   later: Timed | undefined
   timed = false
   fromMs = 0
-  readonly #name: string
-  /** A body nobody has read for so long is let go. */
-  readonly #unread: TimerList
+  readonly #limits: BodyLimits
   /** Somebody passes it on, and says so when it rests: it is not unread before. */
   readonly #attended: boolean
   /**
@@ -56,18 +61,18 @@ export class BodyWatch implements Timed, ComingBody {
   #call: TimedCall<unknown> | undefined
   #listener: BodyListener | undefined
   #begun = false
+  #waiting: Waiting = 'nobody'
+  #sinceMs = 0
   #body: WatchedBody | undefined
 
   constructor(
-    name: string,
+    limits: BodyLimits,
     call: TimedCall<unknown>,
-    unread: TimerList,
     attended: boolean,
     listener: BodyListener,
   ) {
-    this.#name = name
+    this.#limits = limits
     this.#call = call
-    this.#unread = unread
     this.#attended = attended
     this.#listener = listener
   }
@@ -77,32 +82,74 @@ export class BodyWatch implements Timed, ComingBody {
     if (this.#call === undefined) return
     this.#body = body
     this.#call.body = this
-    if (!this.#attended) this.#unread.restart(this)
+    this.#waitFor(this.#attended ? 'nobody' : 'reader')
+    this.#arm(this.#sinceMs)
   }
 
   /** Somebody waits for the next chunk. */
   reading(): void {
     if (this.#call === undefined) return
-    this.#unread.remove(this)
-    this.#call.expect(this.#begun ? 'idle' : 'firstByte')
+    this.#waitFor('downstream')
+    // The time until its headers came is part of that until its first byte, so this may be soon.
+    if (!this.#begun && this.#dueFromMs() < this.fromMs) this.#arm(this.#sinceMs)
   }
 
   chunk(chunk: unknown): void {
     if (this.#call === undefined) return
-    this.#call.heard()
+    this.#waitFor(this.#attended ? 'nobody' : 'reader')
     this.#listener?.onChunk(chunk)
     if (!this.#begun) {
       this.#begun = true
       this.#listener?.onFirstChunk()
     }
-    if (!this.#attended) this.#unread.restart(this)
   }
 
   /** Nobody waits for the next chunk; silence does not count. */
   resting(): void {
-    if (this.#call === undefined) return
-    this.#call.heard()
-    this.#unread.restart(this)
+    if (this.#call !== undefined) this.#waitFor('reader')
+  }
+
+  #waitFor(whom: Waiting): void {
+    this.#waiting = whom
+    this.#sinceMs = this.#limits.clock.now()
+  }
+
+  /** How long it may wait. */
+  #limitMs(): number {
+    const { unreadMs, firstByteMs, idleMs = Number.POSITIVE_INFINITY } = this.#limits
+    if (this.#waiting === 'reader') return unreadMs
+    if (this.#waiting === 'nobody') return Number.POSITIVE_INFINITY
+    return this.#begun ? idleMs : (firstByteMs ?? idleMs)
+  }
+
+  /** From when an alarm would have to count to go off when its time is up. */
+  #dueFromMs(): number {
+    const toBegin = this.#waiting === 'downstream' && !this.#begun && this.#limits.firstByteMs
+    const goneMs = toBegin ? (this.#call?.answerMs ?? 0) : 0
+    return this.#sinceMs + this.#limitMs() - goneMs - this.#limits.alarms.delayMs
+  }
+
+  /** Not later than its time is up, nor than it could be up if it waited for somebody else. */
+  #arm(nowMs: number): void {
+    const { alarms } = this.#limits
+    alarms.remove(this)
+    this.fromMs = Math.min(nowMs, this.#dueFromMs())
+    alarms.add(this)
+  }
+
+  onTimeUp(): void {
+    const { clock, alarms } = this.#limits
+    const nowMs = clock.now()
+    // In the words of the list, so that no rounding has the two disagree.
+    if (this.#dueFromMs() + alarms.delayMs > nowMs) this.#arm(nowMs)
+    else if (this.#waiting === 'reader') this.#unread()
+    else this.#call?.silent(this.#begun)
+  }
+
+  #unread(): void {
+    const { name, unreadMs } = this.#limits
+    if (this.#body?.isReadUnseen?.() === true) return
+    this.#call?.giveUp(unreadError(name, unreadMs))
   }
 
   complete(): void {
@@ -119,12 +166,6 @@ export class BodyWatch implements Timed, ComingBody {
     if (this.#call?.givenUp === false) this.#end('abandoned', undefined)
   }
 
-  /** Nobody has read it. */
-  onTimeUp(): void {
-    if (this.#body?.isReadUnseen?.() === true) return
-    this.#call?.giveUp(unreadError(this.#name, this.#unread.delayMs))
-  }
-
   /** A timeout, no reader, the caller, or the end of the guard. */
   givenUp(error: unknown): void {
     const body = this.#body
@@ -138,7 +179,7 @@ export class BodyWatch implements Timed, ComingBody {
     this.#call = undefined
     this.#listener = undefined
     this.#body = undefined
-    this.#unread.remove(this)
+    this.#limits.alarms.remove(this)
     call.end()
     listener?.onEnd(how, error)
   }

@@ -14,16 +14,12 @@ type Stream = ReadableStream<unknown>
 
 /**
  * Whether it could be done: a stream that is not simply Node's own, or is observed already, may mean
- * more by its methods. `onBroken` is told, before the source is let go, that it is broken off.
+ * more by its methods. `response` is the one it is the body of.
  */
-export function observe(
-  stream: Stream,
-  watch: BodyWatch,
-  onBroken?: (error: unknown) => void,
-): boolean {
+export function observe(stream: Stream, watch: BodyWatch, response?: Response): boolean {
   if (Object.getPrototypeOf(stream) !== ReadableStream.prototype) return false
   if (!Reflect.setPrototypeOf(stream, STREAM)) return false
-  watch.begin(new StreamObserver(stream, watch, onBroken))
+  watch.begin(new StreamObserver(stream, watch, response))
   return true
 }
 

@@ -1,5 +1,7 @@
 /** What a reader gets, as a stream of its own. Nothing is read ahead: it asks when it is asked. */
-export function passOn<C>(reader: ReadableStreamDefaultReader<C>): ReadableStream<C> {
+export function passOn<C>(
+  reader: Pick<ReadableStreamDefaultReader<C>, 'read' | 'cancel'>,
+): ReadableStream<C> {
   return new ReadableStream<C>(
     {
       async pull(controller) {

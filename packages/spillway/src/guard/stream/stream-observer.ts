@@ -3,6 +3,7 @@ import { finished, isErrored } from 'node:stream'
 import type { ReadableStreamReadResult } from 'node:stream/web'
 import { swallow } from '../../core/thenable.js'
 import type { BodyWatch, WatchedBody } from './body-watch.js'
+import { tellWhy } from './broken-response.js'
 
 export type ReadResult = ReadableStreamReadResult<unknown>
 export type StreamReader = ReadableStreamDefaultReader<unknown> | ReadableStreamBYOBReader
@@ -21,7 +22,7 @@ export function observerOf(stream: ReadableStream): StreamObserver | undefined {
 export class StreamObserver implements WatchedBody {
   readonly #stream: ReadableStream<unknown>
   readonly #watch: BodyWatch
-  readonly #onBroken: ((error: unknown) => void) | undefined
+  readonly #response: Response | undefined
   /** Who has locked it, as far as we know. */
   #reader: StreamReader | undefined
   /** It brings the buffers that are filled. */
@@ -30,14 +31,10 @@ export class StreamObserver implements WatchedBody {
   #wanted = 0
   #broken: { error: unknown } | undefined
 
-  constructor(
-    stream: ReadableStream<unknown>,
-    watch: BodyWatch,
-    onBroken: ((error: unknown) => void) | undefined,
-  ) {
+  constructor(stream: ReadableStream<unknown>, watch: BodyWatch, response: Response | undefined) {
     this.#stream = stream
     this.#watch = watch
-    this.#onBroken = onBroken
+    this.#response = response
     observers.set(stream, this)
   }
 
@@ -103,7 +100,7 @@ export class StreamObserver implements WatchedBody {
 
   /** The source is let go. To its readers that would look like a good end, so they hear from us. */
   breakOff(error: unknown): void {
-    this.#onBroken?.(error)
+    if (this.#response !== undefined) tellWhy(this.#response, error)
     swallow((this.#reader ?? this.#stream).cancel(error))
     this.#broken = { error }
   }

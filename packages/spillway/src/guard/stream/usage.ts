@@ -35,6 +35,12 @@ export class UsageReader {
       this.#head.push(chunk)
       this.#headBytes += chunk.length
     }
+    // Large ones follow one another: each is all there is to keep.
+    if (chunk.length >= TAIL_BYTES && this.#tail.length <= 1) {
+      this.#tail[0] = chunk
+      this.#tailBytes = chunk.length
+      return
+    }
     this.#tail.push(chunk)
     this.#tailBytes += chunk.length
     // The last one stays, whatever the lengths say: a chunk that is transferred has none any more.
@@ -48,6 +54,9 @@ export class UsageReader {
 
   /** By unit; nothing, if the answer does not say. */
   read(): Cost | undefined {
+    // Most bodies have nothing to do with tokens, and this is how to tell without reading them.
+    const last = this.#tail.at(-1)
+    if (this.#told === '' && !ENDS.has(last?.[last.length - 1])) return undefined
     if (this.#head.some(isGone) || this.#tail.some(isGone)) return undefined
     const end = endOf(this.#tail)
     // The last word is at the end, or there is none: what came first alone would be too little.
@@ -109,9 +118,7 @@ const TOKENS = Buffer.from('_tokens"')
 /** Of JSON and of events: `}`, `]`, and what may follow them. */
 const ENDS: ReadonlySet<number | undefined> = new Set(Buffer.from('}] \r\n\t'))
 
-/** Most bodies have nothing to do with tokens, and this is how to tell without reading them. */
 function mentionsTokens(bytes: Uint8Array): boolean {
-  if (!ENDS.has(bytes.at(-1))) return false
   return indexOf.call(bytes, TOKENS, Math.max(0, bytes.length - TAIL_BYTES)) >= 0
 }
 
