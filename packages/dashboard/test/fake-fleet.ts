@@ -198,14 +198,18 @@ export class FakeFleet {
           inFlight: 20 + Math.round(30 * this.#random()),
           waiting: Math.round(8 * this.#random()),
           store: this.store,
-          guards: this.#cards.map(({ name }, place) => [
-            place,
-            90 + Math.round(40 * this.#random()),
-            Math.round(12 * this.#random()),
-            Math.round(20 * this.#random()),
-            Math.round(4 * this.#random()),
-            codeOf(this.#breaker(name, laneName(0)).state),
-          ]),
+          guards: this.#cards.map(({ name }, place) => {
+            const calls = 90 + Math.round(40 * this.#random())
+            return [
+              place,
+              calls,
+              Math.round(12 * this.#random()),
+              Math.round(20 * this.#random()),
+              Math.round(4 * this.#random()),
+              codeOf(this.#breaker(name, laneName(0)).state),
+              calls,
+            ]
+          }),
         }
       }),
       podsLeftOut: 0,

@@ -13,7 +13,14 @@ import { Icon } from './icons'
 import { StageFacts } from './stage-facts'
 import { STAGE_WORDS, wordsOfCode } from './stage-words'
 
-const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {}, fallbacks: {} }
+const NO_RATES: Rates = {
+  calls: 0,
+  decided: 0,
+  attempts: 0,
+  outcomes: {},
+  refused: {},
+  fallbacks: {},
+}
 
 export function Pipeline({
   card,
@@ -39,7 +46,7 @@ export function Pipeline({
             gate={gate}
             number={index + 1}
             scope={stages[index]?.scope ?? 'local'}
-            all={own.calls}
+            all={Math.max(own.calls, own.decided)}
             card={card}
             tick={tick}
             lane={lane}
@@ -62,9 +69,8 @@ function GateView(props: {
   lane: string | undefined
 }) {
   const { gate, number, scope, all, card } = props
-  const { stage, entering, leaving, refused } = gate
+  const { stage, entering, leaving, turnedAway, refused } = gate
   const on = stage === 'call' || card.on.includes(stage)
-  const turnedAway = entering - leaving
   const share = (rate: number) => (all > 0 ? Math.max(rate > 0 ? 0.05 : 0.015, rate / all) : 0.015)
   const water = {
     '--in': share(entering).toFixed(4),

@@ -154,8 +154,8 @@ export interface PodRow {
 }
 
 /**
- * [place in `names`, calls a second, refused a second, running, waiting, its breaker as this pod sees it]. Of
- * several lanes the worst.
+ * [place in `names`, calls a second, refused a second, running, waiting, its breaker as this pod sees it, decided a
+ * second]. Of several lanes the worst breaker. Decided: refused, or begun; whoever waited was decided later than it came.
  */
 export type PodGuardRow = [
   guard: number,
@@ -164,6 +164,7 @@ export type PodGuardRow = [
   active: number,
   waiting: number,
   breaker: BreakerCode,
+  decided: number,
 ]
 
 /** 0 closed, 1 half-open, 2 open, 3 isolated, 4 this pod isolates itself, -1 there is none, or it was never used. */
