@@ -388,6 +388,7 @@ export class FakeFleet {
       queues: Array.from({ length: this.#options.queues }, (_, index) => ({
         name: this.#options.names[index] ?? `queue-${index}`,
         guard: this.names[0] ?? '',
+        lane: laneName(0),
         waiting: 320 + count(40),
         delayed: 12,
         active: 8,

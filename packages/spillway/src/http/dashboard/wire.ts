@@ -335,6 +335,8 @@ export interface QueuesTick {
 export interface QueueTick {
   name: string
   guard: string
+  /** Of that guard: the one whose limits and breaker its jobs go by. */
+  lane: string
   waiting: number
   delayed: number
   active: number
