@@ -1,24 +1,20 @@
 /** A fleet that is made up: figures that move, the same in every run. */
 import { createRandom } from '../../spillway/src/core/random.js'
 import { ORDER } from '../../spillway/src/guard/order.js'
+import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
+import type { Decision } from '../../spillway/src/http/dashboard/wire/decisions.js'
+import type { Fleet } from '../../spillway/src/http/dashboard/wire/fleet.js'
 import type {
-  Act,
   BreakerTick,
-  ByPriority,
-  DeadLetters,
-  Decision,
-  DemoState,
-  Fleet,
-  GuardCard,
   GuardsTick,
   GuardTick,
-  Hello,
-  History,
   LaneTick,
-  Messages,
-  QueuesTick,
-  StoreWord,
-} from '../../spillway/src/http/dashboard/wire.js'
+} from '../../spillway/src/http/dashboard/wire/guards.js'
+import type { DemoState, GuardCard, Hello } from '../../spillway/src/http/dashboard/wire/hello.js'
+import type { History } from '../../spillway/src/http/dashboard/wire/history.js'
+import type { Messages } from '../../spillway/src/http/dashboard/wire/messages.js'
+import type { DeadLetters, QueuesTick } from '../../spillway/src/http/dashboard/wire/queues.js'
+import type { ByPriority, StoreWord } from '../../spillway/src/http/dashboard/wire/words.js'
 
 export interface FakeFleetOptions {
   pods?: number

@@ -4,7 +4,8 @@ import type { GuardVitals, PodVitals } from '../../guard/vitals.js'
 import { readVitals } from '../../guard/vitals.js'
 import type { Membership } from '../../shared/membership.js'
 import { rounded, shown } from './shown.js'
-import type { BreakerCode, Fleet, PodRow, StoreWord } from './wire.js'
+import type { BreakerCode, Fleet, PodRow } from './wire/fleet.js'
+import type { StoreWord } from './wire/words.js'
 
 const MOST_PODS = 500
 

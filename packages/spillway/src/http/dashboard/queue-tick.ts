@@ -1,7 +1,7 @@
 /** Job queues, by the store's word. */
 import type { SpillwayInside } from '../../guard/inside.js'
 import { inOrder, shown, shownLane } from './shown.js'
-import type { DeadLetters, QueueTick } from './wire.js'
+import type { DeadLetters, QueueTick } from './wire/queues.js'
 
 type Queue = ReturnType<SpillwayInside['queues']>[number]
 const MOST_QUEUES = 50
