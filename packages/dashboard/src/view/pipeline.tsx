@@ -9,6 +9,7 @@ import { pairKey, type Rates } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
 import { type Gate, gatesOf } from './gates'
+import type { GuardInView } from './guard-in-view'
 import { Icon } from './icons'
 import { StageFacts } from './stage-facts'
 import { STAGE_WORDS, wordsOfCode } from './stage-words'
@@ -22,15 +23,7 @@ const NO_RATES: Rates = {
   fallbacks: {},
 }
 
-export function Pipeline({
-  card,
-  tick,
-  lane,
-}: {
-  card: GuardCard
-  tick: GuardTick
-  lane: string | undefined
-}) {
+export function Pipeline({ card, tick, lane }: GuardInView) {
   const stages = (hello.value?.stages ?? []).map((row) => row)
   const own = rates.of(lane === undefined ? card.name : pairKey(card.name, lane)) ?? NO_RATES
   const gates = gatesOf(
