@@ -12,7 +12,7 @@ import { render } from 'preact'
 import { baseUrl, forgetToken, token } from './model/acting'
 import { startClock } from './model/clock'
 import { Feed } from './model/feed'
-import { feedState, take } from './model/live'
+import { feedState, forgetAll, take } from './model/live'
 import { startPreferences } from './model/preferences'
 import { startRouting } from './model/route'
 import { App } from './view/app'
@@ -23,6 +23,7 @@ const feed = new Feed({
   onMessage: take,
   onState(state) {
     if (state.kind === 'locked') forgetToken()
+    if (state.kind === 'locked' || state.kind === 'barred') forgetAll()
     feedState.value = state
   },
 })

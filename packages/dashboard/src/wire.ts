@@ -1,2 +1,10 @@
 /** The format of the feed, which is its server's: types only. */
-export type * from '../../spillway/src/http/dashboard/wire.js'
+export type * from '../../spillway/src/http/dashboard/wire/acts.js'
+export type * from '../../spillway/src/http/dashboard/wire/decisions.js'
+export type * from '../../spillway/src/http/dashboard/wire/fleet.js'
+export type * from '../../spillway/src/http/dashboard/wire/guards.js'
+export type * from '../../spillway/src/http/dashboard/wire/hello.js'
+export type * from '../../spillway/src/http/dashboard/wire/history.js'
+export type * from '../../spillway/src/http/dashboard/wire/messages.js'
+export type * from '../../spillway/src/http/dashboard/wire/queues.js'
+export type * from '../../spillway/src/http/dashboard/wire/words.js'

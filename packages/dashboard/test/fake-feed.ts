@@ -6,7 +6,8 @@ import { readFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import type { Act, Messages } from '../../spillway/src/http/dashboard/wire.js'
+import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
+import type { Messages } from '../../spillway/src/http/dashboard/wire/messages.js'
 import { FakeFleet, type FakeFleetOptions } from './fake-fleet.js'
 
 const PAGE = new URL('../../spillway/dist/http/dashboard/page.html', import.meta.url)
@@ -21,6 +22,8 @@ export interface FakeFeed {
   /** Hangs up on everybody, and answers nobody until `resume`. */
   cut(): void
   resume(): void
+  /** Hangs up on everybody, and lets nobody in who does not show the token. */
+  bar(problem: string): void
   close(): Promise<void>
 }
 
@@ -31,7 +34,7 @@ export interface FakeFeedOptions extends FakeFleetOptions {
   still?: boolean
   /** Looking needs it, too. */
   locked?: boolean
-  /** Nobody may look from here, for this reason. */
+  /** Nobody may look from here, for this reason; but whoever shows the token, if there is one. */
   barred?: string
   /** So often dead letters cannot be read. */
   unread?: number
@@ -49,6 +52,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
   const asked: FakeFeed['asked'] = []
   let number = 0
   let isCut = false
+  let { barred } = options
   let unread = options.unread ?? 0
   const say = <Name extends keyof Messages>(to: ServerResponse, name: Name, data: Messages[Name]) =>
     to.write(`id: fake.${++number}\nevent: ${name}\ndata: ${JSON.stringify(data)}\n\n`)
@@ -69,8 +73,9 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
     if (path === '/events' && options.locked === true && shown !== options.token) {
       return void response.writeHead(401).end('{"ok":false,"problem":"needs the token"}')
     }
-    if (path === '/events' && options.barred !== undefined) {
-      return void response.writeHead(403).end(JSON.stringify({ problem: options.barred }))
+    const isOperator = options.token !== undefined && shown === options.token
+    if (path === '/events' && barred !== undefined && !isOperator) {
+      return void response.writeHead(403).end(JSON.stringify({ problem: barred }))
     }
     if (path === '/events') {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -145,6 +150,10 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
     },
     resume() {
       isCut = false
+    },
+    bar(problem) {
+      barred = problem
+      for (const reader of readers) reader.destroy()
     },
     async close() {
       clearInterval(ticking)

@@ -1,24 +1,20 @@
 /** A fleet that is made up: figures that move, the same in every run. */
 import { createRandom } from '../../spillway/src/core/random.js'
 import { ORDER } from '../../spillway/src/guard/order.js'
+import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
+import type { Decision } from '../../spillway/src/http/dashboard/wire/decisions.js'
+import type { Fleet } from '../../spillway/src/http/dashboard/wire/fleet.js'
 import type {
-  Act,
   BreakerTick,
-  ByPriority,
-  DeadLetters,
-  Decision,
-  DemoState,
-  Fleet,
-  GuardCard,
   GuardsTick,
   GuardTick,
-  Hello,
-  History,
   LaneTick,
-  Messages,
-  QueuesTick,
-  StoreWord,
-} from '../../spillway/src/http/dashboard/wire.js'
+} from '../../spillway/src/http/dashboard/wire/guards.js'
+import type { DemoState, GuardCard, Hello } from '../../spillway/src/http/dashboard/wire/hello.js'
+import type { History } from '../../spillway/src/http/dashboard/wire/history.js'
+import type { Messages } from '../../spillway/src/http/dashboard/wire/messages.js'
+import type { DeadLetters, QueuesTick } from '../../spillway/src/http/dashboard/wire/queues.js'
+import type { ByPriority, StoreWord } from '../../spillway/src/http/dashboard/wire/words.js'
 
 export interface FakeFleetOptions {
   pods?: number
@@ -198,14 +194,18 @@ export class FakeFleet {
           inFlight: 20 + Math.round(30 * this.#random()),
           waiting: Math.round(8 * this.#random()),
           store: this.store,
-          guards: this.#cards.map(({ name }, place) => [
-            place,
-            90 + Math.round(40 * this.#random()),
-            Math.round(12 * this.#random()),
-            Math.round(20 * this.#random()),
-            Math.round(4 * this.#random()),
-            codeOf(this.#breaker(name, laneName(0)).state),
-          ]),
+          guards: this.#cards.map(({ name }, place) => {
+            const calls = 90 + Math.round(40 * this.#random())
+            return [
+              place,
+              calls,
+              Math.round(12 * this.#random()),
+              Math.round(20 * this.#random()),
+              Math.round(4 * this.#random()),
+              codeOf(this.#breaker(name, laneName(0)).state),
+              calls,
+            ]
+          }),
         }
       }),
       podsLeftOut: 0,
@@ -384,6 +384,7 @@ export class FakeFleet {
       queues: Array.from({ length: this.#options.queues }, (_, index) => ({
         name: this.#options.names[index] ?? `queue-${index}`,
         guard: this.names[0] ?? '',
+        lane: laneName(0),
         waiting: 320 + count(40),
         delayed: 12,
         active: 8,

@@ -170,8 +170,8 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     ])
   })
 
-  it('shows whose jobs wait, by priority, and says where that is an estimate', async () => {
-    const { page, complaints } = await open('#/queues', { queues: 2 })
+  it('shows whose jobs wait, by priority, where that is an estimate, and what holds them up', async () => {
+    const { page, feed, complaints } = await open('#/queues', { queues: 2 })
     const first = page.getByRole('region', { name: 'Queue queue-0' })
     const ann = first.locator('.tenants .meter').first()
     expect(await ann.innerText()).toMatch(/ann\s+118\s+2 critical, 30 high, 70 normal, 16 low/)
@@ -181,6 +181,9 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     const second = page.getByRole('region', { name: 'Queue queue-1' })
     await second.getByText('about 118').waitFor()
     await second.getByText('these are estimates').waitFor()
+    await first.getByText('working', { exact: true }).waitFor()
+    feed.send('transition', feed.fleet.setBreaker('openai', 'open'))
+    await first.getByText('held: its breaker is open').waitFor()
     expect(complaints).toEqual([])
   })
 
@@ -242,6 +245,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByText('No decision yet').waitFor()
     await page.getByRole('link', { name: 'Job queues' }).click()
     await page.getByText('No job queue').waitFor()
+    await page.getByText('later: { vendor: openai, model: gpt-4o-mini }').waitFor()
   })
 
   it('asks for the token where looking needs it, and asks again if it was the wrong one', async () => {
@@ -270,6 +274,20 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByText('no admin token is set: <b>set one</b>').waitFor()
     await page.getByRole('button', { name: 'Try again' }).click()
     await page.getByRole('heading', { name: 'Not from here' }).waitFor()
+  })
+
+  it('says that access was withdrawn, shows nothing of before, and takes a token that helps', async () => {
+    const { page, feed } = await open('', { token: 'right' })
+    await page.getByTestId('calls').waitFor()
+    feed.bar('this machine is not called "fleet.example"')
+    await page.getByRole('heading', { name: 'You may not look any more' }).waitFor()
+    await page.getByText('The gateway says: this machine is not called').waitFor()
+    expect(await page.locator('.panel, .kpi').count()).toBe(0)
+    await page.getByRole('button', { name: 'Enter a token …' }).click()
+    await page.getByLabel('Admin token').fill('right')
+    await page.keyboard.press('Enter')
+    await page.getByTestId('calls').waitFor()
+    await page.getByText('live', { exact: true }).waitFor()
   })
 
   it('stands still for those who want no motion', async () => {

@@ -232,14 +232,14 @@ export async function createGateway(
 
 /** Only where anybody may call: with a key of its own it would be one of the callers. */
 function createDemo(
-  { vendors, callers }: GatewayConfig,
+  { vendors, callers, queues }: GatewayConfig,
   { vendor: mock, url: mockUrl }: RunningMock,
   { store }: Spillway,
   gatewayUrl: () => string,
 ): Demo | undefined {
   if (callers !== undefined) return undefined
   const mocked = vendors.filter(({ url }) => url === 'mock')
-  return new Demo({ vendors: mocked, mock, mockUrl, store, gatewayUrl })
+  return new Demo({ vendors: mocked, queues, mock, mockUrl, store, gatewayUrl })
 }
 
 function guardsOf({ vendors }: GatewayConfig): Record<string, VendorConfig['guard']> {

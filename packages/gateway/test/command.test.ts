@@ -111,6 +111,16 @@ describe('operators with nothing but the configuration and Redis', () => {
   )
 })
 
+describe('a key that is piped in', () => {
+  it('comes out as the line for the configuration, and nowhere else', async () => {
+    const { child, exit, stdout, stderr } = spawnCommand('hash-key')
+    child.stdin.end('a-key-made-by-a-machine-0123\n')
+    expect(await exit).toBe(0)
+    expect(stdout()).toMatch(/^key: sha256:[0-9a-f]{64}\n$/)
+    expect(stderr()).toBe('')
+  })
+})
+
 describe('operators of a gateway without a store', () => {
   it(
     'go through its admin port, with its token',

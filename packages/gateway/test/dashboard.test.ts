@@ -133,6 +133,14 @@ describe('the gateway that runs without a file', () => {
     await reader.until('demo', ({ load }) => load)
     await reader.until('decisions', ({ records }) => records.some(({ code }) => code === 'OK'))
     await reader.until('fleet', ({ pods }) => pods.length === 3)
+    await reader.until(
+      'queues',
+      ({ queues: [later] }) =>
+        later?.name === 'later' &&
+        later.waiting > 0 &&
+        later.done > 0 &&
+        later.byTenant.top.length > 1,
+    )
     await act(adminUrl, { act: 'demo', broken: true })
     await reader.until('transition', ({ to }) => to === 'open')
     await reader.until(
@@ -143,7 +151,12 @@ describe('the gateway that runs without a file', () => {
     await reader.until('transition', ({ to }) => to === 'closed')
     await act(adminUrl, { act: 'demo', load: false })
     await reader.until('demo', ({ load, broken }) => !load && !broken)
-    await vi.waitUntil(() => gateway.mock?.atOnce === 0, 5_000)
+    // What may wait and was taken is done, load or not.
+    const idle = () => {
+      const later = reader.last('queues')?.queues[0]
+      return later?.waiting === 0 && later.active === 0 && gateway.mock?.atOnce === 0
+    }
+    await vi.waitUntil(idle, 25_000)
     const arrived = gateway.mock?.counts.arrived
     await sleep(400)
     expect(gateway.mock?.counts.arrived).toBe(arrived)
@@ -153,5 +166,7 @@ describe('the gateway that runs without a file', () => {
     const config = embeddedConfig({ env: {} })
     const words = greeting({ config, file: undefined, port: 8080, adminPort: 8081 })
     expect(words).toContain('Dashboard: http://127.0.0.1:8081/dashboard/')
+    // What it says to try has a queue that takes it.
+    expect(words).toContain(`"model": "${config.queues?.[0]?.model}"`)
   })
 })

@@ -27,11 +27,11 @@ function curlLines(greeting: string): string[] {
 }
 
 describe('spillway gateway', () => {
-  it('without a configuration prints three lines for curl that work, and Ctrl-C ends it with 0', async () => {
+  it('without a configuration prints lines for curl that work, and Ctrl-C ends it with 0', async () => {
     const { stderr, child, exit, adminUrl } = await startGatewayProcess()
     const lines = curlLines(stderr())
-    expect(lines).toHaveLength(3)
-    const [answer = '', stream = '', failing = ''] = await Promise.all(
+    expect(lines).toHaveLength(4)
+    const [answer = '', stream = '', failing = '', later = ''] = await Promise.all(
       lines.map(async (line) => (await run('sh', ['-c', line])).stdout),
     )
     expect(answer).toMatch(/^HTTP\/1.1 200 OK/)
@@ -40,6 +40,8 @@ describe('spillway gateway', () => {
     expect(stream).toMatch(/data: \{.*\}\n\ndata: \[DONE\]\n\n$/s)
     expect(failing).toMatch(/^HTTP\/1.1 503/)
     expect(failing).toMatch(/spillway-attempts: [2-9]/)
+    expect(later).toMatch(/^HTTP\/1.1 202/)
+    expect(later).toMatch(/location: \/spillway\/jobs\/later\/\d+/)
     expect((await fetch(`${adminUrl}/health/ready`)).status).toBe(200)
     child.kill('SIGINT')
     expect(await exit).toBe(0)

@@ -9,10 +9,10 @@ export type FeedState =
   /** Nothing has come yet. */
   | { kind: 'connecting' }
   | { kind: 'live' }
-  /** It is for those who have the token; `wrong`: what was shown is not it. */
-  | { kind: 'locked'; wrong: boolean }
-  /** It is not for whoever is here, token or not; in the server's words. */
-  | { kind: 'barred'; problem: string }
+  /** It is for those who have the token; `wrong`: what was shown is not it. `withdrawn`: it was let in before. */
+  | { kind: 'locked'; wrong: boolean; withdrawn: boolean }
+  /** It is not for whoever is here; in the server's words. */
+  | { kind: 'barred'; problem: string; withdrawn: boolean }
   /** It broke at `sinceAt`; the next try is at `nextAt`, or under way. */
   | { kind: 'lost'; sinceAt: number; nextAt: number | undefined; problem: string }
 
@@ -28,13 +28,15 @@ export interface FeedOptions {
   onState(state: FeedState): void
 }
 
+type Shut = { kind: 'locked'; wrong: boolean } | { kind: 'barred'; problem: string }
+
 /** Trying again would change nothing. */
 class ShutError extends Error {
-  readonly state: FeedState
+  readonly shut: Shut
 
-  constructor(state: FeedState) {
-    super(state.kind)
-    this.state = state
+  constructor(shut: Shut) {
+    super(shut.kind)
+    this.shut = shut
   }
 }
 
@@ -67,7 +69,7 @@ export class Feed {
     void this.#read(connection.signal).then(
       () => this.#lost(connection, 'the gateway ended the stream'),
       (error: unknown) => {
-        if (error instanceof ShutError) this.#shut(connection, error.state)
+        if (error instanceof ShutError) this.#shut(connection, error.shut)
         else this.#lost(connection, wordsOf(error))
       },
     )
@@ -81,10 +83,13 @@ export class Feed {
   }
 
   /** Whoever has the token, or has changed something, connects anew. */
-  #shut(connection: AbortController, state: FeedState): void {
+  #shut(connection: AbortController, shut: Shut): void {
     if (connection !== this.#connection) return
+    const withdrawn = this.#lastId !== undefined
     this.#lostAt = undefined
-    this.#options.onState(state)
+    // What it was told is forgotten now: whoever is let in again is told all of it.
+    this.#lastId = undefined
+    this.#options.onState({ ...shut, withdrawn })
   }
 
   #lost(connection: AbortController, problem: string): void {

@@ -67,6 +67,21 @@ export function serverNow(): number {
   return Date.now() + skewMs
 }
 
+/** Whoever may not look any more has nothing left to look at, not even what was shown before. */
+export function forgetAll(): void {
+  noted = nothingNoted()
+  tracks = new Map()
+  rates.clear()
+  decisions.clear()
+  batch(() => {
+    for (const each of [hello, fleet, guardsTick, queuesTick, demo, store, pausedAt]) {
+      each.value = undefined
+    }
+    acts.value = []
+    decisionsVersion.value++
+  })
+}
+
 interface Noted {
   hello?: Hello
   fleet?: Fleet

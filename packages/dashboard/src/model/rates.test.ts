@@ -3,12 +3,17 @@ import { gatesOf } from '../view/gates'
 import type { GuardTick } from '../wire'
 import { pairKey, RateBook } from './rates'
 
-function tick(name: string, calls: number, refused: GuardTick['flow']['refused']): GuardTick {
+function tick(
+  name: string,
+  calls: number,
+  refused: GuardTick['flow']['refused'],
+  waiting = 0,
+): GuardTick {
   const outcomes = { success: 0, failure: 0, slow: 0, throttled: 0, ignored: 0 }
   return {
     name,
     flow: { calls, attempts: calls, outcomes, refused },
-    room: { waiting: 0, size: 0, oldestMs: 0, byPriority: [0, 0, 0, 0], codel: false },
+    room: { waiting, size: 0, oldestMs: 0, byPriority: [0, 0, 0, 0], codel: false },
     slots: { active: 0 },
     fallbacks: [],
     lanes: [
@@ -25,15 +30,25 @@ function tick(name: string, calls: number, refused: GuardTick['flow']['refused']
 }
 
 describe('rates', () => {
-  it('never show more refused than began', () => {
-    const [first] = gatesOf(['shed', 'room'], {
-      calls: 2,
-      attempts: 0,
-      outcomes: {},
-      refused: { 'shed SHED': 3, 'room QUEUE_FULL': 1 },
-      fallbacks: {},
-    })
-    expect(first).toMatchObject({ entering: 4, leaving: 1 })
+  it('take those who have waited for decided when they are, and not when they came', () => {
+    const book = new RateBook()
+    const see = (calls: number, refused: number, waiting: number) => {
+      const refusals = [{ stage: 'room', code: 'QUEUE_TIMEOUT', count: refused } as const]
+      book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', calls, refusals, waiting)] })
+      const { calls: came = 0, decided = 0, refused: all = {} } = book.of('openai') ?? {}
+      return [came, decided, all['room QUEUE_TIMEOUT'] ?? 0].map((rate) => Math.round(rate))
+    }
+    expect(see(100, 0, 0)).toEqual([100, 100, 0])
+    // A hundred more come and wait; for ten of them it is too long, while ninety begin and nobody comes.
+    expect(see(100, 0, 100)).toEqual([100, 65, 0])
+    expect(see(0, 10, 0)).toEqual([65, 77, 4])
+  })
+
+  it('never have more refused than decided, whatever a retry was', () => {
+    const book = new RateBook()
+    const refused = [{ stage: 'breaker', code: 'CIRCUIT_OPEN', count: 5 } as const]
+    book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', 2, refused)] })
+    expect(book.of('openai')).toMatchObject({ calls: 2, decided: 5 })
   })
 
   it('are a second’s, whatever time a tick took', () => {
@@ -65,6 +80,7 @@ describe('the flow through the stages', () => {
   it('loses at each stage what is refused there, and nothing else', () => {
     const gates = gatesOf(['shed', 'user-limit', 'room'], {
       calls: 100,
+      decided: 100,
       attempts: 0,
       outcomes: {},
       fallbacks: {},
@@ -78,9 +94,30 @@ describe('the flow through the stages', () => {
     expect(gates[2]?.refused[0]).toEqual({ code: 'QUEUE_TIMEOUT', rate: 20 })
   })
 
+  it('swells and shrinks behind the room: who waits has not gone on, and goes on later', () => {
+    const none = { attempts: 0, outcomes: {}, fallbacks: {} }
+    const flowOf = (calls: number, decided: number, refused: Record<string, number>) =>
+      gatesOf(['shed', 'room', 'call'], { ...none, calls, decided, refused }).map((gate) => [
+        gate.entering,
+        gate.turnedAway,
+        gate.leaving,
+      ])
+    expect(flowOf(100, 30, {})).toEqual([
+      [100, 0, 100],
+      [100, 0, 30],
+      [30, 0, 30],
+    ])
+    expect(flowOf(10, 80, { 'room QUEUE_TIMEOUT': 20 })).toEqual([
+      [10, 0, 10],
+      [10, 20, 60],
+      [60, 0, 60],
+    ])
+  })
+
   it('never runs backwards, when more were refused than came in that second', () => {
     const rates = {
       calls: 1,
+      decided: 5,
       attempts: 0,
       outcomes: {},
       fallbacks: {},

@@ -5,7 +5,10 @@
 import type { Flow, GuardTick, Messages } from '../wire'
 
 export interface Rates {
+  /** Those who came. */
   calls: number
+  /** Those who were refused, or begun: who had to wait is decided later than it came. */
+  decided: number
   attempts: number
   /** By outcome of an attempt. */
   outcomes: Record<string, number>
@@ -23,57 +26,67 @@ const NOTHING = 0.05
 type SomeFlow = Pick<Flow, 'calls' | 'refused'> &
   Partial<Flow> & { fallbacks?: GuardTick['fallbacks'] }
 
+interface Known {
+  rates: Rates
+  /** At the end of the tick. */
+  waiting: number
+}
+
 export class RateBook {
-  readonly #rates = new Map<string, Rates>()
+  readonly #known = new Map<string, Known>()
 
   of(key: string): Rates | undefined {
-    return this.#rates.get(key)
+    return this.#known.get(key)?.rates
   }
 
   clear(): void {
-    this.#rates.clear()
+    this.#known.clear()
   }
 
   see({ sinceMs, guards }: Messages['guards']): void {
     const seen = new Set<string>()
-    for (const { name, flow, fallbacks, lanes } of guards) {
-      this.#see(name, { ...flow, fallbacks }, sinceMs, seen)
-      for (const lane of lanes) {
-        if (lane.flow !== undefined) this.#see(pairKey(name, lane.lane), lane.flow, sinceMs, seen)
+    for (const { name, flow, fallbacks, lanes, room } of guards) {
+      seen.add(name)
+      this.#see(name, { ...flow, fallbacks }, room.waiting, sinceMs)
+      for (const { lane, flow, waiting } of lanes) {
+        if (flow === undefined) continue
+        const key = pairKey(name, lane)
+        seen.add(key)
+        this.#see(key, flow, waiting, sinceMs)
       }
     }
     // Guards and lanes that are not told of any more.
-    for (const key of this.#rates.keys()) if (!seen.has(key)) this.#rates.delete(key)
+    for (const key of this.#known.keys()) if (!seen.has(key)) this.#known.delete(key)
   }
 
-  #see(key: string, flow: SomeFlow, sinceMs: number, seen: Set<string>): void {
-    seen.add(key)
-    const before = this.#rates.get(key)
+  #see(key: string, flow: SomeFlow, waiting: number, sinceMs: number): void {
+    const known = this.#known.get(key)
+    const before = known?.rates
     const a = (count: number) => (count * 1_000) / Math.max(1, sinceMs)
     const refused: Record<string, number> = {}
-    for (const { stage, code, count } of flow.refused) refused[`${stage} ${code}`] = a(count)
+    let refusals = 0
+    for (const { stage, code, count } of flow.refused) {
+      refused[`${stage} ${code}`] = a(count)
+      refusals += count
+    }
+    // A retry that is refused was a call before.
+    const decided = Math.max(refusals, flow.calls + (known?.waiting ?? waiting) - waiting)
     const outcomes: Record<string, number> = {}
     for (const [outcome, count] of Object.entries(flow.outcomes ?? {})) outcomes[outcome] = a(count)
     const fallbacks: Record<string, number> = {}
     for (const { step, reason, count } of flow.fallbacks ?? []) {
       fallbacks[pairKey(step, reason)] = a(count)
     }
-    this.#rates.set(key, {
+    const rates = {
       calls: mix(before?.calls, a(flow.calls)),
+      decided: mix(before?.decided, a(decided)),
       attempts: mix(before?.attempts, a(flow.attempts ?? 0)),
       outcomes: mixAll(before?.outcomes, outcomes),
       refused: mixAll(before?.refused, refused),
       fallbacks: mixAll(before?.fallbacks, fallbacks),
-    })
+    }
+    this.#known.set(key, { rates, waiting })
   }
-}
-
-/** Calls that began: those refused were begun, even if their mean has not come down as far as that of all calls. */
-export function callsOf({ calls, refused }: Pick<Rates, 'calls' | 'refused'>): number {
-  return Math.max(
-    calls,
-    Object.values(refused).reduce((sum, rate) => sum + rate, 0),
-  )
 }
 
 /** Two names as one; neither says where the other begins. */

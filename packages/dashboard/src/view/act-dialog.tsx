@@ -3,8 +3,9 @@ import { signal, useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { type ActResult, ask, setToken, token } from '../model/acting'
 import { guardByName, hello } from '../model/live'
-import type { Act, EveryLane } from '../wire'
+import type { Act } from '../wire'
 import { wordsFor } from './act-words'
+import { EVERY_LANE } from './breaker-words'
 import { TokenFields } from './token-fields'
 
 const draft = signal<{ act: Act; result: ActResult | undefined } | undefined>(undefined)
@@ -116,7 +117,6 @@ function ActForm({
 }
 
 const MINUTE_MS = 60_000
-const EVERY_LANE: EveryLane = '(all lanes)'
 
 function Fields({ act, change }: { act: Act; change: (act: Act) => void }) {
   const lanes =

@@ -35,9 +35,9 @@ export function App({ retry }: { retry: () => void }) {
       <Header />
       <main id="main" ref={main} tabIndex={-1}>
         {state.kind === 'locked' ? (
-          <LockedScreen wrong={state.wrong} connect={retry} />
+          <LockedScreen {...state} connect={retry} />
         ) : state.kind === 'barred' ? (
-          <BarredScreen problem={state.problem} connect={retry} />
+          <BarredScreen {...state} connect={retry} />
         ) : known ? (
           <>
             <Banners retry={retry} />

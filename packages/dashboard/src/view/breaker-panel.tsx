@@ -2,10 +2,11 @@
 import { countOf, formatCount, formatMs, formatSeconds, formatShare, formatTime } from '../format'
 import { now } from '../model/clock'
 import { range } from '../model/preferences'
-import type { BreakerTick, GuardCard, GuardTick, LaneTick } from '../wire'
+import type { BreakerTick, GuardCard, LaneTick } from '../wire'
 import { Empty, Meter, Name, Panel } from './bits'
 import { BreakerBadge } from './breaker-badge'
 import { BREAKER_LOOKS, lookOf } from './breaker-words'
+import type { GuardInView } from './guard-in-view'
 import { Icon } from './icons'
 import { sinceTick } from './stage-facts'
 
@@ -13,15 +14,7 @@ import { sinceTick } from './stage-facts'
 const MOST_LANES = 4
 const MOST_CHANGES = 6
 
-export function BreakerPanel({
-  card,
-  tick,
-  lane,
-}: {
-  card: GuardCard
-  tick: GuardTick
-  lane: string | undefined
-}) {
+export function BreakerPanel({ card, tick, lane }: GuardInView) {
   const lanes = tick.lanes.filter(
     (each) => each.breaker !== undefined && (lane === undefined || each.lane === lane),
   )

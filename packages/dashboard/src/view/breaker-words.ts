@@ -1,6 +1,6 @@
 /** How states of breakers look and what they mean. */
 import { guardByName, guardCards } from '../model/live'
-import type { BreakerCode, BreakerTick } from '../wire'
+import type { BreakerCode, BreakerTick, EveryLane } from '../wire'
 import type { Tone } from './bits'
 import type { IconName } from './icons'
 
@@ -35,12 +35,23 @@ export function lookOf(breaker: BreakerTick | undefined): BreakerLook {
 
 const GRAVITY: BreakerLook[] = ['none', 'closed', 'half-open', 'self-isolated', 'open', 'isolated']
 
+export const EVERY_LANE: EveryLane = '(all lanes)'
+
 /** Of several lanes the worst. A breaker that has seen no call yet is closed. */
 export function lookOfGuard(name: string): BreakerLook {
+  return worstOf(name, () => true)
+}
+
+/** Of one lane, by its own breaker or by that of all. */
+export function lookOfLane(name: string, lane: string): BreakerLook {
+  return worstOf(name, (each) => each === lane || each === EVERY_LANE)
+}
+
+function worstOf(name: string, counts: (lane: string) => boolean): BreakerLook {
   const guarded = guardCards.value.find((card) => card.name === name)?.breaker !== undefined
   let worst = guarded ? GRAVITY.indexOf('closed') : 0
-  for (const { breaker } of guardByName.value.get(name)?.lanes ?? []) {
-    worst = Math.max(worst, GRAVITY.indexOf(lookOf(breaker)))
+  for (const { lane, breaker } of guardByName.value.get(name)?.lanes ?? []) {
+    if (counts(lane)) worst = Math.max(worst, GRAVITY.indexOf(lookOf(breaker)))
   }
   return GRAVITY[worst] as BreakerLook
 }

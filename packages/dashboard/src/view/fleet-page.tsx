@@ -16,16 +16,17 @@ import { Spark } from './spark'
 
 /** Of all pods, by what they say of themselves. */
 const totals = computed(() => {
-  const sum = { calls: 0, refused: 0, inFlight: 0, waiting: 0, alive: 0, late: 0 }
+  const sum = { calls: 0, refused: 0, decided: 0, inFlight: 0, waiting: 0, alive: 0, late: 0 }
   for (const pod of fleet.value?.pods ?? []) {
     if (isGone(pod)) continue
     sum.alive++
     if (pod.ageMs > 2_000) sum.late++
     sum.inFlight += pod.inFlight
     sum.waiting += pod.waiting
-    for (const [, calls, refused] of pod.guards) {
+    for (const [, calls, refused, , , , decided] of pod.guards) {
       sum.calls += calls
       sum.refused += refused
+      sum.decided += decided
     }
   }
   sum.alive += fleet.value?.podsLeftOut ?? 0
@@ -105,7 +106,7 @@ export function FleetPage() {
 }
 
 function Headline() {
-  const { calls, refused, inFlight, waiting, alive, late } = totals.value
+  const { calls, refused, decided, inFlight, waiting, alive, late } = totals.value
   const guards = guardCards.value.map(({ name }) => tracksOf(name))
   const pod = [tracksOf(undefined)]
   const p99 = Math.max(
@@ -137,7 +138,7 @@ function Headline() {
         label="Refused"
         value={formatCount(refused)}
         unit="/s"
-        hint={`${formatShare(refused > 0 ? refused / Math.max(calls, refused) : 0)} of calls`}
+        hint={`${formatShare(refused / decided)} of those decided`}
         tone="refused"
         testId="refused"
       >

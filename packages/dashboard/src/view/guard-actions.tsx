@@ -1,18 +1,10 @@
 /** What can be done to a guard by hand. */
-import type { GuardCard, GuardTick } from '../wire'
 import { askFor, may } from './act-dialog'
+import type { GuardInView } from './guard-in-view'
 
 const MINUTE_MS = 60_000
 
-export function GuardActions({
-  card,
-  tick,
-  lane,
-}: {
-  card: GuardCard
-  tick: GuardTick
-  lane: string | undefined
-}) {
+export function GuardActions({ card, tick, lane }: GuardInView) {
   const where = { guard: card.name, ...(lane !== undefined && { lane }) }
   const breaker = card.breaker !== undefined
   const isolated = tick.lanes.some((each) => each.breaker?.state === 'isolated')

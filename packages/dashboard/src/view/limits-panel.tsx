@@ -1,23 +1,16 @@
 /** Shared limits as gauges of what is left, with the time of the next free place. */
 import { countOf, formatCount, formatMs, formatSeconds } from '../format'
-import type { GuardCard, GuardTick, LaneTick, LimitTick } from '../wire'
+import type { GuardCard, LaneTick, LimitTick } from '../wire'
 import { askFor, may } from './act-dialog'
 import { Badge, Empty, Meter, Name, Panel } from './bits'
+import type { GuardInView } from './guard-in-view'
 import { leftOf, leftTone, tightestOf } from './limit-words'
 import { sinceTick } from './stage-facts'
 
 const MOST_LANES = 6
 const TEN_MINUTES_MS = 600_000
 
-export function LimitsPanel({
-  card,
-  tick,
-  lane,
-}: {
-  card: GuardCard
-  tick: GuardTick
-  lane: string | undefined
-}) {
+export function LimitsPanel({ card, tick, lane }: GuardInView) {
   const lanes = tick.lanes.filter(
     (each) =>
       (each.limits.length > 0 || each.pausedMs !== undefined) &&

@@ -9,21 +9,21 @@ import { pairKey, type Rates } from '../model/rates'
 import { hrefOf } from '../model/route'
 import type { GuardCard, GuardTick } from '../wire'
 import { type Gate, gatesOf } from './gates'
+import type { GuardInView } from './guard-in-view'
 import { Icon } from './icons'
 import { StageFacts } from './stage-facts'
 import { STAGE_WORDS, wordsOfCode } from './stage-words'
 
-const NO_RATES: Rates = { calls: 0, attempts: 0, outcomes: {}, refused: {}, fallbacks: {} }
+const NO_RATES: Rates = {
+  calls: 0,
+  decided: 0,
+  attempts: 0,
+  outcomes: {},
+  refused: {},
+  fallbacks: {},
+}
 
-export function Pipeline({
-  card,
-  tick,
-  lane,
-}: {
-  card: GuardCard
-  tick: GuardTick
-  lane: string | undefined
-}) {
+export function Pipeline({ card, tick, lane }: GuardInView) {
   const stages = (hello.value?.stages ?? []).map((row) => row)
   const own = rates.of(lane === undefined ? card.name : pairKey(card.name, lane)) ?? NO_RATES
   const gates = gatesOf(
@@ -39,7 +39,7 @@ export function Pipeline({
             gate={gate}
             number={index + 1}
             scope={stages[index]?.scope ?? 'local'}
-            all={own.calls}
+            all={Math.max(own.calls, own.decided)}
             card={card}
             tick={tick}
             lane={lane}
@@ -62,9 +62,8 @@ function GateView(props: {
   lane: string | undefined
 }) {
   const { gate, number, scope, all, card } = props
-  const { stage, entering, leaving, refused } = gate
+  const { stage, entering, leaving, turnedAway, refused } = gate
   const on = stage === 'call' || card.on.includes(stage)
-  const turnedAway = entering - leaving
   const share = (rate: number) => (all > 0 ? Math.max(rate > 0 ? 0.05 : 0.015, rate / all) : 0.015)
   const water = {
     '--in': share(entering).toFixed(4),

@@ -8,11 +8,17 @@ import { hrefOf } from '../model/route'
 import type { DeadLetters, QueueTick } from '../wire'
 import { askFor, may } from './act-dialog'
 import { Badge, Empty, Name, Panel } from './bits'
+import { BREAKER_LOOKS, lookOfLane } from './breaker-words'
 import { Depth, Priorities } from './priorities'
 import { type Column, Table } from './table'
 
 const MOST_LETTERS = 50
 const AGAIN_MS = 3_000
+/** Where no lane was named. */
+const DEFAULT_LANE = 'default'
+/** What it takes to have a queue; `openai` stands for any of its vendors. */
+const YAML_LINES = `queues:
+  later: { vendor: openai, model: gpt-4o-mini }`
 
 export function QueuesPage() {
   const queues = queuesTick.value?.queues ?? []
@@ -24,10 +30,23 @@ export function QueuesPage() {
           {expected ? (
             'The first figures come within a second.'
           ) : (
-            <p>
-              For work that may wait: <code>spillway.queue('mails', …)</code> keeps jobs in Redis
-              and hands one out only together with its vendor’s permit.
-            </p>
+            <>
+              <p>
+                For work that may wait: a job is handed out only together with its vendor’s permit.
+              </p>
+              <p>
+                In a program, <code>spillway.queue('mails', {`{ guard: '…' }`})</code>. In a
+                gateway’s <code>spillway.yaml</code>, for requests with{' '}
+                <code>prefer: respond-async</code>:
+              </p>
+              <pre>
+                <code>{YAML_LINES}</code>
+              </pre>
+              <p>
+                With Redis a queue is one for all pods and outlives them; without it, it is in this
+                process alone and ends with it.
+              </p>
+            </>
           )}
         </Empty>
       </Panel>
@@ -44,27 +63,24 @@ export function QueuesPage() {
 }
 
 function Queue({ queue }: { queue: QueueTick }) {
-  const { name, guard, waiting, delayed, active, done, dead, paused, oldestMs, lapsed } = queue
+  const { name, guard, lane, waiting, delayed, active, done, dead, oldestMs, lapsed } = queue
   return (
     <section class="panel queue" aria-label={`Queue ${name}`}>
       <div class="page-head">
         <h2>
           <Name text={name} />
         </h2>
-        {paused ? (
-          <Badge tone="warn" icon="pause">
-            paused
-          </Badge>
-        ) : (
-          <Badge tone="good" icon="closed">
-            working
-          </Badge>
-        )}
+        <State queue={queue} />
         <span class="quiet">
           goes by{' '}
-          <a href={hrefOf({ page: 'guards', guard, lane: undefined })}>
+          <a href={hrefOf({ page: 'guards', guard, lane })}>
             <Name text={guard} />
           </a>
+          {lane !== DEFAULT_LANE && (
+            <>
+              , <Name text={lane} />
+            </>
+          )}
         </span>
       </div>
       <div class="queue-figures">
@@ -91,6 +107,31 @@ function Queue({ queue }: { queue: QueueTick }) {
       </div>
       {dead > 0 && <Letters queue={name} dead={dead} />}
     </section>
+  )
+}
+
+/** What holds it up is no fault of the queue's: jobs are not handed out to be refused. */
+function State({ queue: { paused, guard, lane } }: { queue: QueueTick }) {
+  const look = lookOfLane(guard, lane)
+  if (paused) {
+    return (
+      <Badge tone="warn" icon="pause">
+        paused
+      </Badge>
+    )
+  }
+  if (look === 'open' || look === 'isolated' || look === 'self-isolated') {
+    const { tone, icon, word } = BREAKER_LOOKS[look]
+    return (
+      <Badge tone={tone} icon={icon}>
+        held: {look === 'self-isolated' ? 'this pod isolates itself' : `its breaker is ${word}`}
+      </Badge>
+    )
+  }
+  return (
+    <Badge tone="good" icon="closed">
+      working
+    </Badge>
   )
 }
 

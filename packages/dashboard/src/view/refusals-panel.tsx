@@ -2,7 +2,7 @@
 import { formatCount, formatShare } from '../format'
 import { NO_FILTER } from '../model/decision-log'
 import { guardsTick, hello, rates } from '../model/live'
-import { callsOf, pairKey } from '../model/rates'
+import { pairKey } from '../model/rates'
 import { hrefOf } from '../model/route'
 import { Empty, Panel } from './bits'
 import { STAGE_WORDS, type StageName, wordsOfCode } from './stage-words'
@@ -11,7 +11,6 @@ export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | u
   // The rates are of this tick.
   guardsTick.value
   const own = rates.of(lane === undefined ? guard : pairKey(guard, lane))
-  const all = own === undefined ? 0 : callsOf(own)
   const order = (hello.value?.stages ?? []).map(({ stage }) => stage as string)
   const rows = Object.entries(own?.refused ?? {})
     .map(([key, rate]) => {
@@ -20,7 +19,7 @@ export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | u
     })
     .sort((a, b) => order.indexOf(a.stage) - order.indexOf(b.stage) || b.rate - a.rate)
   return (
-    <Panel title="Refused" note="a second, on this pod">
+    <Panel title="Refused" note="a second, and of those decided, on this pod">
       {rows.length === 0 ? (
         <Empty title="Nothing is refused">Every call of the last seconds went through.</Empty>
       ) : (
@@ -34,7 +33,8 @@ export function RefusalsPanel({ guard, lane }: { guard: string; lane: string | u
                 {STAGE_WORDS[stage as StageName]?.title ?? stage}: {wordsOfCode(code)}
               </span>
               <span class="figure">
-                {formatCount(rate)}/s <span class="quiet">{formatShare(rate / (all || rate))}</span>
+                {formatCount(rate)}/s{' '}
+                <span class="quiet">{formatShare(rate / (own?.decided ?? rate))}</span>
               </span>
             </li>
           ))}

@@ -53,7 +53,15 @@ function Wave({ at }: { at: number }) {
 }
 
 /** Looking needs the token as well as acting. */
-export function LockedScreen({ wrong, connect }: { wrong: boolean; connect: () => void }) {
+export function LockedScreen({
+  wrong,
+  withdrawn,
+  connect,
+}: {
+  wrong: boolean
+  withdrawn: boolean
+  connect: () => void
+}) {
   const secret = useSignal('')
   const remember = useSignal(false)
   const form = useRef<HTMLFormElement>(null)
@@ -74,7 +82,9 @@ export function LockedScreen({ wrong, connect }: { wrong: boolean; connect: () =
       <TokenFields secret={secret} remember={remember} />
       {wrong && (
         <p class="locked-wrong tone-bad" role="alert">
-          That is not the token.
+          {withdrawn
+            ? 'The token has changed: yours is not it any more.'
+            : 'That is not the token.'}
         </p>
       )}
       <button type="submit" class="primary" disabled={secret.value === ''}>
@@ -88,18 +98,42 @@ export function LockedScreen({ wrong, connect }: { wrong: boolean; connect: () =
   )
 }
 
-/** No token would help from here. */
-export function BarredScreen({ problem, connect }: { problem: string; connect: () => void }) {
+/**
+ * Whatever was shown. A token helps where the machine was asked for by a name it does not know, or where the program
+ * looks at it; the gateway's words say when there is none.
+ */
+export function BarredScreen({
+  problem,
+  withdrawn,
+  connect,
+}: {
+  problem: string
+  withdrawn: boolean
+  connect: () => void
+}) {
+  const asks = useSignal(false)
+  if (asks.value) return <LockedScreen wrong={false} withdrawn={false} connect={connect} />
   return (
     <div class="waiting-screen" role="alert">
       <Icon name="lock" size={34} />
-      <h1>Not from here</h1>
+      <h1>{withdrawn ? 'You may not look any more' : 'Not from here'}</h1>
+      {withdrawn && <p>You could until now; access was withdrawn.</p>}
       <p>
         The gateway says: <bdi>{problem}</bdi>.
       </p>
-      <button type="button" class="primary" onClick={connect}>
-        Try again
-      </button>
+      <div class="row">
+        <button type="button" class="primary" onClick={connect}>
+          Try again
+        </button>
+        <button
+          type="button"
+          onClick={() => {
+            asks.value = true
+          }}
+        >
+          Enter a token …
+        </button>
+      </div>
     </div>
   )
 }

@@ -1,14 +1,9 @@
 /** The options of commands that do something to a fleet. */
-import type { OptionRows } from './command-row.js'
+import { configOption, type OptionRows } from './command-row.js'
 
 /** Of every command that operates a fleet. */
 export const OPERATING_OPTIONS = {
-  config: {
-    type: 'string',
-    short: 'c',
-    value: 'FILE',
-    about: 'the configuration of the gateways. Default: spillway.yaml',
-  },
+  ...configOption('the configuration of the gateways. Default: spillway.yaml'),
   admin: {
     type: 'string',
     value: 'URL',

@@ -43,6 +43,13 @@ export interface CommandRow {
   run(args: readonly string[]): Promise<number>
 }
 
+/** `--config FILE`, which nearly every command has, each for something else. */
+export function configOption(about: string) {
+  return {
+    config: { type: 'string', short: 'c', value: 'FILE', about },
+  } as const satisfies OptionRows
+}
+
 export const HELP_OPTION = {
   help: { type: 'boolean', short: 'h', about: 'this' },
 } as const satisfies OptionRows

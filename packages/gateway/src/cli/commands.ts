@@ -5,6 +5,7 @@ import type { CommandRow } from './command-row.js'
 import { completionsCommand } from './completions-command.js'
 import { doctorCommand } from './doctor-command.js'
 import { gatewayCommand } from './gateway-command.js'
+import { hashKeyCommand } from './hash-key-command.js'
 import { initCommand } from './init-command.js'
 import { limitCommand } from './limit-command.js'
 import { mockVendorCommand } from './mock-vendor-command.js'
@@ -20,6 +21,7 @@ export const COMMANDS: readonly CommandRow[] = [
   initCommand,
   checkCommand,
   schemaCommand,
+  hashKeyCommand,
   doctorCommand,
   statusCommand,
   breakerCommand,

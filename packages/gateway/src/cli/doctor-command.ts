@@ -1,14 +1,9 @@
 /** `spillway doctor`: what is wrong around a gateway, before it matters. */
-import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import { noArguments, parseWords } from './usage.js'
 
 const OPTIONS = {
-  config: {
-    type: 'string',
-    short: 'c',
-    value: 'FILE',
-    about: 'the configuration. Default: spillway.yaml, or $REDIS_URL alone',
-  },
+  ...configOption('the configuration. Default: spillway.yaml, or $REDIS_URL alone'),
   json: { type: 'boolean', about: 'every finding on stdout' },
   ...HELP_OPTION,
 } as const satisfies OptionRows

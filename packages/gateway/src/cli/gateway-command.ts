@@ -1,15 +1,11 @@
 /** `spillway gateway`. */
-import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import { noArguments, parseWords, readPort } from './usage.js'
 
 const OPTIONS = {
-  config: {
-    type: 'string',
-    short: 'c',
-    value: 'FILE',
-    about:
-      'the configuration. Default: spillway.yaml, if there is one here;\notherwise a built-in one with a mock vendor, to try things out',
-  },
+  ...configOption(
+    'the configuration. Default: spillway.yaml, if there is one here;\notherwise a built-in one with a mock vendor, to try things out',
+  ),
   port: {
     type: 'string',
     short: 'p',

@@ -38,7 +38,8 @@ function reachable(host: string): string {
 
 function tryThis(at: string, adminAt: string): string[] {
   const post = `curl -s ${at}/v1/chat/completions -H 'content-type: application/json'`
-  const chat = `"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]`
+  const messages = `"messages": [{"role": "user", "content": "Hello"}]`
+  const chat = `"model": "gpt-4o", ${messages}`
   return [
     'Try:',
     '  # an answer, with headers that say what was decided',
@@ -47,6 +48,8 @@ function tryThis(at: string, adminAt: string): string[] {
     `  ${post} -N -d '{${chat}, "stream": true}'`,
     '  # a vendor that fails; see spillway-attempts. Ten of them, and the circuit opens',
     `  ${post} -i -H 'x-mock: {"status": 503}' -d '{${chat}}'`,
+    '  # one that may wait: a job queue does it, and location says where its answer will be',
+    `  ${post} -i -H 'prefer: respond-async' -d '{"model": "gpt-4.1-nano", ${messages}}'`,
     '',
     ...lookAt(adminAt),
   ]

@@ -1,5 +1,5 @@
 /** `spillway plan`, as typed. */
-import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import type { PlanCommand } from './typed.js'
 import { noArguments, parseWords, readWhole, UsageError } from './usage.js'
 
@@ -21,12 +21,7 @@ const OPTIONS = {
   cores: { type: 'string', value: 'N', about: 'of each pod. Default: 1' },
   memory: { type: 'string', value: 'SIZE', about: 'of each pod. Default: 512MB' },
   sockets: { type: 'string', value: 'N', about: 'connections a pod may have to the vendor' },
-  config: {
-    type: 'string',
-    short: 'c',
-    value: 'FILE',
-    about: 'looks for values that fight in this configuration, and tries it out instead',
-  },
+  ...configOption('looks for values that fight in this configuration, and tries it out instead'),
   vendor: { type: 'string', value: 'NAME', about: 'of this vendor. Default: the first' },
   out: { type: 'string', short: 'o', value: 'FILE', about: 'writes a configuration' },
   json: { type: 'boolean', about: 'everything on stdout' },

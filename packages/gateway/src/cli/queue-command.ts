@@ -1,5 +1,5 @@
 /** `spillway queue`, as typed. */
-import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import type { QueueCommand } from './typed.js'
 import { didYouMean, parseWords, readWhole, UsageError } from './usage.js'
 
@@ -7,12 +7,7 @@ const VERBS = ['ls', 'show', 'retry', 'drop'] as const
 const SHOWN = 20
 
 const OPTIONS = {
-  config: {
-    type: 'string',
-    short: 'c',
-    value: 'FILE',
-    about: 'the configuration. Default: spillway.yaml, if there is one here',
-  },
+  ...configOption('the configuration. Default: spillway.yaml, if there is one here'),
   redis: { type: 'string', value: 'URL', about: "in place of the configuration's" },
   prefix: { type: 'string', value: 'TEXT', about: 'what all keys in that Redis begin with' },
   count: {

@@ -1,15 +1,10 @@
 /** `spillway simulate`, as typed. */
-import { type CommandRow, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
+import { type CommandRow, configOption, EXIT, HELP_OPTION, type OptionRows } from './command-row.js'
 import type { SimulateCommand } from './typed.js'
 import { parseWords, readWhole, UsageError } from './usage.js'
 
 const OPTIONS = {
-  config: {
-    type: 'string',
-    short: 'c',
-    value: 'FILE',
-    about: "runs the guard of this configuration in place of the scenario's",
-  },
+  ...configOption("runs the guard of this configuration in place of the scenario's"),
   vendor: { type: 'string', value: 'NAME', about: 'of this vendor. Default: the first' },
   seed: {
     type: 'string',

@@ -53,7 +53,7 @@ function keyHash(sources: Sources): Check<string> {
     const written = writtenHash(value)
     if (written !== undefined) return written
     if (typeof value === 'string' && /^\s*sha256:/i.test(value)) {
-      const message = 'must have 64 hex digits after sha256:, as sha256sum prints them'
+      const message = 'must have 64 hex digits after sha256:, as spillway hash-key prints them'
       problems.push({ path, message })
       return ''
     }

@@ -11,6 +11,11 @@ export function hashOfKey(key: string): string {
   return hash('sha256', key, 'hex')
 }
 
+/** As it is written down. */
+export function writeHash(key: string): string {
+  return `sha256:${hashOfKey(key)}`
+}
+
 /** The hash that is written down; nothing, if this is no such thing. */
 export function writtenHash(text: unknown): string | undefined {
   const [, digest] = (typeof text === 'string' && WRITTEN.exec(text.trim())) || []

@@ -230,6 +230,7 @@ describe('without a file', () => {
     expect(config.routes.map(({ path }) => path)).toEqual(['/v1/messages*', '/v1/*'])
     expect(config.callers).toBeUndefined()
     expect(config.redis).toBeUndefined()
+    expect(config.queues).toMatchObject([{ name: 'later', vendor: 'openai', concurrency: 2 }])
     for (const { guard } of config.vendors) {
       expect(guard).toMatchObject({
         concurrency: { limit: 50 },

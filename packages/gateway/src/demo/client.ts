@@ -19,6 +19,8 @@ const REQUESTS: readonly DemoRequest[] = [
 /** Every so many requests a batch comes along, so that the room has somebody in it. */
 const BATCH_EVERY = 120
 const BATCH = 60
+/** Requests that may wait, as a batch: about as many as two at a time can do until the next one comes. */
+const LATER = 20
 /** More than so many at once are not begun: a vendor that never answers must not fill the memory. */
 const MOST_AT_ONCE = 200
 
@@ -45,6 +47,14 @@ export class DemoClient {
     for (let each = 0; each < count; each++) this.#go(() => this.#overHttp(url, this.#next(each)))
   }
 
+  /** What may wait: answered with an address, done by the gateway's job queue for this model. */
+  askLater(url: string, model: string): void {
+    for (let each = 0; each < LATER; each++) {
+      const request = { ...this.#next(each), model }
+      this.#go(() => this.#overHttp(url, request, { prefer: 'respond-async' }))
+    }
+  }
+
   askThrough(guards: readonly { guard: Guard; protocol: string }[]): void {
     const openai = guards.find(({ protocol }) => protocol === 'openai')?.guard
     if (openai === undefined) return
@@ -62,8 +72,13 @@ export class DemoClient {
     return REQUESTS[(this.#sent + turn) % REQUESTS.length] as DemoRequest
   }
 
-  #overHttp(url: string, { user, tier, priority, model }: DemoRequest): Promise<void> {
+  #overHttp(
+    url: string,
+    { user, tier, priority, model }: DemoRequest,
+    preference: Record<string, string> = {},
+  ): Promise<void> {
     const headers = {
+      ...preference,
       'spillway-user': user,
       'spillway-tier': tier,
       'spillway-priority': priority,

@@ -1,15 +1,17 @@
 /**
- * Something to look at: requests on the gateway itself and on two pods beside it, all to the vendor inside, and a
- * switch that breaks that vendor. The pods share the gateway's store, so a breaker that opens on one is open on all.
+ * Something to look at: requests on the gateway itself and on two pods beside it, all to the vendor inside, some that
+ * may wait for its job queue, and a switch that breaks that vendor. The pods share the gateway's store, so a breaker that opens on one is open on all.
  */
 import { createSpillway, type Spillway } from 'spillway'
 import type { DashboardDemo } from 'spillway/http'
 import type { MockVendor } from 'spillway/testing'
-import type { VendorConfig } from '../config/config.js'
+import type { QueueConfig, VendorConfig } from '../config/config.js'
 import { DemoClient } from './client.js'
 
 export interface DemoOptions {
   readonly vendors: readonly VendorConfig[]
+  /** Of the gateway; one for what these vendors may do later gets something to do. */
+  readonly queues?: readonly QueueConfig[] | undefined
   readonly mock: MockVendor
   readonly mockUrl: string
   readonly store: Spillway['store']
@@ -21,6 +23,7 @@ const PODS_BESIDE = ['demo-b', 'demo-c']
 /** Requests a second: over the gateway, and from each pod beside it. */
 const OVER_THE_GATEWAY = 8
 const FROM_A_POD = 4
+const LATER_MS = 10_000
 /** What a mock vendor remembers grows with every request. */
 const FORGET_MS = 60_000
 
@@ -88,6 +91,17 @@ export class Demo implements DashboardDemo {
       this.#every(1_000 / FROM_A_POD, () => this.#client.askThrough(guards))
     }
     this.#every(FORGET_MS, () => mock.clear())
+    const model = this.#modelThatWaits()
+    if (model === undefined) return
+    this.#client.askLater(gatewayUrl(), model)
+    this.#every(LATER_MS, () => this.#client.askLater(gatewayUrl(), model))
+  }
+
+  #modelThatWaits(): string | undefined {
+    const { vendors, queues = [] } = this.#options
+    const speaks = (name: string) =>
+      vendors.some((vendor) => vendor.name === name && vendor.protocol === 'openai')
+    return queues.find(({ vendor, model }) => model !== undefined && speaks(vendor))?.model
   }
 
   async #end(): Promise<void> {

@@ -5,7 +5,7 @@
 import { SpillwayError } from '../core/errors.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { isThenable, swallow } from '../core/thenable.js'
-import type { BreakerRide } from '../shared/circuit-breaker/lane-breaker.js'
+import type { BreakerRide } from '../shared/circuit-breaker/lane-line.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { LimitBook, LimitPassage, Trip } from '../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'

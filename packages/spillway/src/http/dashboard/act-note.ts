@@ -1,6 +1,6 @@
 /** A line of audit that another pod has told of: whatever it says, it becomes text of bounded length. */
 import { shown } from './shown.js'
-import type { Act, ActNote } from './wire.js'
+import type { Act, ActNote } from './wire/acts.js'
 
 const ACTS: ReadonlySet<unknown> = new Set<Act['act']>([
   'isolate',

@@ -26,7 +26,8 @@ import type { OperatorRequest } from '../../operate/actions.js'
 import { operatorOf } from '../../operate/operator.js'
 import { createPodId } from '../../shared/pod-id.js'
 import { EVERY_LANE, isShortened, namesShownAs, shown } from './shown.js'
-import type { Act, DemoState } from './wire.js'
+import type { Act } from './wire/acts.js'
+import type { DemoState } from './wire/hello.js'
 
 export interface DashboardDemo {
   state(): DemoState

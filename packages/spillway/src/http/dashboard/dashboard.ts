@@ -30,7 +30,7 @@ import { deadLetters } from './queue-tick.js'
 import { FEED_HEADERS, FeedReader } from './reader.js'
 import { readJson } from './request-json.js'
 import { namesShownAs, shown } from './shown.js'
-import type { ActAnswer, ActNote } from './wire.js'
+import type { ActAnswer, ActNote } from './wire/acts.js'
 
 export interface DashboardOptions extends OperatorAccessOptions {
   spillway: Spillway

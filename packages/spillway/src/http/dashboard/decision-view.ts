@@ -3,7 +3,7 @@ import { PRIORITIES } from '../../core/priority.js'
 import type { DecisionRecord, PathNote } from '../../guard/decisions/decision-record.js'
 import { remedyFor } from './remedy.js'
 import { rounded, shown, shownNumbers, spokenIn } from './shown.js'
-import type { Decision, StageNote } from './wire.js'
+import type { Decision, StageNote } from './wire/decisions.js'
 
 const MOST_NOTES = 40
 

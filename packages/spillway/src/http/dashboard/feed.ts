@@ -24,7 +24,10 @@ import { queueTicks } from './queue-tick.js'
 import type { FeedReader } from './reader.js'
 import { shown } from './shown.js'
 import { StoreStanding } from './store-standing.js'
-import type { Act, ActNote, DemoState, Hello, Messages, Transition } from './wire.js'
+import type { Act, ActNote } from './wire/acts.js'
+import type { Transition } from './wire/guards.js'
+import type { DemoState, Hello } from './wire/hello.js'
+import type { Messages } from './wire/messages.js'
 
 const TICK_MS = 1_000
 const DECISIONS_MS = 100

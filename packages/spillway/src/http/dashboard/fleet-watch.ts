@@ -4,7 +4,8 @@ import type { GuardVitals, PodVitals } from '../../guard/vitals.js'
 import { readVitals } from '../../guard/vitals.js'
 import type { Membership } from '../../shared/membership.js'
 import { rounded, shown } from './shown.js'
-import type { BreakerCode, Fleet, PodRow, StoreWord } from './wire.js'
+import type { BreakerCode, Fleet, PodRow } from './wire/fleet.js'
+import type { StoreWord } from './wire/words.js'
 
 const MOST_PODS = 500
 
@@ -19,6 +20,7 @@ interface Known {
 interface Rate {
   calls: number
   refused: number
+  decided: number
 }
 
 const NO_RATES: ReadonlyMap<string, Rate> = new Map()
@@ -149,16 +151,23 @@ function ratesBetween(
   if (before === undefined || now === undefined) return NO_RATES
   const earlier = new Map(before.guards.map((each) => [each.name, each]))
   const rates = new Map<string, Rate>()
-  for (const { name, calls, refused } of now.guards) {
-    const then = earlier.get(name)
+  const aSecond = (count: number) => Math.max(0, Math.round((count * 10_000) / sinceMs) / 10)
+  for (const guard of now.guards) {
+    const then = earlier.get(guard.name)
     if (then === undefined) continue
-    const aSecond = (count: number) => Math.max(0, Math.round((count * 10_000) / sinceMs) / 10)
-    rates.set(name, {
-      calls: aSecond(calls - then.calls),
-      refused: aSecond(refused - then.refused),
+    const refused = guard.refused - then.refused
+    rates.set(guard.name, {
+      calls: aSecond(guard.calls - then.calls),
+      refused: aSecond(refused),
+      decided: aSecond(decidedBetween(then, guard, refused)),
     })
   }
   return rates
+}
+
+/** Those who came and do not wait now, and those who waited and do not any more. A refused retry may be one more. */
+function decidedBetween(then: GuardVitals, now: GuardVitals, refused: number): number {
+  return Math.max(refused, now.calls - then.calls + then.waiting - now.waiting)
 }
 
 function podRow(
@@ -185,8 +194,8 @@ function podRow(
     waiting: sumOf(vitals.guards, 'waiting'),
     store: vitals.store as StoreWord,
     guards: vitals.guards.map(({ name, active, waiting, breaker }) => {
-      const { calls = 0, refused = 0 } = rates.get(name) ?? {}
-      return [place(name), calls, refused, active, waiting, breaker as BreakerCode]
+      const { calls = 0, refused = 0, decided = 0 } = rates.get(name) ?? {}
+      return [place(name), calls, refused, active, waiting, breaker as BreakerCode, decided]
     }),
   }
 }

@@ -4,7 +4,7 @@ import type { CheckedGuard } from '../../guard/options.js'
 import { ORDER } from '../../guard/order.js'
 import { toSpec } from '../../shared/circuit-breaker/options.js'
 import { shown } from './shown.js'
-import type { GuardCard } from './wire.js'
+import type { GuardCard } from './wire/hello.js'
 
 type Limits = NonNullable<GuardCard['limits']>
 

@@ -6,7 +6,7 @@ import { ALL_LANES, DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { GuardSample, GuardWatch } from './guard-watch.js'
 import type { LaneFigureBook } from './lane-figures.js'
 import { inOrder, rounded, shown, shownLane } from './shown.js'
-import type { BreakerTick, GuardTick, LaneTick, LimitTick } from './wire.js'
+import type { BreakerTick, GuardTick, LaneTick, LimitTick } from './wire/guards.js'
 
 const MOST_LANES = 100
 

@@ -9,7 +9,7 @@ import type { BreakerChange } from '../../shared/circuit-breaker/api.js'
 import { GUARD_COLUMNS, HistoryOf } from './history.js'
 import { RecentPercentiles } from './percentiles.js'
 import { EVERY_LANE, shown, shownLane } from './shown.js'
-import type { Flow, Percentiles, Transition } from './wire.js'
+import type { Flow, Percentiles, Transition } from './wire/guards.js'
 
 const TIMELINE_MS = 3_600_000
 const MOST_TRANSITIONS = 50

@@ -3,7 +3,8 @@
  * ten. Flat arrays of numbers; a guard costs some thirty kilobytes.
  */
 import { rounded } from './shown.js'
-import type { GuardColumn, Hello, History, PodColumn } from './wire.js'
+import type { Hello } from './wire/hello.js'
+import type { GuardColumn, History, PodColumn } from './wire/history.js'
 
 export const KEEPS: Hello['keeps'] = {
   fineStepMs: 1_000,

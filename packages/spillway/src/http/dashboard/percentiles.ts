@@ -4,7 +4,7 @@
  */
 import { type Durations, SECONDS } from '../../core/durations.js'
 import { rounded } from './shown.js'
-import type { Percentiles } from './wire.js'
+import type { Percentiles } from './wire/guards.js'
 
 const SAMPLES = 10
 

@@ -1,7 +1,7 @@
 /** Job queues, by the store's word. */
 import type { SpillwayInside } from '../../guard/inside.js'
-import { inOrder, shown } from './shown.js'
-import type { DeadLetters, QueueTick } from './wire.js'
+import { inOrder, shown, shownLane } from './shown.js'
+import type { DeadLetters, QueueTick } from './wire/queues.js'
 
 type Queue = ReturnType<SpillwayInside['queues']>[number]
 const MOST_QUEUES = 50
@@ -20,6 +20,7 @@ async function queueTick({ name, guard, queue }: Queue): Promise<QueueTick> {
     ...counts,
     name: shown(name),
     guard: shown(guard),
+    lane: shownLane(queue.snapshot().lane),
     oldestMs: Math.round(counts.oldestMs),
     byPriority: inOrder(counts.byPriority),
     byTenant: {

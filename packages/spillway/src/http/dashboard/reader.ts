@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Clock } from '../../core/clock.js'
-import type { Hello } from './wire.js'
+import type { Hello } from './wire/hello.js'
 
 /** With more than this on its way, the rest is left out. */
 const MOST_UNDER_WAY = 256 * 1_024

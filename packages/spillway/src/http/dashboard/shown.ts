@@ -6,7 +6,7 @@ import { toUSVString } from 'node:util'
 import type { Details } from '../../core/errors.js'
 import { PRIORITIES, type Priority } from '../../core/priority.js'
 import { ALL_LANES } from '../../shared/default-lane.js'
-import type { ByPriority, EveryLane, MostText } from './wire.js'
+import type { ByPriority, EveryLane, MostText } from './wire/words.js'
 
 const MOST_TEXT: MostText = 200
 const MOST_REMEMBERED = 2_000

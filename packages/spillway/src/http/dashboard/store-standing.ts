@@ -2,7 +2,8 @@
 import type { GuardSnapshot } from '../../guard/guard-snapshot.js'
 import { worstStore } from '../../guard/own-vitals.js'
 import { shown } from './shown.js'
-import type { Fleet, StoreWord } from './wire.js'
+import type { Fleet } from './wire/fleet.js'
+import type { StoreWord } from './wire/words.js'
 
 const MOST_PROBLEMS = 20
 const DEGRADED: ReadonlySet<StoreWord> = new Set(['away', 'apart', 'off'])

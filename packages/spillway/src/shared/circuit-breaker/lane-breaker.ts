@@ -3,23 +3,23 @@
  * at a flag; refusing needs no trip either; only a half-open breaker has to be asked for a probe.
  */
 import type { Clock, Timer } from '../../core/clock.js'
-import { type Scope, SpillwayError } from '../../core/errors.js'
+import type { Scope, SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../../store/breaker-spec.js'
 import type {
   BreakerCommand,
   BreakerRef,
-  BreakerReport,
   BreakerStore,
   BreakerView,
   MaybePromise,
-  ProbeReply,
-  SyncRequest,
 } from '../../store/port.js'
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
+import { type BreakerRide, LaneLine, type Question } from './lane-line.js'
+import { refusalOf } from './lane-refusal.js'
 import { type ProbeAnswer, ProbeDesk } from './probe-desk.js'
-import { EXPLAIN, explainAlone, explainUnknown } from './refusal-words.js'
+import { mostAtOnce } from './ramp.js'
+import { explainUnknown } from './refusal-words.js'
 import { Replica } from './replica.js'
 import { Reporter } from './reporter.js'
 
@@ -55,15 +55,6 @@ export interface LanePermit extends BreakerPermit {
 
 export type Entry = LanePermit | SpillwayError
 
-/** Outcomes that go along with something else on its way to the store. */
-export interface BreakerRide {
-  report: BreakerReport
-  /** With what the store said. */
-  arrived(view: BreakerView): void
-  /** Nobody knows. They are told again. */
-  lost(): void
-}
-
 /** What somebody says who takes calls past this breaker in a step of its own, and hears what came back. */
 export interface BreakerPassage {
   ref: BreakerRef
@@ -72,9 +63,6 @@ export interface BreakerPassage {
   /** So many calls were let through: permits for them. */
   passed(view: BreakerView, calls: number, probing: boolean): LanePermit[]
 }
-
-/** After closing, the calls at once double so many times before they are free. */
-const DOUBLINGS = 6
 
 /**
  * As long as the fleet's window holds no more than this, successes do not wait: failures of other pods
@@ -93,6 +81,7 @@ export class LaneBreaker {
   readonly #options: LaneBreakerOptions
   readonly ref: BreakerRef
   readonly #replica = new Replica()
+  readonly #line: LaneLine
   readonly #reporter: Reporter
   readonly #desk: ProbeDesk
   /** Nothing stands in the way: closed, for long enough, and nobody isolated it. */
@@ -110,8 +99,11 @@ export class LaneBreaker {
   constructor(options: LaneBreakerOptions) {
     this.#options = options
     this.lane = options.lane
-    const { name: guard, lane, spec, clock, flushMs } = options
+    const { name: guard, lane, spec, clock, flushMs, store, pod } = options
     this.ref = { guard, lane, spec }
+    this.#line = new LaneLine(store, this.ref, pod, this.#replica, (view, asked) =>
+      this.#hear(view, asked),
+    )
     this.#permit = { lane, generation: 0, probe: false, id: undefined }
     const fewCalls = Math.min(
       spec.windowCalls || Number.POSITIVE_INFINITY,
@@ -122,20 +114,13 @@ export class LaneBreaker {
       flushMs: () => (this.#replica.view.calls < fewCalls ? 0 : flushMs),
       staleMs: spec.windowUs > 0 ? spec.windowUs / 1_000 : 60_000,
       nextNumber: () => ++reports,
-      send: (report) => {
-        const { store, pod } = this.#options
-        const { news } = this.#replica
-        const reply = store.report({ guard, lane, spec, pod, ...report })
-        return isThenable(reply)
-          ? reply.then((view) => this.#hear(view, news))
-          : this.#hear(reply, news)
-      },
+      send: (report) => this.#line.report(report),
     })
     this.#desk = new ProbeDesk({
       clock,
-      pod: options.pod,
+      pod,
       places: spec.probes,
-      take: (probes) => this.#takeProbes(probes),
+      take: (probes) => this.#line.probe(probes),
     })
     this.#learn()
   }
@@ -202,7 +187,7 @@ export class LaneBreaker {
     const nowMs = this.#options.clock.now()
     const { view, heardMs } = this.#replica
     const state = this.#replica.stateAt(nowMs)
-    const ends = this.#endsMs(state)
+    const ends = this.#replica.endsMs(state)
     return {
       name: this.#options.name,
       lane: this.lane,
@@ -236,25 +221,14 @@ export class LaneBreaker {
   }
 
   /** What this lane wants to know and to renew, now and then; and who hears the answer. */
-  ask(): { request: SyncRequest; hear(view: BreakerView): void } {
-    const { news } = this.#replica
-    const renew = this.#desk.youngerThan(this.#options.maxProbeMs)
-    return { request: { ...this.ref, renew }, hear: (view) => this.#hear(view, news) }
+  ask(): Question {
+    return this.#line.question(this.#desk.youngerThan(this.#options.maxProbeMs))
   }
 
   /** Outcomes that wait, for somebody who leaves for the store now. */
   ride(): BreakerRide | undefined {
     const ride = this.#reporter.ride()
-    if (ride === undefined) return undefined
-    const { news } = this.#replica
-    return {
-      report: { ...this.ref, pod: this.#options.pod, ...ride.report },
-      arrived: (view) => {
-        this.#hear(view, news)
-        ride.arrived()
-      },
-      lost: ride.lost,
-    }
+    return ride === undefined ? undefined : this.#line.along(ride)
   }
 
   /** How many calls this pod may begin now, as far as it knows: few, when it has just closed. */
@@ -289,11 +263,7 @@ export class LaneBreaker {
   }
 
   command(command: BreakerCommand['command']): MaybePromise<void> {
-    const { news } = this.#replica
-    const reply = this.#options.store.command({ ...this.ref, command })
-    return isThenable(reply)
-      ? reply.then((view) => this.#hear(view, news))
-      : this.#hear(reply, news)
+    return this.#line.command(command)
   }
 
   async flush(): Promise<void> {
@@ -326,16 +296,6 @@ export class LaneBreaker {
     else if (kind !== NOTHING) this.#reporter.add(kind)
   }
 
-  #takeProbes(probes: readonly string[]): MaybePromise<ProbeReply> {
-    const { news } = this.#replica
-    const reply = this.#options.store.probe({ ...this.ref, probes })
-    const heard = (each: ProbeReply) => {
-      this.#hear(each.view, news)
-      return each
-    }
-    return isThenable(reply) ? reply.then(heard) : heard(reply)
-  }
-
   /** A store that answers at once is asked at once; nobody has to wait for a remote one twice. */
   #learn(): void {
     const { request, hear } = this.ask()
@@ -366,19 +326,13 @@ export class LaneBreaker {
     this.#state = state
     this.#endTimer?.cancel()
     this.#endTimer = undefined
-    const endsMs = this.#endsMs(state)
+    const endsMs = this.#replica.endsMs(state)
     // Late outcomes still come in after the end; their replies arm nothing any more.
     if (endsMs !== undefined && !this.#closed) {
       this.#endTimer = this.#options.clock.schedule(endsMs - nowMs, () => this.#settle())
       this.#endTimer.unref()
     }
     if (before !== state) this.#options.onChange(before, state)
-  }
-
-  /** When this state is over by itself. */
-  #endsMs(state: BreakerStateName): number | undefined {
-    if (state === 'isolated') return this.#replica.isolatedUntilMs
-    return state === 'open' ? this.#replica.openUntilMs : undefined
   }
 
   get #rampEndsMs(): number {
@@ -399,10 +353,9 @@ export class LaneBreaker {
     return this.#permit
   }
 
-  /** After closing not everybody who was kept out comes back at once. */
   #mostAtOnce(nowMs: number): number {
-    const share = (nowMs - this.#replica.closedAtMs) / this.#options.rampMs
-    return Math.floor(this.#options.spec.probes * 2 ** (DOUBLINGS * share))
+    const { rampMs, spec } = this.#options
+    return mostAtOnce(nowMs - this.#replica.closedAtMs, rampMs, spec.probes)
   }
 
   #askForProbe(): Entry | Promise<Entry> {
@@ -419,29 +372,7 @@ export class LaneBreaker {
     return { lane: this.lane, generation: answer.generation, probe: true, id: answer.name }
   }
 
-  #refusal(
-    state: BreakerStateName,
-    nowMs: number,
-    explain = this.#options.scope === 'local' ? explainAlone : EXPLAIN[state],
-  ): SpillwayError {
-    const { view, heardMs } = this.#replica
-    const endsMs = this.#endsMs(state)
-    const details = {
-      name: this.#options.name,
-      lane: this.lane,
-      state,
-      calls: view.calls,
-      failures: view.failures,
-      openings: view.openings,
-      probes: view.probes,
-      ageMs: nowMs - heardMs,
-    }
-    const { scope } = this.#options
-    const code = 'CIRCUIT_OPEN'
-    if (endsMs === undefined) {
-      return new SpillwayError({ code, stage: 'breaker', scope, details, explain })
-    }
-    const retryAfterMs = endsMs - nowMs
-    return new SpillwayError({ code, stage: 'breaker', scope, retryAfterMs, details, explain })
+  #refusal(state: BreakerStateName, nowMs: number, explain?: typeof explainUnknown): SpillwayError {
+    return refusalOf(this.#options, this.#replica, state, nowMs, explain)
   }
 }

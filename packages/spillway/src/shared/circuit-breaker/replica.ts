@@ -51,6 +51,12 @@ export class Replica {
     return true
   }
 
+  /** When this state is over by itself. */
+  endsMs(state: BreakerStateName): number | undefined {
+    if (state === 'isolated') return this.isolatedUntilMs
+    return state === 'open' ? this.openUntilMs : undefined
+  }
+
   stateAt(nowMs: number): BreakerStateName {
     if (this.isolatedUntilMs > nowMs) return 'isolated'
     if (this.view.kind === 0) return 'closed'

@@ -13,6 +13,9 @@ import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
 import { createPodId } from '../pod-id.js'
 import { Backoff } from './backoff.js'
+import { Doubts } from './doubts.js'
+import { PodShares } from './pod-shares.js'
+import { StoreEpoch } from './store-epoch.js'
 
 /**
  * - `starting`: not connected yet, and not long ago;
@@ -73,19 +76,8 @@ const BEAT_MS = 1_000
  */
 const FIRST_LOOKS = 100
 const FIRST_LOOK_MS = 10
-/** So many failures are an outage although other answers came meanwhile. */
-const MOST_FAILURES = 3
 /** After so long without an answer one more is asked for. */
 const DOUBT_MS = 40
-/** Nothing at all for so long is no bad luck. */
-const SILENCE_MS = 90
-/** Permits that came too late to be used, so many in a row and for so long, are an outage as well. */
-const MOST_LATE = 10
-const LATE_MS = 500
-/** All pods notice within this time that a store has lost something. */
-const ALL_HERE_MS = 2_000
-/** After a return it takes so long until all pods have been heard of again. */
-const REMEMBER_MS = 5_000
 
 export class StoreWatch {
   status: StoreStatus
@@ -93,13 +85,13 @@ export class StoreWatch {
   joined = false
   /** The store answers. */
   reachable = true
-  fleet: Fleet
-  /** Pods whose shares have to be left alone. */
-  missing = 0
   /** Resolves when it is known whether there is a store. */
   readonly started: Promise<void>
   readonly #options: StoreWatchOptions
   readonly #backoff: Backoff
+  readonly #doubts = new Doubts()
+  readonly #epoch = new StoreEpoch()
+  readonly #shares: PodShares
   readonly #onChange = new Set<() => void>()
   /** Of all guards that go by this; the last who came speaks for them. */
   #spenders: Spender[] = []
@@ -111,21 +103,11 @@ export class StoreWatch {
   #looks = 0
   #why: unknown
   #connected = false
-  #heardMs = Number.NEGATIVE_INFINITY
-  #failures = 0
-  /** Answers in a row that came too late to be of use. */
-  #late = 0
-  #lateSinceMs = 0
   /** Commands that mechanisms wait for. */
   #underWay = 0
   #doubt: Timer | undefined
-  #epoch = ''
-  #count = 0
   /** Store time less ours, in microseconds. */
   #aheadUs: number
-  #trustMs = Number.NEGATIVE_INFINITY
-  #podsBefore = 0
-  #rememberUntilMs = Number.NEGATIVE_INFINITY
   #timer: Timer | undefined
   #round: Promise<void> | undefined
   #closed = false
@@ -134,7 +116,7 @@ export class StoreWatch {
     const { clock, random, expectedPods, off } = options
     this.#options = options
     this.#backoff = new Backoff(clock, random)
-    this.fleet = { pods: expectedPods, rank: expectedPods - 1 }
+    this.#shares = new PodShares(expectedPods)
     this.#sinceMs = clock.now()
     this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
     this.started = new Promise((resolve) => {
@@ -145,6 +127,16 @@ export class StoreWatch {
       this.reachable = false
       this.#begun()
     }
+  }
+
+  /** Among whom limits are shared. */
+  get fleet(): Fleet {
+    return this.#shares.fleet
+  }
+
+  /** Pods whose shares have to be left alone. */
+  get missing(): number {
+    return this.#shares.missing
   }
 
   /** For a guard that takes the place of another: whoever closes it last closes it. */
@@ -182,24 +174,21 @@ export class StoreWatch {
 
   /** An answer has come. `nowUs`: the store's time in it. */
   heard(nowUs: number): void {
-    this.alive()
-    this.#aheadUs = nowUs - this.#heardMs * 1_000
+    const nowMs = this.#options.clock.now()
+    this.#doubts.heard(nowMs)
+    this.#aheadUs = nowUs - nowMs * 1_000
   }
 
   /** An answer has come. */
   alive(): void {
-    this.#heardMs = this.#options.clock.now()
-    this.#failures = 0
+    this.#doubts.heard(this.#options.clock.now())
   }
 
   /** Whether permits came in time to be used. A store that is too slow for that is as good as none. */
   permitted(tookMs: number): void {
     const late = tookMs > (this.#spender?.usableMs ?? Number.POSITIVE_INFINITY)
-    const nowMs = this.#options.clock.now()
-    if (this.#late === 0) this.#lateSinceMs = nowMs
-    this.#late = late ? this.#late + 1 : 0
-    if (this.#late < MOST_LATE || nowMs - this.#lateSinceMs < LATE_MS || !this.reachable) return
-    this.#late = 0
+    if (!this.#doubts.permitted(late, this.#options.clock.now()) || !this.reachable) return
+    this.#doubts.forgetLate()
     this.#lose(
       new Error(`it takes ${Math.round(tookMs)} ms to answer; raise jitterMs if that is usual`),
     )
@@ -208,10 +197,7 @@ export class StoreWatch {
   /** A command has failed. */
   failed(error: unknown): void {
     if (!this.reachable || this.status === 'starting') return
-    // One answer that did not come may be bad luck, if others did.
-    const unsure = error instanceof StoreFailure ? error.kind === 'ambiguous' : true
-    if (unsure && this.#silentMs < SILENCE_MS && ++this.#failures < MOST_FAILURES) return
-    this.#lose(error)
+    if (this.#doubts.failed(error, this.#options.clock.now())) this.#lose(error)
   }
 
   /** A command leaves. While it is under way and nothing is heard, pulses follow: all cannot be bad luck. */
@@ -221,7 +207,8 @@ export class StoreWatch {
     this.#doubt = this.#options.clock.schedule(DOUBT_MS, () => {
       this.#doubt = undefined
       if (!this.reachable || this.#closed || this.#underWay === 0) return
-      if (this.#silentMs >= DOUBT_MS && this.#round === undefined) this.#next(0)
+      const silentMs = this.#doubts.silentMs(this.#options.clock.now())
+      if (silentMs >= DOUBT_MS && this.#round === undefined) this.#next(0)
       this.#underWay--
       this.asked()
     })
@@ -231,10 +218,6 @@ export class StoreWatch {
   /** It has come back, or not. */
   over(): void {
     this.#underWay--
-  }
-
-  get #silentMs(): number {
-    return this.#options.clock.now() - this.#heardMs
   }
 
   snapshot(): StoreSnapshot {
@@ -288,8 +271,8 @@ export class StoreWatch {
     const { clock, pod } = this.#options
     const nowMs = clock.now()
     const beatMs = untilBeatMs(pod, BEAT_MS, nowMs)
-    const leftMs = this.#trustMs - nowMs
-    return this.status === 'apart' ? Math.min(beatMs, Math.max(1, leftMs)) : beatMs
+    if (this.status !== 'apart') return beatMs
+    return Math.min(beatMs, Math.max(1, this.#epoch.distrustMs(nowMs)))
   }
 
   async #look(): Promise<void> {
@@ -327,8 +310,8 @@ export class StoreWatch {
       guard: name,
       pod,
       part,
-      epoch: this.#epoch,
-      count: this.#count,
+      epoch: this.#epoch.epoch,
+      count: this.#epoch.count,
       fresh: createPodId('epoch', random),
     })
   }
@@ -343,50 +326,37 @@ export class StoreWatch {
   async #hear(reply: PulseReply): Promise<void> {
     this.heard(reply.nowUs)
     this.#connected = true
-    if (this.status === 'away') this.#rememberUntilMs = this.#options.clock.now() + REMEMBER_MS
-    this.#compareEpochs(reply)
-    this.#countPods(reply)
-    const nowMs = this.#options.clock.now()
+    if (this.status === 'away') this.#shares.returned(this.#options.clock.now())
+    this.#take(reply)
     if (this.#spender === undefined) return this.#change('shared')
-    if (nowMs < this.#trustMs) return this.#change('apart')
+    if (this.#isDistrusted) return this.#change('apart')
     if (this.status === 'starting' || this.joined) return this.#change('shared')
     // The store hears of everything before anybody counts on what it says.
     await this.#spender.tell()
-    const joined = await this.#pulse('joined')
-    this.#compareEpochs(joined)
-    this.#countPods(joined)
-    if (this.#options.clock.now() < this.#trustMs) return this.#change('apart')
-    this.#change('shared')
+    this.#take(await this.#pulse('joined'))
+    this.#change(this.#isDistrusted ? 'apart' : 'shared')
   }
 
-  #compareEpochs({ epoch, count, lostUs, nowUs }: PulseReply): void {
-    const other = this.#epoch !== '' && this.#epoch !== epoch
-    this.#epoch = epoch
-    this.#count = count
-    if (other) this.#spender?.forgotten()
-    if (lostUs === 0 || this.#spender === undefined) return
-    const distrustMs = Math.max(this.#spender.windowMs, ALL_HERE_MS) - (nowUs - lostUs) / 1_000
-    if (distrustMs <= 0) return
-    this.#trustMs = this.#options.clock.now() + distrustMs
-    this.#why = new Error('the store has lost what it knew')
+  get #isDistrusted(): boolean {
+    return this.#epoch.distrustMs(this.#options.clock.now()) > 0
   }
 
-  #countPods({ pods, joined, rank }: PulseReply): void {
-    if (this.#spender === undefined) return
+  /** Which store it is, and who else is there. */
+  #take(reply: PulseReply): void {
     const nowMs = this.#options.clock.now()
-    const known = nowMs < this.#rememberUntilMs ? this.#podsBefore : 0
-    const all = Math.max(pods, known, 1)
-    if (all !== this.fleet.pods || rank !== this.fleet.rank) this.fleet = { pods: all, rank }
-    this.missing = Math.max(0, all - joined)
+    const spender = this.#spender
+    if (this.#epoch.isOther(reply)) spender?.forgotten()
+    if (spender === undefined) return
+    if (this.#epoch.hasLost(reply, spender.windowMs, nowMs)) {
+      this.#why = new Error('the store has lost what it knew')
+    }
+    this.#shares.count(reply, nowMs)
   }
 
   #lose(error: unknown): void {
     this.#why = error
     this.#backoff.lost()
-    if (this.#connected) this.#podsBefore = this.fleet.pods
-    // Pods that start together have not all been heard of yet.
-    const { expectedPods } = this.#options
-    if (this.fleet.pods < expectedPods) this.fleet = { ...this.fleet, pods: expectedPods }
+    this.#shares.lost(this.#connected)
     this.#change('away')
     this.#next(this.#backoff.nextMs())
   }

@@ -3744,7 +3744,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'e425428b5821772ab1a6b82a3aabd92564ab050d',
+    sha: 'bb5e59665e25bacd99e38674fb3b9df3f94eaca7',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -4316,6 +4316,22 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
+local function permits_reply(granted, wait, paused)
+local reply = { granted, now }
+for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+reply[#reply + 1] = wait
+reply[#reply + 1] = paused and 1 or 0
+reply[#reply + 1] = guard.v
+for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+if guard.v > version then
+for index = 1, limit_count do
+local spec = spec_stored(own_specs[index], guard)
+for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
+end
+end
+if granted > 0 or changed then keep() end
+return reply
+end
 local function even_wait_us(spec, count, now, cost, share)
 if spec[2] == 1 then
 local each = (spec[3] - ceil(spec[3] * share)) / (spec[5] + 1)
@@ -4359,20 +4375,8 @@ if costs[index] > 0 then charge(specs[index], counts[index], now, costs[index]) 
 end
 end
 function book.close(granted, wait)
-local reply = { granted, now }
-for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
-reply[#reply + 1] = book.paused_us > 0 and book.paused_us or wait
-reply[#reply + 1] = book.paused_us > 0 and 1 or 0
-reply[#reply + 1] = guard.v
-for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
-if guard.v > version then
-for index = 1, limit_count do
-local spec = spec_stored(own_specs[index], guard)
-for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
-end
-end
-if granted > 0 or changed then keep() end
-return reply
+local paused = book.paused_us > 0
+return permits_reply(granted, paused and book.paused_us or wait, paused)
 end
 return book
 end
@@ -5368,7 +5372,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: 'f2279d01a5fd84d599ad5057a4ece1762fce5bea',
+    sha: 'ceacde767ab42e20cf0c67217a3e6eb17f17a1a6',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -5682,6 +5686,22 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
+local function permits_reply(granted, wait, paused)
+local reply = { granted, now }
+for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+reply[#reply + 1] = wait
+reply[#reply + 1] = paused and 1 or 0
+reply[#reply + 1] = guard.v
+for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+if guard.v > version then
+for index = 1, limit_count do
+local spec = spec_stored(own_specs[index], guard)
+for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
+end
+end
+if granted > 0 or changed then keep() end
+return reply
+end
 local granted = 0
 local wait = 0
 local function all_fit()
@@ -5724,20 +5744,7 @@ charge_all(costs, before)
 granted = wish
 end
 end
-local reply = { granted, now }
-for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
-reply[#reply + 1] = wait
-reply[#reply + 1] = paused and 1 or 0
-reply[#reply + 1] = guard.v
-for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
-if guard.v > version then
-for index = 1, limit_count do
-local spec = spec_stored(own_specs[index], guard)
-for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
-end
-end
-if granted > 0 or changed then keep() end
-return reply
+return permits_reply(granted, wait, paused)
 end
 local function report_outcomes(KEYS, ARGV)
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
@@ -6033,7 +6040,7 @@ return { granted, counted and view }`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: 'ef10813ea5b478aefc3a4cdee703e18521684425',
+    sha: '9df7d0881bcf4d53e0858226481a4c78f95d1500',
     text: `local tag = ARGV[3]
 local wish_count = tonumber(ARGV[5])
 local sums = {}
@@ -6345,6 +6352,22 @@ local function keep()
 save_lane()
 if spans_vendor or changed then save_guard() end
 end
+local function permits_reply(granted, wait, paused)
+local reply = { granted, now }
+for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+reply[#reply + 1] = wait
+reply[#reply + 1] = paused and 1 or 0
+reply[#reply + 1] = guard.v
+for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+if guard.v > version then
+for index = 1, limit_count do
+local spec = spec_stored(own_specs[index], guard)
+for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
+end
+end
+if granted > 0 or changed then keep() end
+return reply
+end
 local granted = 0
 local wait = 0
 local function all_fit()
@@ -6387,20 +6410,7 @@ charge_all(costs, before)
 granted = wish
 end
 end
-local reply = { granted, now }
-for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
-reply[#reply + 1] = wait
-reply[#reply + 1] = paused and 1 or 0
-reply[#reply + 1] = guard.v
-for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
-if guard.v > version then
-for index = 1, limit_count do
-local spec = spec_stored(own_specs[index], guard)
-for _, field in ipairs({ 3, 4, 6, 5 }) do reply[#reply + 1] = spec[field] end
-end
-end
-if granted > 0 or changed then keep() end
-return reply`,
+return permits_reply(granted, wait, paused)`,
   },
   takeProbes: {
     name: 'takeProbes',

@@ -30,6 +30,7 @@ local aging_us = tonumber(ARGV[8])
 local function open_limits()
   --- @include counting
   --- @include lane-state
+  --- @include permits-reply
   --- @include kept-share
   local book = { paused_us = max(0, paused_until() - now) }
 
@@ -57,20 +58,8 @@ local function open_limits()
   end
 
   function book.close(granted, wait)
-    local reply = { granted, now }
-    for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
-    reply[#reply + 1] = book.paused_us > 0 and book.paused_us or wait
-    reply[#reply + 1] = book.paused_us > 0 and 1 or 0
-    reply[#reply + 1] = guard.v
-    for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
-    if guard.v > version then
-      for index = 1, limit_count do
-        local spec = spec_stored(own_specs[index], guard)
-        for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
-      end
-    end
-    if granted > 0 or changed then keep() end
-    return reply
+    local paused = book.paused_us > 0
+    return permits_reply(granted, paused and book.paused_us or wait, paused)
   end
   return book
 end

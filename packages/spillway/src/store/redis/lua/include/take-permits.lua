@@ -11,6 +11,7 @@ if usual_reply then return usual_reply end
 
 --- @include counting
 --- @include lane-state
+--- @include permits-reply
 local granted = 0
 local wait = 0
 
@@ -59,17 +60,4 @@ else
   end
 end
 
-local reply = { granted, now }
-for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
-reply[#reply + 1] = wait
-reply[#reply + 1] = paused and 1 or 0
-reply[#reply + 1] = guard.v
-for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
-if guard.v > version then
-  for index = 1, limit_count do
-    local spec = spec_stored(own_specs[index], guard)
-    for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
-  end
-end
-if granted > 0 or changed then keep() end
-return reply
+return permits_reply(granted, wait, paused)

@@ -1,0 +1,82 @@
+/** What a guard itself takes: time, memory, and trips to Redis. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { type RedisStore, redisStore } from 'spillway/redis'
+import { callOptions, openGuard } from '../all-stages.js'
+import { decide } from '../decisions.js'
+import { awaitEach, type Figure, type Preparation } from '../measure.js'
+import { startRedis } from '../redis-server.js'
+import { work } from './contenders.js'
+
+export const guardOverBare: Figure = {
+  name: 'guard-over-bare',
+  what: 'what all ten stages add to a call that is awaited',
+  unit: 'ns/call',
+  prepare(preparation) {
+    const guard = openGuard(preparation)
+    const guarded = awaitEach(20_000, () => guard.run(work, callOptions()))
+    const bare = awaitEach(20_000, () => work())
+    return async () => (await guarded()) - (await bare())
+  },
+}
+
+/** Few enough not to fill the young generation, which would be collected in between. */
+const CALLS_BETWEEN_COLLECTIONS = 200
+
+export const bytesPerCall: Figure = {
+  name: 'bytes-per-call',
+  what: 'memory a call through all ten stages allocates, its options included',
+  unit: 'bytes/call',
+  async prepare(preparation) {
+    const guard = openGuard(preparation)
+    // Until all of it is optimised: what is optimised allocates less.
+    await awaitEach(100_000, () => guard.run(work, callOptions()))()
+    setFlagsFromString('--expose-gc')
+    const collectGarbage: () => void = runInNewContext('gc')
+    return async () => {
+      collectGarbage()
+      const before = process.memoryUsage().heapUsed
+      for (let i = 0; i < CALLS_BETWEEN_COLLECTIONS; i++) await guard.run(work, callOptions())
+      return (process.memoryUsage().heapUsed - before) / CALLS_BETWEEN_COLLECTIONS
+    }
+  },
+}
+
+/** A machine that is busy with something else has not lost its store. */
+const PATIENCE_MS = 5_000
+
+async function openStore({ atEnd }: Preparation): Promise<RedisStore> {
+  const server = await startRedis()
+  atEnd(() => server.stop())
+  const store = redisStore({ url: server.url, commandTimeoutMs: PATIENCE_MS })
+  atEnd(() => store.close())
+  while (!store.ready) await sleep(1)
+  return store
+}
+
+/** As long as a breaker knows of 100 calls at most, it is told of each at once: a trip more for each. */
+const FIRST_CALLS = 200
+
+export function commandsPerCall(callers: number, atMost: number): Figure {
+  const who = callers === 1 ? 'one caller' : `${callers} callers at once`
+  return {
+    name: `commands-per-call-${callers}`,
+    what: `commands to Redis for each call through all ten stages, ${who}`,
+    target: { atMost },
+    unit: 'commands/call',
+    rounds: { warmUp: 1, counted: 5 },
+    async prepare(preparation) {
+      const store = await openStore(preparation)
+      const options = { concurrency: { limit: callers }, jitterMs: PATIENCE_MS }
+      const guard = openGuard(preparation, { store, options })
+      const ask = () => guard.run(work, callOptions())
+      for (let call = 0; call < FIRST_CALLS; call++) await ask()
+      return async () => {
+        const before = store.commands
+        const calls = await decide(callers, { ask, isAllowed: (answer) => answer === 1 })
+        return (store.commands - before) / calls
+      }
+    },
+  }
+}

@@ -1,0 +1,96 @@
+import { EventEmitter } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../config/load.js'
+import { hashKeyCommand } from './hash-key-command.js'
+import { readHidden, type Terminal } from './read-hidden.js'
+import { hashedLine } from './run-hash-key.js'
+
+const KEY = 'sk-0123456789abcdefghij'
+
+const nobody = () => {}
+
+/** A terminal at which somebody types. */
+class Typist extends EventEmitter {
+  readonly modes: boolean[] = []
+  setRawMode(raw: boolean): void {
+    this.modes.push(raw)
+  }
+  setEncoding(): void {}
+  resume(): void {}
+  pause(): void {}
+  type(...pieces: string[]): this {
+    setImmediate(() => {
+      for (const piece of pieces) this.emit('data', piece)
+    })
+    return this
+  }
+  get terminal(): Terminal {
+    return this as unknown as Terminal
+  }
+}
+
+describe('spillway hash-key', () => {
+  it('prints a line by which the gateway knows that key and no other', () => {
+    const line = hashedLine(`${KEY}\n`, nobody)
+    expect(line).toMatch(/^key: sha256:[0-9a-f]{64}$/)
+    const written = loadConfig({
+      file: 'a.yaml',
+      env: { K: KEY, OTHER: `${KEY}x` },
+      text: `vendors: { a: { protocol: openai, url: mock } }
+callers:
+  - ${line}
+    user: ann
+  - { key: env:OTHER, user: bob }
+`,
+    })
+    const byKey = loadConfig({
+      file: 'b.yaml',
+      env: { K: KEY },
+      text: 'vendors: { a: { protocol: openai, url: mock } }\ncallers: [{ key: env:K, user: ann }]\n',
+    })
+    expect(written.callers?.[0]).toEqual(byKey.callers?.[0])
+    expect(written.callers?.[1]?.keyHash).not.toBe(byKey.callers?.[0]?.keyHash)
+  })
+
+  it('takes no argument, and does not repeat what was given as one', async () => {
+    const refused = hashKeyCommand.run([KEY])
+    await expect(refused).rejects.toThrow('a key is no argument')
+    await expect(refused).rejects.not.toThrow(KEY)
+  })
+
+  it('asks at a terminal and shows nothing of what is typed', async () => {
+    const typist = new Typist().type('sk-0123456789', 'abcX\u007fdefghij', '\r')
+    let shown = ''
+    const write = (text: string) => {
+      shown += text
+    }
+    expect(await readHidden('Key: ', typist.terminal, { write })).toBe(KEY)
+    expect(shown).toBe('Key: \n')
+    expect(typist.modes).toEqual([true, false])
+    expect(typist.listenerCount('data')).toBe(0)
+  })
+
+  it('leaves the terminal as it was for somebody who thinks better of it', async () => {
+    const typist = new Typist().type('sk-01', '\u0003')
+    const asked = readHidden('Key: ', typist.terminal, { write: nobody })
+    await expect(asked).rejects.toThrow('nothing was typed')
+    expect(typist.modes).toEqual([true, false])
+  })
+
+  it.each([
+    ['', 'there is no key'],
+    [' \n', 'there is no key'],
+    ['one two', 'no header can carry'],
+    ['one\ntwo', 'no header can carry'],
+    ['ключ', 'no header can carry'],
+  ])('refuses %j', (given, message) => {
+    expect(() => hashedLine(given, nobody)).toThrow(message)
+  })
+
+  it('warns of a key that can be guessed from its hash', () => {
+    const warnings: string[] = []
+    hashedLine('secret', (text) => warnings.push(text))
+    expect(warnings).toEqual([expect.stringContaining('can be guessed')])
+    expect(warnings.join()).not.toContain('secret')
+  })
+})

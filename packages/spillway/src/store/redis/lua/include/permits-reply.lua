@@ -1,0 +1,17 @@
+-- The long reply of take-permits, and of jobs that were handed out with theirs. What has changed is kept with it.
+local function permits_reply(granted, wait, paused)
+  local reply = { granted, now }
+  for index = 1, limit_count do reply[#reply + 1] = stamp_of(specs[index], counts[index]) end
+  reply[#reply + 1] = wait
+  reply[#reply + 1] = paused and 1 or 0
+  reply[#reply + 1] = guard.v
+  for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+  if guard.v > version then
+    for index = 1, limit_count do
+      local spec = spec_stored(own_specs[index], guard)
+      for _, field in ipairs({ LIMIT, WINDOW, BURST, SLICES }) do reply[#reply + 1] = spec[field] end
+    end
+  end
+  if granted > 0 or changed then keep() end
+  return reply
+end

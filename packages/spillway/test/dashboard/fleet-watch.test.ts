@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest'
+import type { PodVitals } from '../../src/guard/vitals.js'
+import { FleetWatch } from '../../src/http/dashboard/fleet-watch.js'
+import type { Fleet } from '../../src/http/dashboard/wire/fleet.js'
+import type { Membership } from '../../src/shared/membership.js'
+import { createVirtualClock } from '../../src/testing/virtual-clock.js'
+
+const STORE: Fleet['store'] = { status: 'memory', degraded: false, sinceAt: 0, problems: [] }
+
+function vitals(calls: number, refused: number, waiting: number): PodVitals {
+  return {
+    version: '1',
+    draining: false,
+    asked: false,
+    pressure: undefined,
+    pressureBy: undefined,
+    store: 'memory',
+    loopMs: 0,
+    loopBusy: 0,
+    memoryMb: 0,
+    upMs: 0,
+    notes: [],
+    guards: [{ name: 'openai', lanes: [], calls, refused, active: 0, waiting, breaker: 0 }],
+  }
+}
+
+describe('the figures of a pod', () => {
+  /** Calls, refused and decided, a second, after each word of it. */
+  async function figuresOf(words: readonly PodVitals[]) {
+    const clock = createVirtualClock()
+    const watch = new FleetWatch({ pod: 'a' } as Membership, clock, () => {})
+    const figures: (number | undefined)[][] = []
+    for (const word of words) {
+      watch.hearOwn(word)
+      const [, calls, refused, , , , decided] = watch.tick(0, STORE).pods[0]?.guards[0] ?? []
+      figures.push([calls, refused, decided])
+      await clock.advance(1_000)
+    }
+    return figures
+  }
+
+  it('count who has waited as decided when they are refused or begin, and not when they came', async () => {
+    const words = [vitals(0, 0, 0), vitals(100, 0, 80), vitals(110, 30, 0), vitals(110, 30, 0)]
+    expect(await figuresOf(words)).toEqual([
+      [0, 0, 0],
+      [100, 0, 20],
+      // More were refused than came: they are a third of those decided, and not all of those who came.
+      [10, 30, 90],
+      [0, 0, 0],
+    ])
+  })
+
+  it('never have more refused than decided: a retry may be refused whose call was counted long ago', async () => {
+    expect(await figuresOf([vitals(5, 0, 0), vitals(5, 2, 0)])).toEqual([
+      [0, 0, 0],
+      [0, 2, 2],
+    ])
+  })
+})
