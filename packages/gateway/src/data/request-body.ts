@@ -3,6 +3,7 @@
  * a larger one goes on as it comes, once. Beyond the largest size it is refused.
  */
 import type { IncomingMessage } from 'node:http'
+import { addPiece, wholeOf } from '../wire/pieces.js'
 import { PlainRequest } from '../wire/plain-request.js'
 
 export interface BodyLimits {
@@ -42,8 +43,6 @@ export class HungUpError extends Error {
   readonly code = 'HUNG_UP'
 }
 
-const NOTHING = Buffer.alloc(0)
-
 /** At once, if it is there. */
 export function readBody(
   request: IncomingMessage | PlainRequest,
@@ -77,12 +76,12 @@ function readAsItComes(
     const chunks: Buffer[] = []
     let bytes = 0
     const onData = (chunk: Buffer) => {
-      chunks.push(chunk)
+      addPiece(chunks, chunk)
       bytes += chunk.length
       if (bytes <= limits.keepBytes) return
       request.pause()
       forget()
-      const head = Buffer.concat(chunks)
+      const head = wholeOf(chunks)
       if (bytes > limits.maxBytes) return reject(new TooLargeError(limits.maxBytes))
       const progress = { begun: false, waiting: false, complete: false }
       const pieces = passing(head, request, limits, progress, onFault)
@@ -92,8 +91,7 @@ function readAsItComes(
     const onEnd = () => {
       // Nothing else comes, so the listeners may stay: taking four off costs every request.
       whole = true
-      const bytes = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)
-      resolve({ kind: 'whole', bytes: chunks.length === 0 ? NOTHING : bytes })
+      resolve({ kind: 'whole', bytes: wholeOf(chunks) })
     }
     const onClose = () => {
       if (whole) return

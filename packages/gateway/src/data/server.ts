@@ -59,7 +59,7 @@ export class DataServer {
     // Counted in the intake: those beyond it would be left out in silence.
     this.#server.maxHeadersCount = 0
     this.#server.on('checkExpectation', handle)
-    this.#server.on('connect', (_, socket: Socket) => this.#refuse(NO_TUNNEL, socket))
+    this.#server.on('connect', (_, socket: Socket) => this.#refuseTunnel(socket))
     this.#server.on('clientError', ({ code }: NodeJS.ErrnoException, socket: Socket) =>
       this.#refuse(faultOfParser(code), socket),
     )
@@ -176,6 +176,12 @@ export class DataServer {
     else this.#sites.current.hooks.onRecord(answerRaw(socket, fault))
   }
 
+  /** Node has let go of its connection: an answer that runs on it would not hear when there is room for more. */
+  #refuseTunnel(socket: Socket): void {
+    if (openOn(socket).length > 0) socket.destroy()
+    else this.#refuse(NO_TUNNEL, socket)
+  }
+
   #ended(exchange: Exchange, open: Open[]): void {
     const place = open.findIndex((each) => each.exchange === exchange)
     if (place === -1) return
@@ -183,8 +189,12 @@ export class DataServer {
     exchange.close()
     site.leave()
     this.#running--
-    if (this.#draining) this.#connections.closeThose(isIdle)
-    if (this.#running === 0) this.#onIdle?.()
+    if (!this.#draining) return
+    this.#connections.closeThose(isIdle)
+    // One that has waited behind it on its connection begins before.
+    setImmediate(() => {
+      if (this.#running === 0) this.#onIdle?.()
+    })
   }
 }
 

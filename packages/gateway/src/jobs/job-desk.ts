@@ -110,8 +110,8 @@ export class JobDesk {
   }
 
   #stream({ queue, job }: Found, response: ClientResponse): void {
-    // It left while its job was looked for, and would not be heard to leave again.
-    if (response.destroyed) return
+    // It left while its job was looked for and would not be heard to leave again, or has been refused.
+    if (response.destroyed || response.headersSent) return
     const { name } = queue.config
     const place = `${name} ${job.id}`
     const leave = this.#streams.enter(job.data.owner)

@@ -28,7 +28,7 @@ export interface PlainOwner {
 const POST = 'POST /'
 const GET = 'GET /'
 const HEAD_END = Buffer.from('\r\n\r\n')
-/** Of what comes before its time. */
+/** Of what has to wait for its end, or for its turn: with each piece all of it is copied. */
 const MOST_EARLY_BYTES = 16_384
 
 /** As Node writes them. */
@@ -131,7 +131,7 @@ export class PlainConnection implements ResponseOwner {
     const end = all.indexOf(HEAD_END)
     if ((end === -1 ? all.length : end) > mostHeadBytes) return this.#handOver(all)
     if (end === -1) {
-      if (!mayBePlain(all)) return this.#handOver(all)
+      if (all.length > MOST_EARLY_BYTES || !mayBePlain(all)) return this.#handOver(all)
       this.#rest = all
       return
     }

@@ -2,14 +2,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientRequest } from './client.js'
+import { addPiece, wholeOf } from './pieces.js'
 import type { PlainHead } from './plain-head.js'
 
 interface BodyReader {
   resolve(bytes: Buffer): void
   reject(error: Error): void
 }
-
-const NOTHING = Buffer.alloc(0)
 
 export class PlainRequest implements ClientRequest {
   readonly httpVersionMajor = 1
@@ -45,9 +44,7 @@ export class PlainRequest implements ClientRequest {
 
   /** All of it, if it has come. */
   get body(): Buffer | undefined {
-    if (this.#left > 0) return undefined
-    const [first = NOTHING] = this.#pieces
-    return this.#pieces.length <= 1 ? first : Buffer.concat(this.#pieces)
+    return this.#left > 0 ? undefined : wholeOf(this.#pieces)
   }
 
   /** All of it, when it has come; fails if it never will. */
@@ -64,7 +61,7 @@ export class PlainRequest implements ClientRequest {
   take(bytes: Buffer): Buffer | undefined {
     const own = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes
     this.#left -= own.length
-    if (own.length > 0 && !this.#unwanted) this.#pieces.push(own)
+    if (own.length > 0 && !this.#unwanted) addPiece(this.#pieces, own)
     if (this.#left === 0 && !this.#unwanted) this.#reader?.resolve(this.body as Buffer)
     return own.length === bytes.length ? undefined : bytes.subarray(own.length)
   }
