@@ -114,7 +114,8 @@ export async function createGateway(
   const operator = () =>
     createOperator({ store: spillway.store, guards: guardsOf(sites.current.config) })
   // Without a store that others reach, nobody acts but through this gateway.
-  const operatorNews = store && new OperatorNews(operator, log)
+  const tellHeard = (facts: object) => log.notice?.('info', 'operator.heard', facts)
+  const operatorNews = store && new OperatorNews(operator, tellHeard)
   const admin = createAdminServer({
     health,
     registry: metrics.registry,

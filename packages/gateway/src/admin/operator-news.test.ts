@@ -20,26 +20,19 @@ const action = (id: string, own = false): RecentAction => ({
 describe('what operators did elsewhere', () => {
   it('is a line in the log, once, and not what was done here', async () => {
     let answers: RecentAction[] | Error = [action('a'), action('b', true)]
-    const lines: [string, object][] = []
-    const log = {
-      request() {},
-      event() {},
-      failure() {},
-      close() {},
-      notice: (_: string, message: string, facts: object) => void lines.push([message, facts]),
-    }
+    const lines: object[] = []
     const recent = async () => {
       if (answers instanceof Error) throw answers
       return answers
     }
-    const news = new OperatorNews(() => ({ recent }), log)
+    const news = new OperatorNews(
+      () => ({ recent }),
+      (facts) => lines.push(facts),
+    )
     await news.look()
     await news.look()
     expect(lines).toEqual([
-      [
-        'operator.heard',
-        expect.objectContaining({ name: 'openai', action: 'pause', by: 'ada', ageMs: 12 }),
-      ],
+      expect.objectContaining({ name: 'openai', action: 'pause', by: 'ada', ageMs: 12 }),
     ])
     // A store that is away is asked again; what was told before is not told again.
     answers = new Error('away')

@@ -3,20 +3,19 @@
  * another gateway. What was done here has been told already.
  */
 import type { Operator } from 'spillway'
-import type { GatewayLog } from '../observe/log.js'
 
 /** Often enough to hear of everything: the store knows it for a minute. */
 const EVERY_MS = 5_000
 
 export class OperatorNews {
   readonly #operator: () => Pick<Operator, 'recent'>
-  readonly #log: GatewayLog
+  readonly #tell: (facts: object) => void
   #heard = new Set<string>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(operator: () => Pick<Operator, 'recent'>, log: GatewayLog) {
+  constructor(operator: () => Pick<Operator, 'recent'>, tell: (facts: object) => void) {
     this.#operator = operator
-    this.#log = log
+    this.#tell = tell
   }
 
   begin(): void {
@@ -35,7 +34,7 @@ export class OperatorNews {
     if (recent === undefined) return
     for (const { id, own, guard: name, ageMs, ...facts } of recent) {
       if (own || this.#heard.has(id)) continue
-      this.#log.notice?.('info', 'operator.heard', { name, ...facts, ageMs: Math.round(ageMs) })
+      this.#tell({ name, ...facts, ageMs: Math.round(ageMs) })
     }
     this.#heard = new Set(recent.map(({ id }) => id))
   }
