@@ -9,6 +9,7 @@ import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
+import { OperatorNews } from './admin/operator-news.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
 import type { Deferral } from './data/deferral.js'
@@ -110,12 +111,16 @@ export async function createGateway(
     ...access,
     ...(demo && { demo }),
   })
+  const operator = () =>
+    createOperator({ store: spillway.store, guards: guardsOf(sites.current.config) })
+  // Without a store that others reach, nobody acts but through this gateway.
+  const tellHeard = (facts: object) => log.notice?.('info', 'operator.heard', facts)
+  const operatorNews = store && new OperatorNews(operator, tellHeard)
   const admin = createAdminServer({
     health,
     registry: metrics.registry,
     spillway,
-    operator: () =>
-      createOperator({ store: spillway.store, guards: guardsOf(sites.current.config) }),
+    operator,
     access: createOperatorAccess(access),
     audit: (event) => log.event(event),
     config: {
@@ -139,6 +144,7 @@ export async function createGateway(
   async function drain(delayMs: number): Promise<void> {
     health.phase = 'draining'
     hooks.draining = true
+    operatorNews?.close()
     // What runs may finish; nothing more is begun.
     const working = jobs?.drain()
     const graceOver = new Promise<void>((resolve) => {
@@ -216,6 +222,7 @@ export async function createGateway(
       // Jobs are in the store: without it they can be neither taken nor done.
       if (jobs !== undefined && store !== undefined) await connected(store)
       jobs?.begin()
+      operatorNews?.begin()
       address = `http://127.0.0.1:${port}`
       health.phase = 'ready'
       return { port, adminPort: Number(new URL(adminAddress).port) }

@@ -49,6 +49,20 @@ describe('operators with nothing but the configuration and Redis', () => {
         stdout: 'openai: isolated all lanes for 5m, by ada\n',
       })
       await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(503)
+      // It was done by a process that is gone; the gateway tells of it.
+      const heard = () =>
+        gateway
+          .stdout()
+          .split('\n')
+          .find((line) => line.includes('operator.heard'))
+      await until('a line in its log', () => heard() !== undefined, 25_000)
+      expect(JSON.parse(heard() ?? '')).toMatchObject({
+        name: 'openai',
+        action: 'isolate',
+        by: 'ada',
+        forMs: 300_000,
+        message: 'isolated all lanes',
+      })
       const seen = await run('status')
       expect(seen.code).toBe(0)
       expect(seen.stdout).toMatch(/pods: 1\n/)

@@ -116,13 +116,9 @@ export {
   type HealthReport,
 } from './health/health.js'
 export type { PressureSource } from './local/pressure.js'
-export type { OperatorAction, OperatorRequest } from './operate/actions.js'
-export {
-  createOperator,
-  type Operator,
-  type OperatorOptions,
-  type OperatorResult,
-} from './operate/operator.js'
+export type { OperatorAction, OperatorRequest, OperatorResult } from './operate/actions.js'
+export { createOperator, type Operator, type OperatorOptions } from './operate/operator.js'
+export type { RecentAction } from './operate/recent-actions.js'
 export type {
   AddedJob,
   AddOptions,

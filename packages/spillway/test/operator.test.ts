@@ -193,6 +193,19 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     await expect.poll(() => outcomeOf(guard, 'c'), { timeout: 5_000 }).toBe('served')
   })
 
+  it('leaves what was done where every process can read it, and not what made no sense', async () => {
+    const { operator, store } = fleet
+    await operator.perform({ action: 'pause', guard: 'vendor', forMs: '1s', by: 'ada' })
+    await operator.perform({ action: 'resume', guard: 'vendor', lane: 'a', by: 'bob' })
+    await operator.perform({ action: 'resume', guard: 'vendro', by: 'eve' }).catch(() => {})
+    const recent = await createOperator({ store, guards: {} }).recent()
+    expect(recent).toMatchObject([
+      { action: 'pause', guard: 'vendor', by: 'ada', forMs: 1_000, lane: undefined, own: true },
+      { action: 'resume', guard: 'vendor', by: 'bob', lane: 'a', own: true },
+    ])
+    expect(new Set(recent.map(({ id }) => id)).size).toBe(2)
+  })
+
   it('tells of every action once: who, what, on what, for how long, and what came of it', async () => {
     const { operator } = fleet
     await operator.perform({ action: 'isolate', guard: 'vendor', forMs: '1s', by: ' ada ' })

@@ -51,6 +51,21 @@ export type OperatorRequest =
 
 export type OperatorAction = OperatorRequest['action']
 
+export interface OperatorResult {
+  action: OperatorAction
+  guard: string
+  by: string
+  from: string | undefined
+  /** None: all lanes. */
+  lane: string | undefined
+  /** Milliseconds. */
+  forMs: number | undefined
+  unit: string | undefined
+  limit: number | undefined
+  /** In words: what was done. */
+  message: string
+}
+
 const LONGEST_MS = 30 * 86_400_000
 const forMs = duration({ min: 1, max: LONGEST_MS })
 const onGuard = { guard: text(), by: lineOfText(100), from: optional(lineOfText(200)) }

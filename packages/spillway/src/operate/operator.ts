@@ -12,29 +12,20 @@ import { type CheckedGuard, checkGuard, type GuardOptions } from '../guard/optio
 import { listMembers } from '../shared/membership.js'
 import { readStore } from '../shared/store-option.js'
 import type { Store } from '../store/port.js'
-import { ACTIONS, type OperatorAction, type OperatorRequest } from './actions.js'
+import {
+  ACTIONS,
+  type OperatorAction,
+  type OperatorRequest,
+  type OperatorResult,
+} from './actions.js'
 import { OperatedGuard } from './operated-guard.js'
+import { post, type RecentAction, readRecent } from './recent-actions.js'
 
 export interface OperatorOptions {
   /** The one that the pods share. */
   store: Store
   /** By name, the options that the pods make their guards with. */
   guards: Readonly<Record<string, GuardOptions>>
-}
-
-export interface OperatorResult {
-  action: OperatorAction
-  guard: string
-  by: string
-  from: string | undefined
-  /** None: all lanes. */
-  lane: string | undefined
-  /** Milliseconds. */
-  forMs: number | undefined
-  unit: string | undefined
-  limit: number | undefined
-  /** In words: what was done. */
-  message: string
 }
 
 export interface Operator {
@@ -47,6 +38,11 @@ export interface Operator {
   perform(request: OperatorRequest): Promise<OperatorResult>
   /** How the whole fleet stands, by the store's own word. Throws STORE_UNAVAILABLE if it has none. */
   fleet(): Promise<FleetReport>
+  /**
+   * What operators of all processes have done in the last minute, the oldest first; not what was refused. Throws
+   * STORE_UNAVAILABLE if the store does not answer.
+   */
+  recent(): Promise<RecentAction[]>
 }
 
 const anything: Check<unknown> = (value) => value
@@ -95,6 +91,7 @@ class StoreOperator implements Operator {
     try {
       const result = await this.#perform(request)
       this.#tell(result, 'done', result.message)
+      await post(this.#store, result)
       return result
     } catch (error) {
       const known = error instanceof OptionsError ? error : storeError(about, error)
@@ -115,6 +112,14 @@ class StoreOperator implements Operator {
         // Which there are, only pods know.
         queues: [],
       }
+    } catch (error) {
+      throw storeError({}, error)
+    }
+  }
+
+  async recent(): Promise<RecentAction[]> {
+    try {
+      return await readRecent(this.#store)
     } catch (error) {
       throw storeError({}, error)
     }
@@ -164,16 +169,7 @@ class StoreOperator implements Operator {
 type About = { [K in keyof CheckedRequest]?: unknown }
 
 /** What any of the requests may say. */
-interface CheckedRequest {
-  action: string
-  guard: string
-  by: string
-  from: string | undefined
-  lane: string | undefined
-  forMs: number | undefined
-  unit: string | undefined
-  limit: number | undefined
-}
+type CheckedRequest = Omit<OperatorResult, 'message'>
 
 function textOr(value: unknown): string {
   return typeof value === 'string' ? value : ''

@@ -1,0 +1,74 @@
+/**
+ * What operators did lately, in the store for a minute: a command line is gone as soon as it has acted, and what it did
+ * belongs into the log of every pod that obeys. Each is kept as a pod is that says something once and never again.
+ */
+import { randomUUID } from 'node:crypto'
+import type { Store } from '../store/port.js'
+import { ACTIONS, type OperatorAction, type OperatorResult } from './actions.js'
+
+export interface RecentAction extends OperatorResult {
+  /** Unlike that of any other. */
+  id: string
+  ageMs: number
+  /** It was done in this process, which has heard its event. */
+  own: boolean
+}
+
+const GROUP = 'operators:actions'
+const LIFE_US = 60_000_000
+/** Of each text: what it says is data that anybody may have chosen. */
+const LONGEST = 500
+
+const PROCESS = randomUUID()
+let actions = 0
+
+/** Answers when it is there; that it is not changes nothing of what was done. */
+export async function post(store: Store, result: OperatorResult): Promise<void> {
+  const pod = `${PROCESS}:${++actions}`
+  const snapshot = JSON.stringify(result)
+  try {
+    await store.pods.beat({ group: GROUP, pod, lifeUs: LIFE_US, snapshot })
+  } catch {
+    // Nobody else will hear of it.
+  }
+}
+
+/** The oldest first. */
+export async function readRecent(store: Store): Promise<RecentAction[]> {
+  const records = await store.pods.list({ group: GROUP })
+  const known = records.flatMap(({ pod, snapshot, ageUs }): RecentAction[] => {
+    const result = parsed(snapshot)
+    const own = pod.startsWith(`${PROCESS}:`)
+    return result === undefined ? [] : [{ id: pod, ageMs: ageUs / 1_000, own, ...result }]
+  })
+  return known.sort((a, b) => b.ageMs - a.ageMs)
+}
+
+/** Nothing, if this was said by a release that says it in another way. */
+function parsed(snapshot: string): OperatorResult | undefined {
+  try {
+    const said = JSON.parse(snapshot) as Partial<Record<keyof OperatorResult, unknown>>
+    if (typeof said.action !== 'string' || !Object.hasOwn(ACTIONS, said.action)) return undefined
+    return {
+      action: said.action as OperatorAction,
+      guard: textIn(said.guard) ?? '',
+      by: textIn(said.by) ?? '',
+      from: textIn(said.from),
+      lane: textIn(said.lane),
+      forMs: numberIn(said.forMs),
+      unit: textIn(said.unit),
+      limit: numberIn(said.limit),
+      message: textIn(said.message) ?? '',
+    }
+  } catch {
+    return undefined
+  }
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' ? value.slice(0, LONGEST) : undefined
+}
+
+function numberIn(value: unknown): number | undefined {
+  return typeof value === 'number' ? value : undefined
+}
