@@ -11,15 +11,16 @@ const spillway = createSpillway()
 const shared = {
   concurrency: { limit: 50 },
   breaker: { failureRate: 0.5, openMs: '30s' },
-  timeout: { callMs: '30s', firstByteMs: '10s', idleMs: '5s' },
+  timeout: { callMs: '30s', firstByteMs: '10s', idleMs: '300ms' },
   retry: { attempts: 3, baseMs: 1, budget: 1 },
 } as const
 
 // The SDKs' own retries are off: they would multiply with the guard's. Requests get a key, so that
-// the guard may send a POST twice. Refusals become responses, which an SDK knows how to read.
+// the guard may send a POST twice. Refusals become responses, which an SDK knows how to read. And it is
+// told whose errors to use for an answer that it breaks off.
 const fetch = { idempotencyHeader: 'idempotency-key', respond: true } as const
-const gpt = spillway.guard('openai', { ...shared, fetch })
-const claude = spillway.guard('anthropic', { ...shared, fetch })
+const gpt = spillway.guard('openai', { ...shared, fetch: { ...fetch, sdk: OpenAI } })
+const claude = spillway.guard('anthropic', { ...shared, fetch: { ...fetch, sdk: Anthropic } })
 
 const openai = new OpenAI({
   baseURL: `${url}/v1`,
@@ -58,6 +59,15 @@ for await (const event of stream) {
   }
 }
 console.log(`Anthropic: ${words.join('')}, slots in use: ${claude.snapshot().active}`)
+
+// Silence in the middle of an answer: a timeout, as an application knows it from the SDK.
+vendor.set({ stallAfter: 2 })
+const silent = await openai.chat.completions.create({ model: 'gpt', messages, stream: true })
+try {
+  for await (const chunk of silent) words.push(chunk.choices[0]?.delta.content ?? '')
+} catch (error) {
+  if (error instanceof OpenAI.APIConnectionTimeoutError) console.log(`OpenAI: ${error.message}`)
+}
 
 // Refusals arrive as the errors an application already knows.
 await gpt.close()

@@ -109,7 +109,7 @@ export type SpillwayEvent =
   | { type: 'callback.failed'; name: string; callback: string; error: unknown }
 
 /** Which of its limits a call ran into. */
-export type TimeoutKind = 'call' | 'firstByte' | 'idle' | 'deadline'
+export type TimeoutKind = 'connect' | 'call' | 'firstByte' | 'idle' | 'deadline'
 
 /** Why a call is not tried again. */
 export type StopReason =

@@ -6,6 +6,8 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
 import type { Clock } from '../core/clock.js'
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
+import { emit, listening as isHeard } from '../core/events.js'
+import type { CallContext } from './context.js'
 
 const attempts = new AsyncLocalStorage<{ connected(): void }>()
 /** Requests of undici's, by which it names them on its channels. */
@@ -27,24 +29,28 @@ function listen(): void {
 export function withinConnectTime(
   connectMs: number,
   clock: Clock,
-  signal: AbortSignal,
+  { guard: name, signal }: CallContext,
   call: (signal: AbortSignal) => Promise<Response>,
 ): Promise<Response> {
   listen()
   const late = new AbortController()
-  const timer = clock.schedule(connectMs, () => late.abort(connectError(connectMs)))
+  const timer = clock.schedule(connectMs, () => {
+    if (isHeard()) emit({ type: 'timeout.fired', name, kind: 'connect', limitMs: connectMs })
+    late.abort(connectError(name, connectMs))
+  })
   const connected = () => timer.cancel()
   const answer = attempts.run({ connected }, () => call(AbortSignal.any([signal, late.signal])))
   answer.then(connected, connected)
   return answer
 }
 
-function connectError(connectMs: number): SpillwayError {
+function connectError(name: string, connectMs: number): SpillwayError {
   return new SpillwayError({
     code: 'CALL_TIMEOUT',
     stage: 'timeout',
     scope: 'local',
-    details: { kind: 'connect', limitMs: connectMs },
-    explain: ({ limitMs }: Details) => `timed out, no connection within ${inMs(limitMs)}`,
+    details: { name, kind: 'connect', limitMs: connectMs },
+    explain: (details: Details) =>
+      `${details.name}: timed out, no connection within ${inMs(details.limitMs)}`,
   })
 }

@@ -10,6 +10,8 @@ import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/
 import { withinConnectTime } from './connect-time.js'
 import type { CallContext } from './context.js'
 import type { RunOptions } from './run-options.js'
+import { inWordsOf, type SdkErrors } from './sdk-errors.js'
+import { observerOf } from './stream/stream-observer.js'
 import { type Dispatcher, dispatcherOf, heedsDispatcher, Unsignalled } from './unsignalled.js'
 
 export type Fetch = typeof globalThis.fetch
@@ -30,6 +32,8 @@ export interface FetchOptions {
   describe?: (request: { url: string; method: string; headers: Headers }) => RunOptions | undefined
   /** A refusal as a response, in place of an error, for clients that know only responses. */
   respond?: boolean
+  /** The SDK this is for: an answer that Spillway breaks off is broken off with an error of its own. */
+  sdk?: SdkErrors
 }
 
 type Run = <T>(fn: (context: CallContext) => Promise<T>, options: RunOptions) => Promise<T>
@@ -44,7 +48,7 @@ export function createFetch(
   options: FetchOptions,
   fixed: RunOptions,
 ): Fetch {
-  const { fetch: send = globalThis.fetch, describe, respond } = options
+  const { fetch: send = globalThis.fetch, describe, respond, sdk } = options
   const sender: Sender = { ...options, send, clock }
   const fixes = Object.keys(fixed).length > 0
 
@@ -67,8 +71,19 @@ export function createFetch(
       return Promise.reject(error)
     }
   }
-  if (respond !== true) return asked
-  return (input, init) => asked(input, init).catch(respondTo)
+  const told = sdk === undefined ? asked : tellingAs(sdk, asked)
+  if (respond !== true) return told
+  return (input, init) => told(input, init).catch(respondTo)
+}
+
+/** Whoever reads the answer hears of a timeout in the words of this SDK. */
+function tellingAs(sdk: SdkErrors, send: Fetch): Fetch {
+  const inItsWords = (error: unknown) => inWordsOf(sdk, error)
+  return async (input, init) => {
+    const response = await send(input, init)
+    if (response.body !== null) observerOf(response.body)?.tellAs(inItsWords)
+    return response
+  }
 }
 
 type Input = Parameters<Fetch>[0]
@@ -126,7 +141,7 @@ class GuardedRequest {
     const { connectMs, clock } = this.#sender
     const headers = this.#headersFor(context)
     if (connectMs !== undefined) {
-      return withinConnectTime(connectMs, clock, context.signal, (signal) =>
+      return withinConnectTime(connectMs, clock, context, (signal) =>
         this.#sendWith(signal, undefined, headers),
       )
     }

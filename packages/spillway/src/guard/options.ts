@@ -43,6 +43,7 @@ import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import { type FallbackStep, type GuardLike, readFallback } from './fallback.js'
 import type { Fetch, FetchOptions } from './fetch.js'
 import { SHADOW_ROWS, type ShadowStage } from './order.js'
+import { readSdk } from './sdk-errors.js'
 
 /** What stage 1 is told about a call. */
 export interface ShedQuestion {
@@ -130,6 +131,8 @@ export interface GuardOptions {
     describe?: FetchOptions['describe']
     /** Answers refusals with a response in place of an error. Default: false. */
     respond?: boolean
+    /** The SDK that is given this fetch: answers that are broken off end with an error of its own. */
+    sdk?: FetchOptions['sdk']
   }
   /** Stages that only report what they would have refused; `true`: all that can. */
   shadow?: true | readonly ShadowStage[]
@@ -277,6 +280,7 @@ const readFields = object({
       idempotencyHeader: optional(text()),
       describe: optional(func<NonNullable<FetchOptions['describe']>>()),
       respond: optional(bool(), false),
+      sdk: optional(readSdk),
     }),
   ),
   shadow: optional(readShadow),

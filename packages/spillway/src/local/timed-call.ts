@@ -271,7 +271,7 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     else this.#timeUp('firstByte', firstByteMs as number)
   }
 
-  #timeUp(kind: TimeoutKind, limitMs: number): void {
+  #timeUp(kind: CallTimeoutKind, limitMs: number): void {
     const { name } = this.#limits
     if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
     // Cut off by its own limit it says how long calls take; by somebody else's it does not.
@@ -308,7 +308,10 @@ const never = () => false
 /** Nothing to clean up: there is nobody to tell. */
 const CONTEXT_OPTIONS = { requireManualDestroy: true }
 
-const EXPLAIN: Record<TimeoutKind, (details: Details) => string> = {
+/** Connecting is watched where it is done. */
+type CallTimeoutKind = Exclude<TimeoutKind, 'connect'>
+
+const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {
   call: ({ name, limitMs }) => `${name}: timed out, no answer within ${inMs(limitMs)}`,
   firstByte: ({ name, limitMs }) => `${name}: timed out, no first byte within ${inMs(limitMs)}`,
   idle: ({ name, limitMs }) => `${name}: timed out, nothing more for ${inMs(limitMs)}`,
@@ -316,7 +319,7 @@ const EXPLAIN: Record<TimeoutKind, (details: Details) => string> = {
     `${name}: timed out, no answer in the ${inMs(limitMs)} that were left of the deadline`,
 }
 
-function timeoutError(details: Details & { kind: TimeoutKind }): SpillwayError {
+function timeoutError(details: Details & { kind: CallTimeoutKind }): SpillwayError {
   const code = details.kind === 'deadline' ? 'DEADLINE_EXCEEDED' : 'CALL_TIMEOUT'
   const explain = EXPLAIN[details.kind]
   return new SpillwayError({ code, stage: 'timeout', scope: 'local', details, explain })

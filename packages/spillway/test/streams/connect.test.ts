@@ -1,6 +1,7 @@
 /** `connectMs`: a limit on getting a connection, and on nothing else. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
+import { onEvent } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startVendor } from '../mock-vendor/mock-client.js'
 import { endsOf, errorOf, outcomesOf, pauseMs, question, startGuard, until } from './stream-kit.js'
@@ -45,10 +46,18 @@ describe('connectMs', () => {
       timeout: { callMs: 15_000 },
       concurrency: { limit: 1 },
     })
+    const events: unknown[] = []
+    onTestFinished(onEvent((event) => events.push(event)))
     const fromMs = performance.now()
     const error = await errorOf(guard.fetch(url))
     expect(error).toMatchObject({ code: 'CALL_TIMEOUT', details: { kind: 'connect' } })
-    expect(String(error)).toMatch(/timed out/)
+    expect(String(error)).toMatch(/vendor: timed out/)
+    expect(events).toContainEqual({
+      type: 'timeout.fired',
+      name: 'vendor',
+      kind: 'connect',
+      limitMs: 150,
+    })
     expect(performance.now() - fromMs).toBeLessThan(5_000)
     expect(outcomesOf(guard)).toEqual({ failure: 1 })
     await until('its slot is free', () => guard.snapshot().active === 0)
@@ -59,18 +68,21 @@ describe('connectMs', () => {
       knobs: { latencyMs: 700, tokens: 2, tokenMs: 200 },
     })
     const guard = startGuard({ fetch: { connectMs: 500 } })
+    const fired: unknown[] = []
+    onTestFinished(onEvent((event) => event.type === 'timeout.fired' && fired.push(event)))
     for (let each = 0; each < 2; each++) {
       const response = await guard.fetch(`${url}/v1/chat/completions`, question())
       expect(await response.text()).toContain('[DONE]')
       await pauseMs(50)
     }
+    expect(fired).toEqual([])
     expect(vendor.sockets.opened).toBe(1)
     expect(endsOf(guard)).toEqual({ complete: 2 })
   })
 
   it("leaves the caller's abort and the call's own time as they are", async () => {
     const { vendor, url } = await startVendor({ knobs: { neverAnswer: true } })
-    const guard = startGuard({ fetch: { connectMs: 5_000 }, timeout: { callMs: 150 } })
+    const guard = startGuard({ fetch: { connectMs: 9_000 }, timeout: { callMs: 1_000 } })
     const path = `${url}/v1/chat/completions`
     expect(await errorOf(guard.fetch(path, question()))).toMatchObject({
       code: 'CALL_TIMEOUT',

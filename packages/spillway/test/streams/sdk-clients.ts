@@ -2,6 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { Fetch } from '../../src/guard/fetch.js'
+import type { SdkErrors } from '../../src/guard/sdk-errors.js'
 import { QUESTION } from './stream-kit.js'
 
 export type ErrorName =
@@ -23,12 +24,15 @@ export interface SdkClient {
 
 export interface Sdk {
   name: string
+  /** The SDK itself, which has its errors. */
+  itself: SdkErrors
   create(url: string, fetch?: Fetch, apiKey?: string): SdkClient
 }
 
 export const SDKS: Sdk[] = [
   {
     name: 'openai',
+    itself: OpenAI,
     create(url, fetch = globalThis.fetch, apiKey = 'key') {
       const client = new OpenAI({
         baseURL: `${url}/v1`,
@@ -59,6 +63,7 @@ export const SDKS: Sdk[] = [
   },
   {
     name: 'anthropic',
+    itself: Anthropic,
     create(url, fetch = globalThis.fetch, apiKey = 'key') {
       const client = new Anthropic({
         baseURL: url,

@@ -30,6 +30,7 @@ export class StreamObserver implements WatchedBody {
   /** Chunks that were asked for and have not come. */
   #wanted = 0
   #broken: { error: unknown } | undefined
+  #words: ((error: unknown) => unknown) | undefined
 
   constructor(stream: ReadableStream<unknown>, watch: BodyWatch, response: Response | undefined) {
     this.#stream = stream
@@ -98,11 +99,17 @@ export class StreamObserver implements WatchedBody {
     return cancel()
   }
 
+  /** What breaks it off is told to its readers like this. */
+  tellAs(words: (error: unknown) => unknown): void {
+    this.#words = words
+  }
+
   /** The source is let go. To its readers that would look like a good end, so they hear from us. */
   breakOff(error: unknown): void {
-    if (this.#response !== undefined) tellWhy(this.#response, error)
+    const told = this.#words === undefined ? error : this.#words(error)
+    if (this.#response !== undefined) tellWhy(this.#response, told)
     swallow((this.#reader ?? this.#stream).cancel(error))
-    this.#broken = { error }
+    this.#broken = { error: told }
   }
 
   /**

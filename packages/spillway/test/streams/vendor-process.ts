@@ -1,0 +1,52 @@
+/** The mock vendor in a process of its own. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { MockCall, MockCounts, MockVendorOptions } from 'spillway/testing'
+import { onTestFinished } from 'vitest'
+import { endWithUs } from '../end-with-us.js'
+
+const FIXTURE = fileURLToPath(new URL('../fixtures/mock-vendor.mjs', import.meta.url))
+
+export interface VendorReport {
+  /** `number` is that of its header `x-number`; the time is one of `sharedNowMs`. */
+  calls: { number: string | undefined; end: MockCall['end']; endedAtMs: number }[]
+  counts: MockCounts
+  mostAtOnce: number
+  openSockets: number
+}
+
+/** What time it is, in every process of this machine. */
+export function sharedNowMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}
+
+/** Ended when the test is over. */
+export async function startVendorProcess(options: MockVendorOptions) {
+  const child = fork(FIXTURE, [JSON.stringify(options)])
+  const ended = endWithUs(child.pid)
+  const exit = once(child, 'exit').then(ended)
+  const answers = new Map<number, (answer: never) => void>()
+  child.on('message', ({ id, answer }: { id: number; answer: never }) => answers.get(id)?.(answer))
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await exit
+  })
+
+  let asked = 0
+  function ask<T>(word: 'start' | 'clear' | 'report'): Promise<T> {
+    const id = ++asked
+    const died = exit.then(() => Promise.reject(new Error('the process of the vendor has ended')))
+    const answer = new Promise<T>((resolve) => answers.set(id, resolve))
+    child.send({ id, word })
+    return Promise.race([answer, died])
+  }
+
+  const { url } = await ask<{ url: string }>('start')
+  return {
+    url,
+    clear: () => ask<void>('clear'),
+    /** Comes when nobody is inside. */
+    report: () => ask<VendorReport>('report'),
+  }
+}
