@@ -4,7 +4,6 @@
  *
  * Ten thousand may wait: a call is one object of few fields, and what only some calls have is apart.
  */
-import { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
@@ -21,12 +20,13 @@ import type { UserRequest } from '../shared/user-limits/levels.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import type { CallFollower, DecisionWatcher } from './decisions/follower.js'
-import type { Entry, Leaving } from './entry.js'
+import { Entry, type Leaving } from './entry.js'
 import { giveBack } from './free-now.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
 import { earlyRefusal, limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
-import type { CallAdmission, CallWish, Machinery, WaitingCall } from './machinery.js'
+import { LaterStay } from './later-stay.js'
+import type { CallAdmission, Machinery, WaitingCall } from './machinery.js'
 import { leaveError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 import { mayHedge, mayRetry, retryOptions } from './second-tries.js'
@@ -36,8 +36,6 @@ import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
-/** Nothing to clean up: there is nobody to tell. */
-const CONTEXT_OPTIONS = { requireManualDestroy: true }
 const readTimeout = duration({ min: 0 })
 
 /** Who wants to know what becomes of a call. */
@@ -63,7 +61,10 @@ interface Begun<T> {
   start(fn: CallFunction<T>): void
 }
 
-export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<CallAdmission> {
+export class GuardCall<T>
+  extends Entry<CallAdmission>
+  implements AttemptListener<T>, WaitingCall, Startable<CallAdmission>
+{
   costs: readonly number[] = NO_COSTS
   of: unknown
   priority = NORMAL_IMPORTANCE
@@ -81,8 +82,6 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   /** The last attempt that began. */
   #last: GuardAttempt<T> | undefined
   #retry: Retry<T> | undefined
-  /** Its caller's, if it may be tried again: a timeout is told in that of a shared timer. */
-  #context: AsyncResource | undefined
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -92,6 +91,7 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     options: RunOptions,
     watchers: CallWatchers | undefined,
   ) {
+    super()
     this.#machinery = machinery
     this.#fn = fn
     this.#options = options
@@ -199,16 +199,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
   #attempts(clear: boolean): Promise<T> {
-    const { budget, clock, store, retry } = this.#machinery
+    const { budget, clock, store } = this.#machinery
     this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
-    if (retry !== undefined && admission !== undefined) {
-      this.#context = new AsyncResource('SpillwayCall', CONTEXT_OPTIONS)
-    }
     const answer = new Promise<T>(handOver)
     this.#resolve = resolveMade
     this.#reject = rejectMade
@@ -274,7 +271,6 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    */
   #letGo(): void {
     this.#last = undefined
-    this.#context = undefined
   }
 
   /** How long its caller has waited for the answer, or for its first byte. */
@@ -284,10 +280,9 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     shedder.record(nowMs, nowMs - this.arrivedMs)
   }
 
-  /** That was it, or it is tried again, in the async context of the first attempt. */
+  /** That was it, or it is tried again, in its caller's async context: a timeout comes from that of a shared timer. */
   #concludeInContext(end: End<T>): void {
-    if (this.#context === undefined) this.#conclude(end)
-    else this.#context.runInAsyncScope(this.#conclude, this, end)
+    this.runInAsyncScope(this.#conclude, this, end)
   }
 
   #conclude(end: End<T>): void {
@@ -396,18 +391,16 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   }
 
   #wait(nowMs: number): void {
-    const { room, dispatcher } = this.#machinery
+    const { room, dispatcher, starter } = this.#machinery
     this.#watchers?.follower?.waits(nowMs)
     const spare = room.full ? dispatcher.spare(this.lane, this, nowMs) : 0
-    const entry = room.join(this, nowMs, spare)
-    if (entry === undefined) return this.refuse(noPlaceError(this.#machinery))
-    // It remembers the same.
-    this.#context ??= entry
-    dispatcher.arrived(entry)
+    const stay = this.#retry === undefined ? this : new LaterStay(this, starter)
+    if (room.join(stay, nowMs, spare)) dispatcher.arrived(stay)
+    else this.refuse(noPlaceError(this.#machinery))
   }
 
-  admit(admission: CallAdmission, entry: WaitingCall): void {
-    this.#machinery.starter.startSoon(entry as Entry<this>, admission)
+  admit(admission: CallAdmission): void {
+    this.#machinery.starter.startSoon(this, admission)
   }
 
   /** It has waited, and has what it wanted. */
@@ -425,15 +418,24 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     else this.#retry.end.onError(error)
   }
 
-  onLeave(why: Leaving, entry: Entry): void {
-    const { name, clock, dispatcher, room, slots } = this.#machinery
-    this.refuse(leaveError(name, why, clock.now() - entry.enteredMs, room.length, slots))
-    dispatcher.left(entry)
+  onLeave(why: Leaving): void {
+    this.mustLeave(why, this)
   }
 
-  onAborted(reason: unknown, entry: Entry): void {
+  onAborted(reason: unknown): void {
+    this.abandon(reason, this)
+  }
+
+  /** One of its stays in the room is over, and it has got nothing. */
+  mustLeave(why: Leaving, stay: Entry): void {
+    const { name, clock, room, slots } = this.#machinery
+    const waitedMs = clock.now() - stay.enteredMs
+    this.abandon(leaveError(name, why, waitedMs, room.length, slots), stay)
+  }
+
+  abandon(reason: unknown, stay: Entry): void {
     this.refuse(reason)
-    this.#machinery.dispatcher.left(entry)
+    this.#machinery.dispatcher.left(stay)
   }
 
   /** Between its admission and its beginning it may have become too late. */
