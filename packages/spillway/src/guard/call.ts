@@ -5,11 +5,9 @@
  * Ten thousand may wait: a call is one object of few fields, and what only some calls have is apart.
  */
 import type { CallerSignal } from '../core/abort.js'
-import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
+import { type Deadline, deadlineError } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
-import { duration, number, text, validate } from '../core/options.js'
 import type { Verdict } from '../core/outcome.js'
-import { importanceOf, NORMAL_IMPORTANCE } from '../core/priority.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
@@ -19,12 +17,12 @@ import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
-import type { CallFollower, DecisionWatcher } from './decisions/follower.js'
+import type { CallFollower } from './decisions/follower.js'
 import { Entry, type Leaving } from './entry.js'
 import { giveBack } from './free-now.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
-import { earlyRefusal, limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
+import { limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
 import { LaterStay } from './later-stay.js'
 import type { CallAdmission, Machinery, WaitingCall } from './machinery.js'
 import { leaveError } from './refusals.js'
@@ -36,7 +34,6 @@ import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
-const readTimeout = duration({ min: 0 })
 
 /** Who wants to know what becomes of a call. */
 export interface CallWatchers {
@@ -67,14 +64,14 @@ export class GuardCall<T>
 {
   costs: readonly number[] = NO_COSTS
   of: unknown
-  priority = NORMAL_IMPORTANCE
-  arrivedMs = 0
+  readonly priority: number
+  readonly arrivedMs: number
   readonly #machinery: Machinery
   readonly #fn: CallFunction<T>
   readonly #options: RunOptions
   /** Nearly always nothing. */
-  #watchers: CallWatchers | undefined
-  #deadline: Deadline | undefined
+  readonly #watchers: CallWatchers | undefined
+  readonly #deadline: Deadline | undefined
   /** What was taken from the user's limits, until the call has run. */
   #charge: UserRequest | undefined
   /** What the end of the last attempt meant; nothing while it has not ended, or was refused. */
@@ -90,12 +87,18 @@ export class GuardCall<T>
     fn: CallFunction<T>,
     options: RunOptions,
     watchers: CallWatchers | undefined,
+    importance: number,
+    arrivedMs: number,
+    deadline: Deadline | undefined,
   ) {
     super()
     this.#machinery = machinery
     this.#fn = fn
     this.#options = options
     this.#watchers = watchers
+    this.priority = importance
+    this.arrivedMs = arrivedMs
+    this.#deadline = deadline
   }
 
   get lane(): string {
@@ -114,36 +117,16 @@ export class GuardCall<T>
     return this.#options.signal
   }
 
+  /** Nothing was known against it when it came, which was just now. */
   start(): Promise<T> {
-    const { clock, users, limits, counted, dispatcher, name, tally, sameClock, decisions } =
-      this.#machinery
-    const { signal, priority, timeoutMs, needsMs } = this.#options
-    tally.calls++
-    if (signal?.aborted) return refuse(signal.reason)
-    this.arrivedMs = clock.now()
-    this.#deadline = currentDeadline()
-    const { lane } = this
-    try {
-      if (typeof lane !== 'string' || lane === '') validate('lane', lane, text())
-      if (priority !== undefined) this.priority = importanceOf(priority)
-      if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
-      if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
-    } catch (error) {
-      return refuse(error)
-    }
-    if (decisions !== undefined) this.#beFollowed(decisions)
-    if ((this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY) <= (needsMs ?? 0)) {
-      return this.#refuse(deadlineError('room', name))
-    }
-    const early = earlyRefusal(this.#machinery, this, this.#options)
-    if (early !== undefined) return this.#refuse(early)
+    const { users, limits, counted, dispatcher, sameClock } = this.#machinery
     let clear: boolean
     let charge: ReturnType<UserStage['charge']>
     try {
       // Now: in the room a mistake of one call would be everybody's.
       if (this.cost !== undefined) counted?.checkCost(this.cost)
       // Whether nothing stands in the way.
-      clear = dispatcher.isClear(lane, this.arrivedMs)
+      clear = dispatcher.isClear(this.lane, this.arrivedMs)
       const known = clear ? undefined : waitRefusal(this.#machinery, this)
       if (known !== undefined) return this.#refuse(known)
       if (limits !== undefined) dispatcher.costsOf(this)
@@ -154,21 +137,6 @@ export class GuardCall<T>
       return refuse(error)
     }
     return isThenable(charge) ? this.#chargedLater(toPromise(charge)) : this.#charged(charge, clear)
-  }
-
-  #limitTime(timeoutMs: NonNullable<RunOptions['timeoutMs']>): void {
-    const ms =
-      typeof timeoutMs === 'number' && timeoutMs >= 0
-        ? timeoutMs
-        : validate('timeoutMs', timeoutMs, readTimeout)
-    const { clock } = this.#machinery
-    this.#deadline = earlierOf(this.#deadline, new Deadline(this.arrivedMs + ms, clock))
-  }
-
-  #beFollowed(decisions: DecisionWatcher): void {
-    const { lane, priority, arrivedMs } = this
-    const follower = decisions.begin(this.#options, lane, priority, arrivedMs)
-    if (follower !== undefined) this.#watchers = { ...this.#watchers, follower }
   }
 
   #charged(charge: UserRequest | SpillwayError | undefined, clear: boolean): Promise<T> {
