@@ -7,10 +7,10 @@ import type { Clock } from '../core/clock.js'
 import { SpillwayError } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
 import { isThenable } from '../core/thenable.js'
-import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { MaybePromise, TakeReply } from '../store/port.js'
 import type { Gate } from './gate.js'
 import { LazyAdmission } from './lazy-admission.js'
+import type { LimitGate } from './limit-gate.js'
 import type { Room } from './room.js'
 import type { Slots } from './slots.js'
 import type { Admission, Price, Waiting } from './wish.js'
@@ -22,28 +22,6 @@ export interface BreakerGate<P> {
   enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
   exit(permit: P, outcome: Outcome): void
   isPermit(entry: P | SpillwayError): entry is P
-}
-
-/** The vendor's limits, as far as an admission needs them. `L` is their permit. */
-export interface LimitGate<L, R extends TakeReply> {
-  /** Answers come later. */
-  readonly remote: boolean
-  /** A permit is worth nothing when its trip took longer than this. */
-  readonly useWithinMs: number
-  /** The limits in force; they may change while somebody waits, and the costs with them. */
-  readonly limits: unknown
-  costsOf(cost: Cost | undefined): readonly number[]
-  take(
-    lane: string,
-    costs: readonly (readonly number[])[],
-    atMs: number | undefined,
-  ): MaybePromise<R>
-  createPermit(lane: string, costs: readonly number[], reply: R): L
-  /** Decided by this pod, now. */
-  isFresh(reply: R): boolean
-  refund(permit: L): void
-  /** For how long a lane is paused, if anybody knows. */
-  pausedMs(lane: string): Promise<number | undefined>
 }
 
 export interface AdmitterOptions<P, L, R extends TakeReply> {
