@@ -7,10 +7,10 @@ import type { Clock } from '../core/clock.js'
 import { SpillwayError } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
 import { isThenable } from '../core/thenable.js'
-import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { MaybePromise, TakeReply } from '../store/port.js'
 import type { Gate } from './gate.js'
 import { LazyAdmission } from './lazy-admission.js'
+import type { LimitGate } from './limit-gate.js'
 import type { Room } from './room.js'
 import type { Slots } from './slots.js'
 import type { Admission, Price, Waiting } from './wish.js'
@@ -22,28 +22,6 @@ export interface BreakerGate<P> {
   enter(lane: string): P | SpillwayError | Promise<P | SpillwayError>
   exit(permit: P, outcome: Outcome): void
   isPermit(entry: P | SpillwayError): entry is P
-}
-
-/** The vendor's limits, as far as an admission needs them. `L` is their permit. */
-export interface LimitGate<L, R extends TakeReply> {
-  /** Answers come later. */
-  readonly remote: boolean
-  /** A permit is worth nothing when its trip took longer than this. */
-  readonly useWithinMs: number
-  /** The limits in force; they may change while somebody waits, and the costs with them. */
-  readonly limits: unknown
-  costsOf(cost: Cost | undefined): readonly number[]
-  take(
-    lane: string,
-    costs: readonly (readonly number[])[],
-    atMs: number | undefined,
-  ): MaybePromise<R>
-  createPermit(lane: string, costs: readonly number[], reply: R): L
-  /** Decided by this pod, now. */
-  isFresh(reply: R): boolean
-  refund(permit: L): void
-  /** For how long a lane is paused, if anybody knows. */
-  pausedMs(lane: string): Promise<number | undefined>
 }
 
 export interface AdmitterOptions<P, L, R extends TakeReply> {
@@ -119,7 +97,7 @@ export class Admitter<P, L, R extends TakeReply> {
     const { lane } = gate
     let reply: R | undefined
     try {
-      const costs = entries.map(({ guest }) => this.costsOf(guest))
+      const costs = entries.map((entry) => this.costsOf(entry))
       reply = limits?.take(lane, costs, atMs) as R | undefined
     } catch (error) {
       return this.#fail(entries, error)
@@ -128,16 +106,16 @@ export class Admitter<P, L, R extends TakeReply> {
     const granted = reply?.granted ?? entries.length
     for (let index = 0; index < granted; index++) {
       const entry = entries[index] as Waiting<P, L>
-      const admission = this.#admission(lane, entry.guest.costs, reply)
+      const admission = this.#admission(lane, entry.costs, reply)
       room.remove(entry)
-      entry.guest.admit(admission, entry)
+      entry.admit(admission)
     }
     const blocker = entries[granted]
     if (blocker === undefined) return
     for (let index = granted; index < entries.length; index++) {
       room.putBack(entries[index] as Waiting<P, L>)
     }
-    this.#hooks.blocked(gate, reply as R, blocker.guest.costs, blocker)
+    this.#hooks.blocked(gate, reply as R, blocker.costs, blocker)
   }
 
   /** A store in this process that throws is not away: there is nothing to wait for. */
@@ -145,7 +123,7 @@ export class Admitter<P, L, R extends TakeReply> {
     const { room, storeError } = this.#options
     for (const entry of entries) {
       room.remove(entry)
-      entry.guest.refuse(storeError(error))
+      entry.refuse(storeError(error))
     }
     // What was free still is: for the next in turn.
     this.#hooks.back()
@@ -205,7 +183,7 @@ export class Admitter<P, L, R extends TakeReply> {
     this.#release(entry, false)
     if (entry.state === 'gone') return
     room.remove(entry)
-    entry.guest.refuse(answer)
+    entry.refuse(answer)
   }
 
   #leave(gate: Gate, entries: Waiting<P, L>[]): void {
@@ -233,7 +211,7 @@ export class Admitter<P, L, R extends TakeReply> {
     try {
       reply = limits.take(
         gate.lane,
-        entries.map(({ guest }) => this.costsOf(guest)),
+        entries.map((entry) => this.costsOf(entry)),
         undefined,
       )
     } catch (error) {
@@ -263,8 +241,8 @@ export class Admitter<P, L, R extends TakeReply> {
       reply.granted === 0 || limits?.isFresh(reply) === true || tookMs <= (limits?.useWithinMs ?? 0)
     if (inTime) return this.#answered(gate, entries, reply)
     // Granted so long ago that using it now could exceed the vendor's window.
-    for (const { guest } of entries.slice(0, reply.granted)) {
-      limits?.refund(limits.createPermit(gate.lane, guest.costs, reply))
+    for (const { costs } of entries.slice(0, reply.granted)) {
+      limits?.refund(limits.createPermit(gate.lane, costs, reply))
     }
     const took = `${Math.round(tookMs)} ms`
     this.#lost(gate, entries, new Error(`the store took ${took} to answer`))
@@ -275,20 +253,20 @@ export class Admitter<P, L, R extends TakeReply> {
     gate.lostTrips = 0
     const refused = entries.slice(reply.granted)
     for (const entry of entries.slice(0, reply.granted)) {
-      const permit = limits?.createPermit(gate.lane, entry.guest.costs, reply)
+      const permit = limits?.createPermit(gate.lane, entry.costs, reply)
       if (entry.state === 'asking') this.#start(entry, permit)
       else this.#passOn(entry, permit, refused)
     }
     for (const entry of refused) this.#release(entry, true)
     const [blocker] = refused
-    if (blocker !== undefined) this.#hooks.blocked(gate, reply, blocker.guest.costs, blocker)
+    if (blocker !== undefined) this.#hooks.blocked(gate, reply, blocker.costs, blocker)
   }
 
   /** Its caller has left: the permit goes to the next who wants the same, else back. */
   #passOn(left: Waiting<P, L>, permit: L | undefined, others: readonly Waiting<P, L>[]): void {
     const taker = others.find(
-      ({ state, guest }) =>
-        state === 'asking' && guest.costs.every((cost, index) => cost === left.guest.costs[index]),
+      ({ state, costs }) =>
+        state === 'asking' && costs.every((cost, index) => cost === left.costs[index]),
     )
     this.#release(left, false)
     if (taker !== undefined) return this.#start(taker, permit)
@@ -302,7 +280,7 @@ export class Admitter<P, L, R extends TakeReply> {
     admission.permit = permit
     room.remove(entry)
     slots.admit()
-    entry.guest.admit(admission, entry)
+    entry.admit(admission)
   }
 
   /** Gives back what was reserved for it, and its place in the room if it still wants one. */
@@ -335,7 +313,7 @@ export class Admitter<P, L, R extends TakeReply> {
       this.#release(entry, comesBack)
       if (comesBack || entry.state === 'gone') continue
       room.remove(entry)
-      entry.guest.refuse(storeError(error))
+      entry.refuse(storeError(error))
     }
     if (!giveUp) this.#hooks.lost(gate, untilMs)
   }

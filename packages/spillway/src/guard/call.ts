@@ -4,13 +4,10 @@
  *
  * Ten thousand may wait: a call is one object of few fields, and what only some calls have is apart.
  */
-import { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../core/abort.js'
-import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
+import { type Deadline, deadlineError } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
-import { duration, number, text, validate } from '../core/options.js'
 import type { Verdict } from '../core/outcome.js'
-import { importanceOf, NORMAL_IMPORTANCE } from '../core/priority.js'
 import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
@@ -20,13 +17,14 @@ import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
-import type { CallFollower, DecisionWatcher } from './decisions/follower.js'
-import type { Entry, Leaving } from './entry.js'
+import type { CallFollower } from './decisions/follower.js'
+import { Entry, type Leaving } from './entry.js'
 import { giveBack } from './free-now.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
-import { earlyRefusal, limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
-import type { CallAdmission, CallWish, Machinery, WaitingCall } from './machinery.js'
+import { limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
+import { LaterStay } from './later-stay.js'
+import type { CallAdmission, Machinery, WaitingCall } from './machinery.js'
 import { leaveError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 import { mayHedge, mayRetry, retryOptions } from './second-tries.js'
@@ -36,9 +34,6 @@ import type { CallTrace } from './trace.js'
 import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
-/** Nothing to clean up: there is nobody to tell. */
-const CONTEXT_OPTIONS = { requireManualDestroy: true }
-const readTimeout = duration({ min: 0 })
 
 /** Who wants to know what becomes of a call. */
 export interface CallWatchers {
@@ -63,17 +58,20 @@ interface Begun<T> {
   start(fn: CallFunction<T>): void
 }
 
-export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<CallAdmission> {
+export class GuardCall<T>
+  extends Entry<CallAdmission>
+  implements AttemptListener<T>, WaitingCall, Startable<CallAdmission>
+{
   costs: readonly number[] = NO_COSTS
   of: unknown
-  priority = NORMAL_IMPORTANCE
-  arrivedMs = 0
+  readonly priority: number
+  readonly arrivedMs: number
   readonly #machinery: Machinery
   readonly #fn: CallFunction<T>
   readonly #options: RunOptions
   /** Nearly always nothing. */
-  #watchers: CallWatchers | undefined
-  #deadline: Deadline | undefined
+  readonly #watchers: CallWatchers | undefined
+  readonly #deadline: Deadline | undefined
   /** What was taken from the user's limits, until the call has run. */
   #charge: UserRequest | undefined
   /** What the end of the last attempt meant; nothing while it has not ended, or was refused. */
@@ -81,8 +79,6 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   /** The last attempt that began. */
   #last: GuardAttempt<T> | undefined
   #retry: Retry<T> | undefined
-  /** Its caller's, if it may be tried again: a timeout is told in that of a shared timer. */
-  #context: AsyncResource | undefined
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -91,11 +87,18 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     fn: CallFunction<T>,
     options: RunOptions,
     watchers: CallWatchers | undefined,
+    importance: number,
+    arrivedMs: number,
+    deadline: Deadline | undefined,
   ) {
+    super()
     this.#machinery = machinery
     this.#fn = fn
     this.#options = options
     this.#watchers = watchers
+    this.priority = importance
+    this.arrivedMs = arrivedMs
+    this.#deadline = deadline
   }
 
   get lane(): string {
@@ -114,36 +117,16 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     return this.#options.signal
   }
 
+  /** Nothing was known against it when it came, which was just now. */
   start(): Promise<T> {
-    const { clock, users, limits, counted, dispatcher, name, tally, sameClock, decisions } =
-      this.#machinery
-    const { signal, priority, timeoutMs, needsMs } = this.#options
-    tally.calls++
-    if (signal?.aborted) return refuse(signal.reason)
-    this.arrivedMs = clock.now()
-    this.#deadline = currentDeadline()
-    const { lane } = this
-    try {
-      if (typeof lane !== 'string' || lane === '') validate('lane', lane, text())
-      if (priority !== undefined) this.priority = importanceOf(priority)
-      if (timeoutMs !== undefined) this.#limitTime(timeoutMs)
-      if (needsMs !== undefined && !(needsMs >= 0)) validate('needsMs', needsMs, number({ min: 0 }))
-    } catch (error) {
-      return refuse(error)
-    }
-    if (decisions !== undefined) this.#beFollowed(decisions)
-    if ((this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY) <= (needsMs ?? 0)) {
-      return this.#refuse(deadlineError('room', name))
-    }
-    const early = earlyRefusal(this.#machinery, this, this.#options)
-    if (early !== undefined) return this.#refuse(early)
+    const { users, limits, counted, dispatcher, sameClock } = this.#machinery
     let clear: boolean
     let charge: ReturnType<UserStage['charge']>
     try {
       // Now: in the room a mistake of one call would be everybody's.
       if (this.cost !== undefined) counted?.checkCost(this.cost)
       // Whether nothing stands in the way.
-      clear = dispatcher.isClear(lane, this.arrivedMs)
+      clear = dispatcher.isClear(this.lane, this.arrivedMs)
       const known = clear ? undefined : waitRefusal(this.#machinery, this)
       if (known !== undefined) return this.#refuse(known)
       if (limits !== undefined) dispatcher.costsOf(this)
@@ -154,21 +137,6 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
       return refuse(error)
     }
     return isThenable(charge) ? this.#chargedLater(toPromise(charge)) : this.#charged(charge, clear)
-  }
-
-  #limitTime(timeoutMs: NonNullable<RunOptions['timeoutMs']>): void {
-    const ms =
-      typeof timeoutMs === 'number' && timeoutMs >= 0
-        ? timeoutMs
-        : validate('timeoutMs', timeoutMs, readTimeout)
-    const { clock } = this.#machinery
-    this.#deadline = earlierOf(this.#deadline, new Deadline(this.arrivedMs + ms, clock))
-  }
-
-  #beFollowed(decisions: DecisionWatcher): void {
-    const { lane, priority, arrivedMs } = this
-    const follower = decisions.begin(this.#options, lane, priority, arrivedMs)
-    if (follower !== undefined) this.#watchers = { ...this.#watchers, follower }
   }
 
   #charged(charge: UserRequest | SpillwayError | undefined, clear: boolean): Promise<T> {
@@ -199,16 +167,13 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
   #attempts(clear: boolean): Promise<T> {
-    const { budget, clock, store, retry } = this.#machinery
+    const { budget, clock, store } = this.#machinery
     this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     const nowMs = store.remote ? clock.now() : this.arrivedMs
     const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
-    if (retry !== undefined && admission !== undefined) {
-      this.#context = new AsyncResource('SpillwayCall', CONTEXT_OPTIONS)
-    }
     const answer = new Promise<T>(handOver)
     this.#resolve = resolveMade
     this.#reject = rejectMade
@@ -274,7 +239,6 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
    */
   #letGo(): void {
     this.#last = undefined
-    this.#context = undefined
   }
 
   /** How long its caller has waited for the answer, or for its first byte. */
@@ -284,10 +248,9 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     shedder.record(nowMs, nowMs - this.arrivedMs)
   }
 
-  /** That was it, or it is tried again, in the async context of the first attempt. */
+  /** That was it, or it is tried again, in its caller's async context: a timeout comes from that of a shared timer. */
   #concludeInContext(end: End<T>): void {
-    if (this.#context === undefined) this.#conclude(end)
-    else this.#context.runInAsyncScope(this.#conclude, this, end)
+    this.runInAsyncScope(this.#conclude, this, end)
   }
 
   #conclude(end: End<T>): void {
@@ -396,18 +359,16 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
   }
 
   #wait(nowMs: number): void {
-    const { room, dispatcher } = this.#machinery
+    const { room, dispatcher, starter } = this.#machinery
     this.#watchers?.follower?.waits(nowMs)
     const spare = room.full ? dispatcher.spare(this.lane, this, nowMs) : 0
-    const entry = room.join(this, nowMs, spare)
-    if (entry === undefined) return this.refuse(noPlaceError(this.#machinery))
-    // It remembers the same.
-    this.#context ??= entry
-    dispatcher.arrived(entry)
+    const stay = this.#retry === undefined ? this : new LaterStay(this, starter)
+    if (room.join(stay, nowMs, spare)) dispatcher.arrived(stay)
+    else this.refuse(noPlaceError(this.#machinery))
   }
 
-  admit(admission: CallAdmission, entry: WaitingCall): void {
-    this.#machinery.starter.startSoon(entry as Entry<this>, admission)
+  admit(admission: CallAdmission): void {
+    this.#machinery.starter.startSoon(this, admission)
   }
 
   /** It has waited, and has what it wanted. */
@@ -425,15 +386,24 @@ export class GuardCall<T> implements AttemptListener<T>, CallWish, Startable<Cal
     else this.#retry.end.onError(error)
   }
 
-  onLeave(why: Leaving, entry: Entry): void {
-    const { name, clock, dispatcher, room, slots } = this.#machinery
-    this.refuse(leaveError(name, why, clock.now() - entry.enteredMs, room.length, slots))
-    dispatcher.left(entry)
+  onLeave(why: Leaving): void {
+    this.mustLeave(why, this)
   }
 
-  onAborted(reason: unknown, entry: Entry): void {
+  onAborted(reason: unknown): void {
+    this.abandon(reason, this)
+  }
+
+  /** One of its stays in the room is over, and it has got nothing. */
+  mustLeave(why: Leaving, stay: Entry): void {
+    const { name, clock, room, slots } = this.#machinery
+    const waitedMs = clock.now() - stay.enteredMs
+    this.abandon(leaveError(name, why, waitedMs, room.length, slots), stay)
+  }
+
+  abandon(reason: unknown, stay: Entry): void {
     this.refuse(reason)
-    this.#machinery.dispatcher.left(entry)
+    this.#machinery.dispatcher.left(stay)
   }
 
   /** Between its admission and its beginning it may have become too late. */

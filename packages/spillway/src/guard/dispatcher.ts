@@ -223,7 +223,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
         const error = createError(each)
         if (error === undefined) break
         room.remove(entry)
-        ;(entry as Waiting<P, L>).guest.refuse(error)
+        ;(entry as Waiting<P, L>).refuse(error)
       }
     }
   }
@@ -306,7 +306,7 @@ export class Dispatcher<P, L, R extends TakeReply> {
         room.remove(entry)
         const stage = slots.paceWaitMs(nowMs) > 0 ? 'pace' : 'concurrency'
         const error = blockedMs > 0 ? limitedError(lane, blockedMs, gate.paused) : busyError(stage)
-        ;(entry as Waiting<P, L>).guest.refuse(error)
+        ;(entry as Waiting<P, L>).refuse(error)
       }
     }
   }

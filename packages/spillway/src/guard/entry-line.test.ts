@@ -1,21 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
-import { Entry, type Guest } from './entry.js'
+import { RoomGuest } from '../../test/room-guest.js'
+import type { Entry } from './entry.js'
 import { EntryLine } from './entry-line.js'
 
 let entered = 0
 
 function entryOf(arrivedMs: number): Entry {
-  const guest: Guest = {
-    lane: 'default',
-    priority: 2,
-    arrivedMs,
-    deadlineMs: Number.POSITIVE_INFINITY,
-    signal: undefined,
-    onLeave: () => {},
-    onAborted: () => {},
-  }
-  return new Entry(guest, arrivedMs, entered++)
+  const entry = new RoomGuest({ arrivedMs })
+  entry.enter(entered++, arrivedMs)
+  return entry
 }
 
 type Step =
@@ -25,7 +19,7 @@ type Step =
 
 const steps = fc.array(
   fc.oneof(
-    { weight: 4, arbitrary: fc.record({ kind: fc.constant('come'), arrivedMs: fc.nat(50) }) },
+    { weight: 6, arbitrary: fc.record({ kind: fc.constant('come'), arrivedMs: fc.nat(50) }) },
     {
       weight: 2,
       arbitrary: fc.record({ kind: fc.constant('take'), end: fc.constantFrom('first', 'last') }),

@@ -1,4 +1,4 @@
-/** Who waits in the room, and what the room keeps of each. */
+/** Who waits in the room, and what the room keeps of it. */
 import { AsyncResource } from 'node:async_hooks'
 import type { CallerSignal } from '../core/abort.js'
 
@@ -12,65 +12,52 @@ export type Leaving =
   /** The queue was standing. */
   | 'overload'
 
-/** Who waits. */
-export interface Guest {
-  readonly lane: string
-  readonly priority: number
-  /** When the call came: a retry keeps its place. */
-  readonly arrivedMs: number
-  /** Nobody wants the answer after this. */
-  readonly deadlineMs: number
-  readonly signal: CallerSignal | undefined
-  /** It had to leave. */
-  onLeave(why: Leaving, entry: Entry): void
-  /** Its caller has aborted, and it has left. */
-  onAborted(reason: unknown, entry: Entry): void
-}
-
 /** Nothing to clean up: there is nobody to tell. */
 const RESOURCE_OPTIONS = { requireManualDestroy: true }
 
 /**
- * A guest's stay in the room. Ten thousand may wait, and whatever waits is copied about by the
- * garbage collector: so it is one object, which is also what remembers the async context its call
- * came in (hence `extends`), and it points to no other entry. `H`: what is kept for it.
+ * Who waits. Ten thousand may, and whatever waits is copied about by the garbage collector: so a call
+ * is itself what stands in the room, and what remembers the async context it came in (hence
+ * `extends`), and it points to no other entry. `H`: what is kept for it.
  */
-export class Entry<G extends Guest = Guest, H = unknown> extends AsyncResource {
-  readonly guest: G
+export abstract class Entry<H = unknown> extends AsyncResource {
+  abstract readonly lane: string
+  abstract readonly priority: number
+  /** When the call came: a retry keeps its place. */
+  abstract readonly arrivedMs: number
+  /** Nobody wants the answer after this. */
+  abstract readonly deadlineMs: number
+  abstract readonly signal: CallerSignal | undefined
   /** As which one it came into the room. */
-  readonly order: number
-  state: 'waiting' | 'asking' | 'gone' = 'waiting'
-  /** When it came into the room, this time, if that is not when its call came. */
-  readonly #laterMs: number | undefined
+  order = 0
+  /** Not in the room, before as after. */
+  state: 'waiting' | 'asking' | 'gone' = 'gone'
+  /** When it came into the room, if that is not when its call came. */
+  #laterMs: number | undefined
   /** Stops heeding its deadline and its caller's signal, where there is one or the other. */
   forget: (() => void) | undefined
   /** Kept for it while the store is asked for the rest. */
   held: H | undefined
 
-  constructor(guest: G, enteredMs: number, order: number) {
-    super('SpillwayWaiting', RESOURCE_OPTIONS)
-    this.guest = guest
+  constructor() {
+    super('SpillwayCall', RESOURCE_OPTIONS)
+  }
+
+  /** It had to leave. */
+  abstract onLeave(why: Leaving): void
+  /** Its caller has aborted, and it has left. */
+  abstract onAborted(reason: unknown): void
+
+  /** Comes into the room, once: its place may stay in a line for a while after it has left. */
+  enter(order: number, nowMs: number): void {
     this.order = order
+    this.state = 'waiting'
     // A number with a fraction is an object of its own.
-    this.#laterMs = enteredMs === guest.arrivedMs ? undefined : enteredMs
-    this.forget = undefined
-    this.held = undefined
-  }
-
-  get lane(): string {
-    return this.guest.lane
-  }
-
-  get priority(): number {
-    return this.guest.priority
-  }
-
-  get arrivedMs(): number {
-    return this.guest.arrivedMs
+    if (nowMs !== this.arrivedMs) this.#laterMs = nowMs
   }
 
   get enteredMs(): number {
-    return this.#laterMs ?? this.guest.arrivedMs
+    return this.#laterMs ?? this.arrivedMs
   }
 }
 

@@ -145,9 +145,9 @@ export class Gatekeeper {
     const retryAfterMs = gate.blockedUntilMs - clock.now()
     for (const entry of room.waiting(gate.lane) as Waiting[]) {
       if (entry.state === 'gone' || !cannotWait(entry)) continue
-      if (headLeaves && !wantsAsMuch(costsOf(entry.guest), gate.blockedFor)) continue
+      if (headLeaves && !wantsAsMuch(costsOf(entry), gate.blockedFor)) continue
       room.remove(entry)
-      entry.guest.refuse(limitedError(gate.lane, retryAfterMs, gate.paused))
+      entry.refuse(limitedError(gate.lane, retryAfterMs, gate.paused))
     }
     if (headLeaves) gate.unblock()
     return headLeaves

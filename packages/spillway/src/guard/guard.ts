@@ -15,7 +15,6 @@ import { type BreakerControls, createControls } from '../shared/circuit-breaker/
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { ALL_LANES, DEFAULT_LANE } from '../shared/default-lane.js'
 import { assemble, type GuardSurroundings } from './assemble.js'
-import { GuardCall } from './call.js'
 import { ClosingSign } from './closing.js'
 import type { CallFunction } from './context.js'
 import { DecisionBook } from './decisions/decision-book.js'
@@ -30,6 +29,7 @@ import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
 import { halfOpenError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
+import { startCall } from './start-call.js'
 import { type GuardTimings, Timings } from './timings.js'
 
 export interface Guard {
@@ -132,10 +132,10 @@ export class SharedGuard implements Guard {
     const { tracer, name } = this.#machinery
     const { lane = DEFAULT_LANE, traceParent: parent } = options
     if (tracer === undefined) {
-      return new GuardCall(this.#machinery, fn, options, report && { report }).start()
+      return startCall(this.#machinery, fn, options, report && { report })
     }
     const trace = tracer.begin({ guard: name, lane, parent })
-    const answer = new GuardCall(this.#machinery, fn, options, { report, trace }).start()
+    const answer = startCall(this.#machinery, fn, options, { report, trace })
     answer.then(
       () => trace.answered(),
       (error) => trace.refused(error),

@@ -16,26 +16,30 @@ export interface NewCall extends Price {
   readonly deadlineMs: number
 }
 
-/** Overload, an open breaker, a throttled lane. */
+/** Overload, an open breaker, a throttled lane. Of a call that is not even an object yet. */
 export function earlyRefusal(
   machinery: Machinery,
-  call: NewCall,
   options: RunOptions,
+  lane: string,
+  importance: number,
+  arrivedMs: number,
+  deadlineMs: number,
 ): SpillwayError | undefined {
   const { name, closed, breaker, throttles, shadow } = machinery
   if (closed) return closedError('room', name)
-  const shed = shedRefusal(machinery, call, options)
-  if (shadow !== undefined) return unlessSpared(machinery, call, options, shadow, shed)
-  const refused = shed ?? breaker?.refuse(call.lane)
+  const shed = shedRefusal(machinery, options, importance, arrivedMs, deadlineMs)
+  if (shadow !== undefined) return unlessSpared(machinery, options, lane, arrivedMs, shadow, shed)
+  const refused = shed ?? breaker?.refuse(lane)
   if (throttles === undefined || refused !== undefined) return refused
-  return throttles.refuse(call.lane, call.arrivedMs)
+  return throttles.refuse(lane, arrivedMs)
 }
 
 /** The same where some stages only report. */
 function unlessSpared(
   { breaker, throttles }: Machinery,
-  { lane, arrivedMs }: NewCall,
   options: RunOptions,
+  lane: string,
+  arrivedMs: number,
   shadow: Shadow,
   shed: SpillwayError | undefined,
 ): SpillwayError | undefined {

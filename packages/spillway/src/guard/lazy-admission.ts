@@ -4,7 +4,7 @@
  * limits, or that do not start after all.
  */
 import type { TakeReply } from '../store/port.js'
-import type { LimitGate } from './admitter.js'
+import type { LimitGate } from './limit-gate.js'
 import type { Admission } from './wish.js'
 
 export class LazyAdmission<P, L, R extends TakeReply> implements Admission<P, L> {

@@ -29,7 +29,7 @@ import type { BodyLimits } from './stream/body-limits.js'
 import type { Tally } from './tally.js'
 import type { Timings } from './timings.js'
 import type { GuardTracer } from './trace.js'
-import type { Admission, Waiting, Wish } from './wish.js'
+import type { Admission, Waiting } from './wish.js'
 
 export interface Machinery {
   readonly name: string
@@ -85,5 +85,4 @@ export interface Machinery {
 }
 
 export type CallAdmission = Admission<BreakerPermit, LimitPermit>
-export type CallWish = Wish<BreakerPermit, LimitPermit>
 export type WaitingCall = Waiting<BreakerPermit, LimitPermit>

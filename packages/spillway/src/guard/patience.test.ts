@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
+import { RoomGuest } from '../../test/room-guest.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import type { Leaving } from './entry.js'
 import { Room } from './room.js'
@@ -21,9 +22,7 @@ describe('the patience of a waiting room', () => {
             expect(why).toBe('timeout')
             lateBy.push(clock.now() - arrivedMs - timeoutMs)
           }
-          const always = { deadlineMs: Number.POSITIVE_INFINITY, signal: undefined }
-          const guest = { lane: 'a', priority: 2, arrivedMs, ...always, onLeave, onAborted() {} }
-          room.join(guest, arrivedMs, 0)
+          room.join(new RoomGuest({ arrivedMs, onLeave }), arrivedMs, 0)
         }
         await clock.drain()
         expect(room.length).toBe(0)
@@ -38,17 +37,10 @@ describe('the patience of a waiting room', () => {
   it('needs one timer, however many wait', async () => {
     const clock = createVirtualClock()
     const room = new Room({ clock, size: 1_000, timeoutMs: 5_000, targetMs: 1e9, agingMs: 1e9 })
-    const always = { lane: 'a', priority: 2, deadlineMs: Number.POSITIVE_INFINITY }
     const left: number[] = []
     for (let i = 0; i < 100; i++) {
-      const guest = {
-        ...always,
-        arrivedMs: clock.now(),
-        signal: undefined,
-        onLeave: () => left.push(clock.now()),
-        onAborted() {},
-      }
-      room.join(guest, clock.now(), 0)
+      const onLeave = () => left.push(clock.now())
+      room.join(new RoomGuest({ arrivedMs: clock.now(), onLeave }), clock.now(), 0)
       await clock.advance(10)
     }
     expect(clock.pending).toBe(1)

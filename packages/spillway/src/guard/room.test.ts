@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { RoomGuest } from '../../test/room-guest.js'
 import { PRIORITIES, type Priority } from '../core/priority.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import type { Leaving } from './entry.js'
@@ -26,25 +27,23 @@ function setup(options: Partial<RoomOptions> = {}) {
   /** Who left by itself, why, and when. */
   const left: [name: string, why: Leaving | 'aborted', atMs: number][] = []
   const join = (name: string, about: Guest = {}, spare = 0) => {
-    const guest = {
+    const guest = new RoomGuest({
       name,
-      lane: about.lane ?? 'default',
+      ...about,
       priority: PRIORITIES.indexOf(about.priority ?? 'normal'),
       arrivedMs: about.arrivedMs ?? clock.now(),
-      deadlineMs: about.deadlineMs ?? Number.POSITIVE_INFINITY,
-      signal: about.signal,
-      onLeave: (why: Leaving) => left.push([name, why, clock.now()]),
+      onLeave: (why) => left.push([name, why, clock.now()]),
       onAborted: () => left.push([name, 'aborted', clock.now()]),
-    }
-    const entry = room.join(guest, clock.now(), spare)
-    if (entry === undefined) left.push([name, 'displaced', clock.now()])
-    return entry
+    })
+    if (room.join(guest, clock.now(), spare)) return guest
+    left.push([name, 'displaced', clock.now()])
+    return undefined
   }
   /** Takes the next in turn, for good. */
   const serve = (lane = 'default'): unknown => {
     const entry = room.take(lane, clock.now())
     if (entry !== undefined) room.remove(entry)
-    return (entry?.guest as { name?: string } | undefined)?.name
+    return (entry as RoomGuest | undefined)?.name
   }
   const serveAll = (lane?: string): unknown[] => {
     const names: unknown[] = []

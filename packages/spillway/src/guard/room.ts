@@ -7,7 +7,7 @@
 import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock } from '../core/clock.js'
 import { PRIORITIES, type Priority } from '../core/priority.js'
-import { Entry, type Guest, type Leaving } from './entry.js'
+import type { Entry, Leaving } from './entry.js'
 import { Patience } from './patience.js'
 import { RoomLane } from './room-lane.js'
 
@@ -57,22 +57,22 @@ export class Room {
     return this.length < this.#options.size + spare || this.#leastBelow(priority) !== undefined
   }
 
-  /** Takes somebody in, in whose place another may have to go. Nothing: there is no place. */
-  join<G extends Guest>(guest: G, nowMs: number, spare: number): Entry<G> | undefined {
+  /** Takes somebody in, in whose place another may have to go, if there is a place. */
+  join(entry: Entry, nowMs: number, spare: number): boolean {
     if (this.length >= this.#options.size + spare) {
-      const least = this.#leastBelow(guest.priority)
-      if (least === undefined) return undefined
+      const least = this.#leastBelow(entry.priority)
+      if (least === undefined) return false
       this.dismiss(least, 'displaced')
     }
-    const entry = new Entry(guest, nowMs, this.#entered++)
+    entry.enter(this.#entered++, nowMs)
     this.#insert(entry)
     this.#patience?.add(entry)
-    const { deadlineMs, signal } = guest
+    const { deadlineMs, signal } = entry
     const hurries = deadlineMs <= nowMs + this.#options.timeoutMs && deadlineMs !== Infinity
     if (hurries || signal !== undefined) {
       entry.forget = this.#heed(entry, hurries ? deadlineMs : undefined, signal)
     }
-    return entry
+    return true
   }
 
   /** Its deadline, where that is earlier than the longest wait, and its caller. */
@@ -90,7 +90,7 @@ export class Room {
       signal &&
       onAbort(signal, () => {
         this.remove(entry)
-        entry.guest.onAborted(signal.reason, entry)
+        entry.onAborted(signal.reason)
       })
     return () => {
       timer?.cancel()
@@ -99,13 +99,13 @@ export class Room {
   }
 
   #loseOne(entry: Entry): void {
-    const late = entry.guest.deadlineMs <= entry.enteredMs + this.#options.timeoutMs
+    const late = entry.deadlineMs <= entry.enteredMs + this.#options.timeoutMs
     this.dismiss(entry, late ? 'deadline' : 'timeout')
   }
 
   /** It leaves at this time, whatever happens. */
-  untilMs({ enteredMs, guest }: Entry): number {
-    return Math.min(enteredMs + this.#options.timeoutMs, guest.deadlineMs)
+  untilMs({ enteredMs, deadlineMs }: Entry): number {
+    return Math.min(enteredMs + this.#options.timeoutMs, deadlineMs)
   }
 
   /** Takes the next in turn out to ask for what it wants. It still counts as waiting for its time. */
@@ -145,7 +145,7 @@ export class Room {
   dismiss(entry: Entry, why: Leaving): void {
     if (entry.state === 'gone') return
     this.remove(entry)
-    entry.guest.onLeave(why, entry)
+    entry.onLeave(why)
   }
 
   /** Everybody has left, and nobody comes any more. */

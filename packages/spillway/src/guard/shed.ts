@@ -7,18 +7,12 @@ import type { Machinery } from './machinery.js'
 import { shedByHookError, shedByQueueError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 
-/** What is known of a call that has just come. */
-interface NewCall {
-  /** As a number. */
-  readonly priority: number
-  readonly arrivedMs: number
-  readonly deadlineMs: number
-}
-
 export function shedRefusal(
   { name, room, dispatcher, slots, shedder, options }: Machinery,
-  { priority, arrivedMs, deadlineMs }: NewCall,
   call: RunOptions,
+  priority: number,
+  arrivedMs: number,
+  deadlineMs: number,
 ): SpillwayError | undefined {
   if (shedder === undefined) return undefined
   shedder.arrive()

@@ -3,10 +3,10 @@
  * together, and each in its own caller's async context. Otherwise a call would run under the deadline
  * of the one that freed the slot.
  */
-import type { Entry, Guest } from './entry.js'
+import type { Entry } from './entry.js'
 
 /** `A`: everything it needs. */
-export interface Startable<A> extends Guest {
+export interface Startable<A> extends Entry<A> {
   /** Does not throw. */
   begin(admission: A): void
 }
@@ -14,19 +14,19 @@ export interface Startable<A> extends Guest {
 const NOW = Promise.resolve()
 
 export class Starter<A> {
-  #ready: Entry<Startable<A>>[] = []
+  #ready: Startable<A>[] = []
   #admissions: A[] = []
   readonly #startAll = () => {
     const [ready, admissions] = [this.#ready, this.#admissions]
     this.#ready = []
     this.#admissions = []
     for (let index = 0; index < ready.length; index++) {
-      const entry = ready[index] as Entry<Startable<A>>
-      entry.runInAsyncScope(entry.guest.begin, entry.guest, admissions[index])
+      const entry = ready[index] as Startable<A>
+      entry.runInAsyncScope(entry.begin, entry, admissions[index])
     }
   }
 
-  startSoon(entry: Entry<Startable<A>>, admission: A): void {
+  startSoon(entry: Startable<A>, admission: A): void {
     this.#admissions.push(admission)
     if (this.#ready.push(entry) === 1) NOW.then(this.#startAll)
   }

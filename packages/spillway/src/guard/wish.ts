@@ -1,6 +1,6 @@
 /** What an entry of the room waits for, and what it gets. `P` is the breaker's permit, `L` the limits'. */
 import type { Cost } from '../shared/rate-limiter/permit.js'
-import type { Entry, Guest } from './entry.js'
+import type { Entry } from './entry.js'
 
 /** Everything a call needs to start. */
 export interface Admission<P = unknown, L = unknown> {
@@ -17,11 +17,11 @@ export interface Price {
 }
 
 /** What an entry of the room wants. */
-export interface Wish<P = unknown, L = unknown> extends Price, Guest {
+export interface Wish<P = unknown, L = unknown> extends Price {
   /** It has everything. */
-  admit(admission: Admission<P, L>, entry: Waiting<P, L>): void
+  admit(admission: Admission<P, L>): void
   refuse(error: unknown): void
 }
 
 /** An entry with a wish. What is kept for it is an admission in the making. */
-export type Waiting<P = unknown, L = unknown> = Entry<Wish<P, L>, Admission<P, L>>
+export interface Waiting<P = unknown, L = unknown> extends Entry<Admission<P, L>>, Wish<P, L> {}
