@@ -1,5 +1,7 @@
 /** What a gateway has logged is there, whatever ended its process. */
-import { spawnSync } from 'node:child_process'
+import { type StdioOptions, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { openSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 
 const LOG = new URL('../dist/observe/log.js', import.meta.url).href
@@ -15,7 +17,11 @@ function lastWords(ending: string): string {
     log.failure(new Error('why it died'))
     ${ending}`
   const args = ['--input-type=module', '-e', program]
-  return spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 20_000 }).stdout
+  return spawnSync(process.execPath, args, {
+    encoding: 'utf8',
+    timeout: 20_000,
+    maxBuffer: 64 * 1_048_576,
+  }).stdout
 }
 
 describe('the last lines of a log', () => {
@@ -33,5 +39,45 @@ describe('the last lines of a log', () => {
     expect(text).toContain('why it died')
     if (ending.includes('too late')) expect(text).toContain('too late')
     if (ending.includes(MANY)) expect(text.match(/one of many/g)).toHaveLength(2000)
+  })
+})
+
+/** Says far more than fits a pipe, and goes on; then it ends. */
+async function outlive(stdout: number | 'pipe', ending: string) {
+  const program = `
+    import { createLog } from ${JSON.stringify(LOG)}
+    const log = createLog('info')
+    ${MANY}
+    log.failure(new Error('something is wrong'))
+    process.send('still here')
+    setTimeout(() => { ${ending} }, 1_200)`
+  const stdio: StdioOptions = ['ignore', stdout, 'inherit', 'ipc']
+  const child = spawn(process.execPath, ['--input-type=module', '-e', program], { stdio })
+  const [said] = await once(child, 'message')
+  const [code] = await once(child, 'exit')
+  return [said, code]
+}
+
+describe('a log that', () => {
+  it.each(['process.exit(0)', 'process.disconnect()'])(
+    'nobody reads holds up neither what happens nor the end: %s',
+    async (ending) => {
+      expect(await outlive('pipe', ending)).toEqual(['still here', 0])
+    },
+  )
+
+  it.runIf(process.platform === 'linux')(
+    'has no room on its disk ends nothing, nor keeps it from ending',
+    async () => {
+      const full = openSync('/dev/full', 'w')
+      expect(await outlive(full, 'process.disconnect()')).toEqual(['still here', 0])
+    },
+  )
+
+  it('says how many of its lines are lost', () => {
+    const text = lastWords(`
+      for (let i = 0; i < 20; i++) log.request({ id: 'x'.repeat(1_048_576), status: 200, tries: [] })
+      process.exit(3)`)
+    expect(text).toMatch(/"msg":"lines of this log are lost","lines":[1-9]/)
   })
 })

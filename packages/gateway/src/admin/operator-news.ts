@@ -12,6 +12,7 @@ export class OperatorNews {
   readonly #tell: (facts: object) => void
   #heard = new Set<string>()
   #timer: NodeJS.Timeout | undefined
+  #looking = false
 
   constructor(operator: () => Pick<Operator, 'recent'>, tell: (facts: object) => void) {
     this.#operator = operator
@@ -27,10 +28,14 @@ export class OperatorNews {
   }
 
   async look(): Promise<void> {
+    // Two answers at once would be told twice.
+    if (this.#looking) return
+    this.#looking = true
     const recent = await this.#operator()
       .recent()
       // The next time.
       .catch(() => undefined)
+    this.#looking = false
     if (recent === undefined) return
     for (const { id, own, guard: name, ageMs, ...facts } of recent) {
       if (own || this.#heard.has(id)) continue

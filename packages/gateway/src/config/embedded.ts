@@ -24,7 +24,7 @@ vendors:
     protocol: anthropic
 # Requests that may wait (Prefer: respond-async), two at a time.
 queues:
-  later: { vendor: openai, model: gpt-4.1-nano, concurrency: 2, resultMs: 10m }
+  later: { vendor: openai, model: gpt-4.1-nano, concurrency: 2, resultMs: 10m, deadMs: 10m }
 `
 
 export function embeddedConfig(options: Pick<LoadOptions, 'env'> = {}): GatewayConfig {

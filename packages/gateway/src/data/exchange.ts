@@ -108,12 +108,11 @@ export class Exchange implements AnswerListener {
 
   /** Now and then: whether the client still does its part. */
   look(nowMs: number): void {
-    this.#patience ??= new Patience(this.#request, this.#response)
+    this.#patience ??= new Patience(this.#request)
     const body = this.#question?.body
     const waiting = body === undefined || (body.kind === 'passing' && body.progress.waiting)
-    const slow = this.#patience.look(nowMs, waiting, this.#site.config.server)
-    if (slow === 'body') this.#cutOff(slowBody())
-    else if (slow === 'unread') this.#request.socket.destroy()
+    const tooSlow = this.#patience.isOver(nowMs, waiting, this.#site.config.server)
+    if (tooSlow) this.#cutOff(slowBody())
   }
 
   /** What follows on its connection is no HTTP. */

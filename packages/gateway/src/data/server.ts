@@ -15,6 +15,7 @@ import { Exchange } from './exchange.js'
 import { answerRaw, faultOfParser, NO_TUNNEL } from './malformed.js'
 import type { Site } from './site.js'
 import type { Sites } from './sites.js'
+import { UnreadWatch } from './unread.js'
 
 const BACKLOG = 4_096
 const LOOK_EVERY_MS = 1_000
@@ -65,7 +66,9 @@ export class DataServer {
     )
     this.#connections = new Connections(limits, (socket, nowMs) => {
       for (const { exchange } of openOn(socket)) exchange.look(nowMs)
-      ;(socket as Known)[PLAIN]?.look(nowMs)
+      const { [PLAIN]: plain, [UNREAD]: unread } = socket as Known
+      plain?.look(nowMs)
+      if (unread?.isStuck(socket, nowMs, limits.unreadMs)) socket.destroy()
     })
     this.#server.on('connection', (socket) => this.#connect(socket, plain))
   }
@@ -124,7 +127,10 @@ export class DataServer {
       keepAlive: keepAliveLines(idleMs),
       onRequest,
       onOther: (socket) => {
-        ;(socket as Known)[PLAIN] = undefined
+        const known = socket as Known
+        known[PLAIN] = undefined
+        // What was read of it has yet to be read by Node.
+        known[READ] = Number.NaN
         toNode.call(server, socket)
       },
       onCut: (socket) => this.#refuse(faultOfParser(CUT_OFF), socket),
@@ -158,6 +164,7 @@ export class DataServer {
     if (!this.#connections.admit(socket)) return
     // It is closed next. Node's own listener leaves with a CONNECT.
     socket.on('error', IGNORE)
+    socket[UNREAD] = new UnreadWatch()
     socket[PLAIN] = new PlainConnection(socket, plain)
     // An answer that waits behind another on its connection does not hear that the connection is gone.
     socket.once('close', () => {
@@ -208,8 +215,14 @@ const IGNORE = () => {}
 const OPEN = Symbol('open exchanges')
 const READ = Symbol('bytes read')
 const PLAIN = Symbol('plain connection')
+const UNREAD = Symbol('unread answers')
 
-type Known = Socket & { [OPEN]?: Open[]; [READ]?: number; [PLAIN]?: PlainConnection | undefined }
+type Known = Socket & {
+  [OPEN]?: Open[]
+  [READ]?: number
+  [PLAIN]?: PlainConnection | undefined
+  [UNREAD]?: UnreadWatch
+}
 
 function noteRead(socket: Known): void {
   socket[READ] = socket.bytesRead

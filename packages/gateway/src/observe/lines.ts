@@ -1,29 +1,35 @@
 /**
- * Standard output, many lines at a time. They are put together here: the destination measures all it has
- * again for each line that it is given. Whatever ends the process, what was written before is not lost.
+ * Standard output, many lines at a time, and without waiting for it: whoever reads the log may be slow, or gone,
+ * or its disk full, and none of that is the requests' business. What nobody takes is lost, and the log says so.
+ * When the process ends, what was said before is written first.
  */
-import { writeSync } from 'node:fs'
-import { destination } from 'pino'
+import { write, writeSync } from 'node:fs'
 
 /** Lines are written together; at the latest so often. */
 const TOGETHER_CHARACTERS = 32_768
 const FLUSH_MS = 200
+/** What waits for a reader beyond this is lost. */
+const MOST_WAITING_CHARACTERS = 16 * 1_048_576
 
-const STANDARD_OUTPUT = 1
 /** So long a process that ends waits for a reader of its log that does not read. */
-const LAST_WORDS_MS = 1000
+const LAST_WORDS_MS = 1_000
 const TRY_AGAIN_MS = 10
+const WARN = 40
 
 /** Those that are not closed when the process ends. */
 const open = new Set<Lines>()
 let watching = false
 
 export class Lines {
-  readonly #out = destination({ dest: STANDARD_OUTPUT, sync: false })
+  /** As Node has opened it: to write to a pipe that nobody reads must not block. */
+  readonly #fd = process.stdout.fd
   readonly #flushing: NodeJS.Timeout
   /** Others may have something to write first. */
   readonly #beforeEnd: () => void
   #waiting = ''
+  /** Since when some are being written. */
+  #writingMs: number | undefined
+  #lost = 0
 
   constructor(beforeEnd: () => void) {
     this.#beforeEnd = beforeEnd
@@ -37,49 +43,86 @@ export class Lines {
   }
 
   write(line: string): void {
-    this.#waiting += line
-    if (this.#waiting.length >= TOGETHER_CHARACTERS) this.flush()
-    else if (!open.has(this)) this.flushNow()
-  }
-
-  flush(): void {
-    const lines = this.#waiting
-    if (lines === '') return
-    this.#waiting = ''
-    this.#out.write(lines)
-  }
-
-  /** Before this returns: a write that is only begun is lost when the process ends now. */
-  flushNow(): void {
-    this.#beforeEnd()
-    const lines = this.#waiting
-    this.#waiting = ''
-    try {
-      this.#out.flushSync()
-    } catch {
-      // It was ended, or nobody reads it any more.
+    if (this.#waiting.length + line.length > MOST_WAITING_CHARACTERS) {
+      this.#lost++
+      return
     }
-    writeNow(lines)
+    this.#waiting += line
+    if (!open.has(this)) this.#flushNow()
+    else if (this.#waiting.length >= TOGETHER_CHARACTERS) this.flush()
+  }
+
+  /** Begins to write what waits, unless something is being written. */
+  flush(): void {
+    if (this.#writingMs !== undefined) return
+    const lines = this.#take()
+    if (lines.length === 0) return
+    this.#writingMs = performance.now()
+    this.#writeOn(lines)
   }
 
   close(): void {
     clearInterval(this.#flushing)
-    this.flushNow()
+    this.#beforeEnd()
+    this.#flushNow()
     open.delete(this)
+  }
+
+  /** Before this returns: a write that is only begun may be lost when the process ends. */
+  #flushNow(): void {
+    const stuck = this.#writingMs !== undefined && performance.now() - this.#writingMs
+    // Nobody has read for so long: to wait for that could be for ever.
+    if (stuck !== false && stuck > LAST_WORDS_MS) return
+    writeNow(this.#fd, this.#take())
+  }
+
+  #take(): Buffer {
+    if (this.#lost > 0) {
+      const facts = { level: WARN, time: Date.now(), msg: 'lines of this log are lost' }
+      this.#waiting += `${JSON.stringify({ ...facts, lines: this.#lost })}\n`
+      this.#lost = 0
+    }
+    const lines = Buffer.from(this.#waiting)
+    this.#waiting = ''
+    return lines
+  }
+
+  #writeOn(bytes: Buffer): void {
+    write(this.#fd, bytes, (error, written) => {
+      const rest = error === null ? bytes.subarray(written) : bytes
+      if (isFull(error)) {
+        setTimeout(() => this.#writeOn(rest), TRY_AGAIN_MS).unref()
+        return
+      }
+      if (error !== null) this.#lost += linesIn(rest)
+      else if (rest.length > 0) return this.#writeOn(rest)
+      this.#writingMs = undefined
+      if (this.#waiting.length >= TOGETHER_CHARACTERS) this.flush()
+    })
   }
 }
 
 /** All of it, unless nobody takes it. */
-function writeNow(text: string): void {
-  let rest = Buffer.from(text)
+function writeNow(fd: number, bytes: Buffer): void {
+  let rest = bytes
   const giveUpAt = performance.now() + LAST_WORDS_MS
   while (rest.length > 0) {
     try {
-      rest = rest.subarray(writeSync(STANDARD_OUTPUT, rest))
+      rest = rest.subarray(writeSync(fd, rest))
     } catch (error) {
-      const full = (error as NodeJS.ErrnoException).code === 'EAGAIN'
-      if (!full || performance.now() > giveUpAt) return
+      if (!isFull(error) || performance.now() > giveUpAt) return
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_AGAIN_MS)
     }
   }
+}
+
+/** There is no room now; there may be some later. */
+function isFull(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException | null)?.code === 'EAGAIN'
+}
+
+function linesIn(bytes: Buffer): number {
+  let lines = 0
+  for (const byte of bytes) if (byte === 0x0a) lines++
+  return lines
 }

@@ -39,7 +39,7 @@ export function createLog(level: string, scrub: Scrub = (text) => text): Gateway
     failure(error) {
       logger.error({ err: error }, 'internal error')
       // It may be the last thing that this process says.
-      lines.flushNow()
+      lines.flush()
     },
     notice: (worth, message, facts) => logger[worth](facts, message),
     setLevel,

@@ -62,8 +62,16 @@ export class PlainRequest implements ClientRequest {
     const own = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes
     this.#left -= own.length
     if (own.length > 0 && !this.#unwanted) addPiece(this.#pieces, own)
-    if (this.#left === 0 && !this.#unwanted) this.#reader?.resolve(this.body as Buffer)
+    if (this.#left === 0 && !this.#unwanted && this.#reader !== undefined) this.#tell(this.#reader)
     return own.length === bytes.length ? undefined : bytes.subarray(own.length)
+  }
+
+  /** Once: whatever comes behind it is not part of it. */
+  #tell({ resolve }: BodyReader): void {
+    this.#reader = undefined
+    const whole = wholeOf(this.#pieces)
+    this.#pieces = [whole]
+    resolve(whole)
   }
 
   /** Nothing more of it will come. */

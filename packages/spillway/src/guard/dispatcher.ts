@@ -60,7 +60,9 @@ export class Dispatcher<P, L, R extends TakeReply> {
     })
     this.#admitter = new Admitter(options, {
       blocked: (gate, reply, costs, who) => {
-        if (this.#keeper.block(gate, reply, costs, who)) this.#again = true
+        const goneSome = this.#keeper.block(gate, reply, costs, who)
+        // What it did not take is for the next lane.
+        if (goneSome || gate.isBlocked(clock.now())) this.#again = true
       },
       lost: (gate, untilMs) => {
         gate.blockedUntilMs = Math.max(gate.blockedUntilMs, untilMs)

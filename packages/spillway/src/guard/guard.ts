@@ -7,6 +7,7 @@
 
 import { definedOf } from '../core/defined.js'
 import { closedError } from '../core/errors.js'
+import { callSafely } from '../core/events.js'
 import { type Duration, duration, validate } from '../core/options.js'
 import type { Attempt } from '../local/attempts.js'
 import type { RetryResult } from '../local/retry.js'
@@ -134,11 +135,13 @@ export class SharedGuard implements Guard {
     if (tracer === undefined) {
       return startCall(this.#machinery, fn, options, report && { report })
     }
-    const trace = tracer.begin({ guard: name, lane, parent })
+    // What goes wrong with a trace is not the call's.
+    const safely = <R>(call: () => R) => callSafely<R | undefined>(name, 'tracer', call, undefined)
+    const trace = safely(() => tracer.begin({ guard: name, lane, parent }))
     const answer = startCall(this.#machinery, fn, options, { report, trace })
     answer.then(
-      () => trace.answered(),
-      (error) => trace.refused(error),
+      () => safely(() => trace?.answered()),
+      (error) => safely(() => trace?.refused(error)),
     )
     return answer
   }

@@ -64,14 +64,14 @@ export function waitRefusal(machinery: Machinery, call: NewCall): SpillwayError 
 
 /** The lane is known to be blocked for longer than this call can wait. */
 export function limitedRefusal(
-  { name, dispatcher, limits, options, clock }: Machinery,
+  { name, dispatcher, limits, options }: Machinery,
   call: NewCall,
   nowMs: number,
 ): SpillwayError | undefined {
   const { lane } = call
   const ms = dispatcher.blockedMs(lane, call, nowMs)
   if (ms === 0) return undefined
-  const leftMs = Math.max(0, call.deadlineMs - clock.now())
+  const leftMs = Math.max(0, call.deadlineMs - nowMs)
   if (ms <= Math.min(options.queue?.timeoutMs ?? 0, leftMs)) return undefined
   return limitedError(name, lane, ms, dispatcher.isPaused(lane), limits?.alone === true)
 }

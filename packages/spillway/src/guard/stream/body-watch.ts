@@ -148,7 +148,11 @@ export class BodyWatch implements Timed, ComingBody {
 
   #unread(): void {
     const { name, unreadMs } = this.#limits
-    if (this.#body?.isReadUnseen?.() === true) return
+    if (this.#body?.isReadUnseen?.() === true) {
+      // For as long as that may last: whoever reads it next may be seen.
+      this.#waitFor('reader')
+      return this.#arm(this.#sinceMs)
+    }
     this.#call?.giveUp(unreadError(name, unreadMs))
   }
 

@@ -32,6 +32,7 @@ import {
 import { type Correction, type Cost, LanePermit } from './permit.js'
 import { type Sending, Settler } from './settler.js'
 import { readVendorHeaders, type VendorWord } from './vendor-headers.js'
+import { type VendorLeft, VendorWords } from './vendor-words.js'
 
 export interface LimitBookOptions {
   name: string
@@ -67,16 +68,8 @@ export interface LimitPassage {
 }
 
 const REPORT_MS = 5_000
-/** How often a vendor's word on what is left is passed on, and which part of a limit is little. */
-const TELL_EVERY_MS = 100
-const SCARCE = 0.1
 /** Over a network: what calls really cost is told so late, and then of many at once. */
 const SETTLE_TOGETHER_MS = 5
-const MOMENT_MS = 10
-const READ_IN_A_MOMENT = 5
-
-/** Which limit, by its number, and what is left of it. */
-type VendorLeft = { limit: number; remaining: number; resetUs: number }
 
 export class LimitBook implements Spender {
   readonly name: string
@@ -90,8 +83,8 @@ export class LimitBook implements Spender {
   /** What a call may cost. A unit whose limit was lifted meanwhile is no mistake. */
   readonly #units: Set<string>
   /** What the last call cost: as it was told, and under the limits of then. */
-  #lastUnits: readonly string[] = []
-  #lastNumbers: readonly number[] = []
+  #lastUnits: string[] = []
+  #lastNumbers: number[] = []
   #lastLimits: readonly UnitLimit[] | undefined
   #lastCosts: readonly number[] = []
   #limits: readonly UnitLimit[]
@@ -99,12 +92,7 @@ export class LimitBook implements Spender {
   #version = 0
   /** Somebody has changed limits in the store, here or on another pod. */
   #isChanged = false
-  /** Good answers in the last moment. */
-  readonly #heard = new Map<string, { sinceMs: number; answers: number }>()
-  /** What a lane's vendor said last that was passed on, by the number of the limit. */
-  readonly #told = new Map<string, { atMs: number; remaining: number[] }>()
-  /** Lanes on which this pod was last told to slow down. */
-  readonly #throttled = new Set<string>()
+  readonly #words = new VendorWords()
   readonly #requests = new RollingCounter(60_000, 60)
   /** Permits that are not in there yet: every few seconds is good enough. */
   #granted = 0
@@ -126,6 +114,7 @@ export class LimitBook implements Spender {
     this.#units = new Set(['requests', ...this.#limits.map(({ unit }) => unit)])
     this.#settler = new Settler(
       options.clock,
+      options.pod,
       options.watch === undefined ? 0 : SETTLE_TOGETHER_MS,
       (sending) => this.#settle(sending),
       (lane) => options.onGivenBack(lane),
@@ -196,8 +185,12 @@ export class LimitBook implements Spender {
   costsOf(cost: Cost | undefined): readonly number[] {
     // Many calls cost the same, and many may wait: those share one.
     if (!this.#isLast(cost)) {
-      this.#lastUnits = Object.keys(cost ?? {})
-      this.#lastNumbers = Object.values(cost ?? {})
+      this.#lastUnits = []
+      this.#lastNumbers = []
+      for (const unit in cost) {
+        this.#lastUnits.push(unit)
+        this.#lastNumbers.push(cost[unit] as number)
+      }
       this.#lastLimits = this.#limits
       this.#lastCosts = this.#limits.map(({ unit }) => unitsOf(cost, unit))
     }
@@ -328,61 +321,16 @@ export class LimitBook implements Spender {
     answer: { status: number; headers: unknown },
     permit: LanePermit,
   ): MaybePromise<number> | undefined {
-    if (answer.status < 400 && this.#heardEnough(permit.lane)) return undefined
+    const { lane, grantedUs } = permit
+    const nowMs = this.#clock.now()
+    const good = answer.status < 400
+    if (good && this.#words.heardEnough(lane, nowMs)) return undefined
     const word = readVendorHeaders(answer.headers, this.#clock.wallMs())
-    if (word.left.length === 0 && answer.status < 400) this.#heardNothing(permit.lane)
     const throttled = asksForPause(answer.status, word)
-    const left = this.#worthTelling(permit.lane, word)
-    // An answer that says nothing is news only after one that told us to slow down.
-    const recovered = !throttled && this.#throttled.delete(permit.lane)
-    if (throttled) this.#throttled.add(permit.lane)
-    if (!throttled && !recovered && left.length === 0) return undefined
-    const { grantedUs } = permit
+    const news = this.#words.hear(lane, { word, good, throttled }, this.#limits, nowMs)
+    if (news === undefined) return undefined
     const pauseUs = word.retryAfterMs === undefined ? undefined : toUs(word.retryAfterMs)
-    return this.#feedback(permit.lane, { grantedUs, throttled, pauseUs, left })
-  }
-
-  /** Answers by the thousand say nearly the same: a few in every moment are read. */
-  #heardEnough(lane: string): boolean {
-    if (this.#throttled.has(lane)) return false
-    const nowMs = this.#clock.now()
-    const heard = this.#heard.get(lane)
-    if (heard === undefined || nowMs - heard.sinceMs >= MOMENT_MS) {
-      this.#heard.set(lane, { sinceMs: nowMs, answers: 1 })
-      return false
-    }
-    heard.answers++
-    return heard.answers > READ_IN_A_MOMENT
-  }
-
-  /** Who says nothing about its limits in one answer says nothing in those beside it. */
-  #heardNothing(lane: string): void {
-    const heard = this.#heard.get(lane)
-    if (heard !== undefined) heard.answers = READ_IN_A_MOMENT
-  }
-
-  /**
-   * What a vendor says is left comes with every answer, and nearly always it is what we know. So it is
-   * told now and then, and at once where little is left or much is gone; the next answer has a newer word.
-   */
-  #worthTelling(lane: string, { left }: VendorWord): VendorLeft[] {
-    if (left.length === 0) return []
-    const known: VendorLeft[] = []
-    const nowMs = this.#clock.now()
-    const told = this.#told.get(lane)
-    let news = told === undefined || nowMs - told.atMs >= TELL_EVERY_MS
-    for (const { unit, remaining, resetMs } of left) {
-      const limit = this.#limits.findIndex((each) => each.unit === unit)
-      if (limit === -1) continue
-      known.push({ limit, remaining, resetUs: toUs(resetMs) })
-      const scarce = remaining <= (this.#limits[limit] as UnitLimit).spec.limit * SCARCE
-      news ||= scarce || remaining < (told?.remaining[limit] ?? 0) * (1 - SCARCE)
-    }
-    if (!news || known.length === 0) return []
-    const remaining: number[] = []
-    for (const each of known) remaining[each.limit] = each.remaining
-    this.#told.set(lane, { atMs: nowMs, remaining })
-    return known
+    return this.#feedback(lane, { grantedUs, pauseUs, ...news })
   }
 
   /** Answers with the milliseconds the lane is paused for. */
@@ -518,7 +466,7 @@ export class LimitBook implements Spender {
       lane,
       limits: specs,
       version: this.#version,
-      pod: this.#options.pod,
+      pod: this.#settler.pod,
       sequence,
       settlements,
     })
@@ -548,6 +496,7 @@ export class LimitBook implements Spender {
     if (this.#reporting !== undefined || granted === 0) return
     this.#reporting = this.#clock.schedule(REPORT_MS, () => {
       this.#reporting = undefined
+      this.#words.sweep(this.#clock.now())
       if (!this.#closed) void this.#report().catch(() => {})
     })
     this.#reporting.unref()
@@ -568,7 +517,7 @@ export class LimitBook implements Spender {
       grantedUs: number
       throttled: boolean
       pauseUs: number | undefined
-      left: VendorLeft[]
+      left: readonly VendorLeft[]
     },
   ): MaybePromise<number> {
     const { basePauseMs, maxPauseMs } = this.#options

@@ -1,19 +1,23 @@
 import { describe, expect, it } from 'vitest'
+import { sleep } from '../../core/sleep.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { type Sending, Settler } from './settler.js'
 
 const GATHER_MS = 5
 
-function remote() {
+/** `tripMs`: so long a sending is under way. */
+function remote(tripMs = 0) {
   const clock = createVirtualClock()
   const sent: Sending[] = []
   const givenBack: string[] = []
   const failures: Error[] = []
   const settler = new Settler(
     clock,
+    'pod',
     GATHER_MS,
     async (sending) => {
       const failure = failures.shift()
+      if (tripMs > 0) await sleep(clock, tripMs)
       if (failure !== undefined) throw failure
       sent.push({ ...sending, corrections: [...sending.corrections] })
     },
@@ -38,6 +42,20 @@ describe('what calls really cost', () => {
       { lane: 'b', corrections: [back(-1)] },
     ])
     expect(givenBack).toEqual(['a', 'b'])
+  })
+
+  it('waits for more also while something is sent', async () => {
+    const { clock, settler, sent } = remote(1)
+    for (let ms = 0; ms < 60; ms++) {
+      settler.add('a', [back(-1)])
+      await clock.advance(1)
+    }
+    await clock.until(settler.drain())
+    expect(sent.length).toBeGreaterThan(5)
+    expect(sent.length).toBeLessThan(12)
+    expect(
+      sent.flatMap(({ corrections }) => corrections).reduce((sum, { delta }) => sum + delta, 0),
+    ).toBe(-60)
   })
 
   it('is one sum for each place it was booked at, refunds and debts apart', async () => {
@@ -80,6 +98,7 @@ describe('what calls really cost', () => {
     const sent: Sending[] = []
     const settler = new Settler(
       createVirtualClock(),
+      'pod',
       0,
       (sending) => {
         sent.push(sending)

@@ -18,10 +18,13 @@ const MOST_SETTLEMENTS = 256
 const MOST_TRIES = 5
 const RETRY_MS = 100
 
-/** Of this process: a limiter that is made again under the same name goes on counting. */
+/** Of this process. */
 let lastSequence = 0
+let settlers = 0
 
 export class Settler {
+  /** Whose numbers these are: another limiter of the same name may send at the same time. */
+  readonly pod: string
   readonly #send: (sending: Sending) => MaybePromise<void>
   readonly #onGivenBack: (lane: string) => void
   readonly #clock: Clock
@@ -37,11 +40,13 @@ export class Settler {
    */
   constructor(
     clock: Clock,
+    pod: string,
     gatherMs: number,
     send: (sending: Sending) => MaybePromise<void>,
     onGivenBack: (lane: string) => void,
   ) {
     this.#clock = clock
+    this.pod = `${pod}/${++settlers}`
     this.#gatherMs = gatherMs
     this.#send = send
     this.#onGivenBack = onGivenBack
@@ -85,7 +90,8 @@ export class Settler {
     this.#gathering?.cancel()
     this.#gathering = undefined
     this.#busy = true
-    for (const [lane, all] of this.#waiting) {
+    // Not those that come in meanwhile: they wait for more of them.
+    for (const [lane, all] of [...this.#waiting]) {
       const corrections = all.splice(0, MOST_SETTLEMENTS)
       if (all.length === 0) this.#waiting.delete(lane)
       const sending = { lane, sequence: ++lastSequence, corrections }

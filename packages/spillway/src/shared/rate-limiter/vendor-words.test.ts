@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import type { UnitLimit } from './options.js'
+import type { VendorWord } from './vendor-headers.js'
+import { VendorWords } from './vendor-words.js'
+
+const LIMITS = [
+  { unit: 'requests', spec: { limit: 1_000 } },
+  { unit: 'tokens', spec: { limit: 100_000 } },
+] as unknown as readonly UnitLimit[]
+
+const SILENT: VendorWord = { retryAfterMs: undefined, left: [] }
+const left = (remaining: number): VendorWord => ({
+  retryAfterMs: undefined,
+  left: [{ unit: 'requests', remaining, resetMs: 1_000 }],
+})
+
+function hearing() {
+  const words = new VendorWords()
+  const hear = (nowMs: number, word: VendorWord, { good = true, throttled = false } = {}) =>
+    words.hear('a', { word, good, throttled }, LIMITS, nowMs)
+  return { words, hear }
+}
+
+describe("a vendor's word", () => {
+  it('on what is left is news now and then, and at once where much is gone or little left', () => {
+    const { hear } = hearing()
+    const requests = (remaining: number) => [{ limit: 0, remaining, resetUs: 1_000_000 }]
+    expect(hear(0, left(900))).toEqual({ throttled: false, left: requests(900) })
+    expect(hear(1, left(899))).toBeUndefined()
+    expect(hear(2, left(800))?.left).toEqual(requests(800))
+    expect(hear(50, left(790))).toBeUndefined()
+    expect(hear(102, left(789))?.left).toEqual(requests(789))
+    expect(hear(103, left(100))?.left).toEqual(requests(100))
+    expect(hear(104, left(99))?.left).toEqual(requests(99))
+  })
+
+  it('to slow down is news each time, and so is the first good answer after it', () => {
+    const { words, hear } = hearing()
+    const slow = { good: false, throttled: true }
+    expect(hear(0, SILENT, slow)).toEqual({ throttled: true, left: [] })
+    expect(hear(1, SILENT, slow)).toEqual({ throttled: true, left: [] })
+    expect(words.heardEnough('a', 2)).toBe(false)
+    expect(hear(2, SILENT)).toEqual({ throttled: false, left: [] })
+    expect(hear(3, SILENT)).toBeUndefined()
+  })
+
+  it('is read of a few answers in every moment, and of fewer if they say nothing', () => {
+    const read = (word: VendorWord, nowMs: number, { words, hear }: ReturnType<typeof hearing>) => {
+      let count = 0
+      for (let i = 0; i < 100; i++) {
+        if (words.heardEnough('a', nowMs)) continue
+        hear(nowMs, word)
+        count++
+      }
+      return count
+    }
+    const talking = hearing()
+    const silent = hearing()
+    expect(read(left(900), 0, talking)).toBe(5)
+    expect(read(left(900), 9, talking)).toBe(0)
+    expect(read(left(900), 10, talking)).toBe(5)
+    expect(read(SILENT, 0, silent)).toBe(1)
+    expect(read(SILENT, 20, silent)).toBe(1)
+  })
+
+  it('of failures in between does not keep good answers from being read', () => {
+    const { words, hear } = hearing()
+    hear(0, SILENT)
+    for (let ms = 1; ms < 50; ms++) hear(ms, SILENT, { good: false })
+    expect(words.heardEnough('a', 50)).toBe(false)
+  })
+
+  it('is forgotten with a lane that nobody uses any more', () => {
+    const words = new VendorWords()
+    for (let lane = 0; lane < 10_000; lane++) {
+      words.hear(`lane ${lane}`, { word: SILENT, good: true, throttled: false }, LIMITS, lane)
+    }
+    words.sweep(60_000)
+    expect(words.size).toBe(10_000)
+    words.sweep(65_000)
+    expect(words.size).toBe(5_000)
+    words.sweep(70_000)
+    expect(words.size).toBe(0)
+  })
+})
