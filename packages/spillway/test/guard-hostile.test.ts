@@ -2,7 +2,7 @@
 import { createSpillway, type Guard, type GuardOptions, onEvent } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallFunction } from '../src/guard/context.js'
-import type { GuardTracer } from '../src/guard/trace.js'
+import type { CallTrace, GuardTracer } from '../src/guard/trace.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
 import { createGuardPod, watch } from './guard-pod.js'
 
@@ -171,6 +171,33 @@ describe('a tracer that throws when an attempt fails or ends', () => {
     expect(calls[1]?.error).toMatchObject({ message: 'down' })
     expect(guard.snapshot().active).toBe(0)
   })
+})
+
+describe('a tracer that throws when a call begins, or is over', () => {
+  it.each<keyof CallTrace | 'begin'>(['begin', 'answered', 'refused'])(
+    'is no trouble of the call: %s',
+    async (where) => {
+      const clock = createVirtualClock()
+      const at = (each: typeof where) => {
+        if (where === each) throw new Error(`no tracing: ${each}`)
+      }
+      const tracer: GuardTracer = {
+        begin: (...asked) => {
+          at('begin')
+          const { attempt } = tracerThrowing().begin(...asked)
+          return { attempt, answered: () => at('answered'), refused: () => at('refused') }
+        },
+      }
+      const spillway = createSpillway({ clock, tracer })
+      onTestFinished(() => spillway.close({ graceMs: 0 }))
+      const guard = spillway.guard('traced', OPTIONS)
+      const calls = [guard.run(async () => 1), guard.run(() => Promise.reject(new Error('down')))]
+      const watched = calls.map((each) => watch(clock, each))
+      await clock.advance(1_000)
+      expect(watched.map((call) => call.state)).toEqual(['resolved', 'rejected'])
+      expect(guard.snapshot().active).toBe(0)
+    },
+  )
 })
 
 /** As another fetch makes them: what Node allows no body for has one. */

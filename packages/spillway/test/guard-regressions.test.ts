@@ -48,6 +48,35 @@ describe('a lane that waits for its limits', () => {
   })
 })
 
+describe('a lane that turns out to be used up when its turn comes', () => {
+  it('leaves the slot to the next lane at once', async () => {
+    const { clock, run } = createGuardPod({
+      concurrency: { limit: 1 },
+      queue: { size: 10, timeoutMs: '1h' },
+      limits: [{ unit: 'requests', limit: 1, windowMs: '10m' }],
+    })
+    run(() => sleep(clock, 1_000), { lane: 'a' })
+    const next = run(() => 'again', { lane: 'a' })
+    const other = run(() => clock.now(), { lane: 'b' })
+    await clock.advance(1_001)
+    expect(other.value).toBe(1_000)
+    expect(next.state).toBe('pending')
+  })
+})
+
+describe('a cost that is not all its own', () => {
+  it('is the cost of one call, not of those behind it', async () => {
+    const { clock, run } = createGuardPod({ limits: [{ ...BUCKET, windowMs: '1h' }] })
+    run(() => 'dear', { cost: Object.create({ tokens: 90 }) })
+    const free = Array.from({ length: 5 }, () => run(() => 'free', { cost: {} }))
+    await clock.advance(1)
+    expect(free.map((call) => call.value)).toEqual(Array(5).fill('free'))
+    const rest = run(() => 'the rest', { cost: { tokens: 10 } })
+    await clock.advance(1)
+    expect(rest.value).toBe('the rest')
+  })
+})
+
 describe('a lane whose limits refused a large call', () => {
   it('takes a small one that fits, without a room too', async () => {
     const { clock, run } = createGuardPod({

@@ -79,6 +79,20 @@ describe('a slow client', () => {
 })
 
 describe('connections', () => {
+  it('over which answers are asked for and never read are closed, of whatever kind they are', async () => {
+    const limits = { unreadMs: 500, connectionsPerAddress: 1 }
+    const { url } = await startGateway({ server: limits })
+    const socket = connectTo(url).on('error', () => {})
+    socket.pause()
+    await once(socket, 'connect')
+    socket.write('GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(60_000))
+    const enough = (text: string) => text.includes('"usage"')
+    // Until then there is no room for another.
+    expect(await say(url, VALID, { enough })).toMatchObject({ statuses: [] })
+    while ((await say(url, VALID, { enough })).statuses[0] !== 200);
+    socket.destroy()
+  })
+
   it('of one address are limited, and those of another are not', async () => {
     const { url, adminUrl } = await startGateway({ server: { connectionsPerAddress: 3 } })
     const held = [1, 2, 3].map(() => connectTo(url))
