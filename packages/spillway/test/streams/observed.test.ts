@@ -171,6 +171,19 @@ describe('a watched answer', () => {
     }
   })
 
+  it('is watched again when a reader that nobody saw has let go of it', async () => {
+    const limits = { timeout: { idleMs: 60, unreadMs: 30 } }
+    const { guard, ask } = start(source({ stalls: true }), limits)
+    const body = bodyOf(await ask())
+    const unseen = new ReadableStreamDefaultReader(body)
+    await unseen.read()
+    // Long enough to be given up, if it were not read.
+    await pauseMs(100)
+    unseen.releaseLock()
+    expect(codeOf(await errorOf(readByHand(body.getReader())))).toBe('CALL_TIMEOUT')
+    expect(guard.snapshot().active).toBe(0)
+  })
+
   it('never looks closed to a reader it was broken off for', async () => {
     const { ask } = start(source({ stalls: true }), { timeout: { idleMs: 60 } })
     const reader = bodyOf(await ask()).getReader()

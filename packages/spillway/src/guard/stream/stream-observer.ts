@@ -29,6 +29,8 @@ export class StreamObserver implements WatchedBody {
   #lent = false
   /** Chunks that were asked for and have not come. */
   #wanted = 0
+  /** It is told how the stream ends, whoever reads it. */
+  #hearsEnd = false
   #broken: { error: unknown } | undefined
   #words: ((error: unknown) => unknown) | undefined
 
@@ -118,6 +120,8 @@ export class StreamObserver implements WatchedBody {
    */
   isReadUnseen(): boolean {
     if (!this.#stream.locked || this.#reader !== undefined) return false
+    if (this.#hearsEnd) return true
+    this.#hearsEnd = true
     finished(this.#stream as never, (error) => {
       if (error) this.#watch.truncated(error)
       else this.#watch.complete()
