@@ -8,7 +8,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Priority } from 'spillway'
 import type { CallerConfig } from '../config/config.js'
 import { hashOfKey } from '../config/key-hash.js'
-import { owned } from '../wire/latin1.js'
+import { owned } from '../wire/owned.js'
 
 export interface Caller {
   readonly user: string

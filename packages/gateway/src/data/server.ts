@@ -66,9 +66,9 @@ export class DataServer {
     )
     this.#connections = new Connections(limits, (socket, nowMs) => {
       for (const { exchange } of openOn(socket)) exchange.look(nowMs)
-      const { [PLAIN]: plain, [UNREAD]: unread } = socket as Known
-      plain?.look(nowMs)
-      if (unread?.isStuck(socket, nowMs, limits.unreadMs)) socket.destroy()
+      const known = socket as Known
+      known[PLAIN]?.look(nowMs)
+      if (known[UNREAD]?.isStuck(socket, nowMs, limits.unreadMs)) socket.destroy()
     })
     this.#server.on('connection', (socket) => this.#connect(socket, plain))
   }

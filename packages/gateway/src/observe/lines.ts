@@ -70,9 +70,9 @@ export class Lines {
 
   /** Before this returns: a write that is only begun may be lost when the process ends. */
   #flushNow(): void {
-    const stuck = this.#writingMs !== undefined && performance.now() - this.#writingMs
+    const sinceMs = this.#writingMs ?? performance.now()
     // Nobody has read for so long: to wait for that could be for ever.
-    if (stuck !== false && stuck > LAST_WORDS_MS) return
+    if (performance.now() - sinceMs > LAST_WORDS_MS) return
     writeNow(this.#fd, this.#take())
   }
 

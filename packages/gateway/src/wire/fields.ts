@@ -3,7 +3,7 @@
  * programs could read in two ways is an error, not a guess.
  */
 import { isHeaderName } from './header-name.js'
-import { owned } from './latin1.js'
+import { owned } from './owned.js'
 
 /** A header's name as it is written, with its colon, and in small letters. */
 interface Name {

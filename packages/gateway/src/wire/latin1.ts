@@ -8,11 +8,3 @@ export function latin1(
 ): string {
   return bytes.latin1Slice?.(from, to) ?? bytes.toString('latin1', from, to)
 }
-
-/**
- * The same text, as a string of its own. A part of another keeps all of that: whatever of a head outlives its
- * request has to be let go of the rest.
- */
-export function owned(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1')
-}
