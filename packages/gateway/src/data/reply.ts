@@ -9,11 +9,13 @@ import type { Protocol } from '../protocols/protocol.js'
 import type { ClientResponse } from '../wire/client.js'
 import { endAtEndOfTurn, holdUntilEndOfTurn } from '../wire/end-of-turn.js'
 import { latin1 } from '../wire/latin1.js'
+import { WireError } from '../wire/wire-error.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
 import type { Said } from './deferral.js'
 import { EventFrames } from './event-frames.js'
 import { addVendorHeaders } from './headers.js'
+import { StreamEnd } from './stream-end.js'
 import type { AnswerSink, VendorAnswer } from './vendor-answer.js'
 
 interface Passing {
@@ -46,6 +48,7 @@ export class Reply implements AnswerSink {
   #answer: VendorAnswer | undefined
   #passing: Passing | undefined
   #frames: EventFrames | undefined
+  #streamEnd: StreamEnd | undefined
   /** The client reads more slowly than the vendor sends. */
   #full = false
   firstByteMs: number | undefined
@@ -88,8 +91,11 @@ export class Reply implements AnswerSink {
     this.#answer = answer
     this.#passing = passing
     const isStream = isEventStream(answer)
-    if (isStream) this.#frames = new EventFrames(passing.drop)
-    else if (this.#promised) return this.#tooLate(answer)
+    if (isStream) {
+      this.#frames = new EventFrames(passing.drop)
+      // An error is no stream of the protocol's, whatever it calls itself.
+      if (answer.ok) this.#streamEnd = new StreamEnd()
+    } else if (this.#promised) return this.#tooLate(answer)
     answer.pipe(this)
   }
 
@@ -139,7 +145,12 @@ export class Reply implements AnswerSink {
 
   // What the answer says.
 
+  get judgesEnd(): boolean {
+    return this.#streamEnd !== undefined
+  }
+
   write(chunk: Buffer): boolean {
+    this.#streamEnd?.push(chunk)
     const piece = this.#frames === undefined ? chunk : this.#frames.push(chunk)
     if (piece.length === 0) return !this.#full
     this.#begin(undefined)
@@ -147,6 +158,11 @@ export class Reply implements AnswerSink {
     if (this.#response.write(piece)) return true
     this.#awaitDrain()
     return false
+  }
+
+  faultAtEnd(): Error | undefined {
+    if (this.#streamEnd?.isCutOff(this.#protocol) !== true) return undefined
+    return new WireError('STREAM_CUT_OFF', 'the vendor ended its stream before its last event')
   }
 
   end(last: Buffer | undefined): void {

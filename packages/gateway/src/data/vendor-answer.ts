@@ -19,8 +19,12 @@ export type Usage = Readonly<Record<string, number>>
 
 /** Where an answer goes. */
 export interface AnswerSink {
+  /** It has to have seen everything before it knows whether that was all. */
+  readonly judgesEnd: boolean
   /** False: wait for `answer.resume()`. */
   write(chunk: Buffer): boolean
+  /** All has come that will, and been written: why that is not the whole answer, if it is not. */
+  faultAtEnd(): Error | undefined
   /** Once, with the last piece if it is at hand. */
   end(last: Buffer | undefined): void
   /** Once, in place of `end`: the rest will not come. */
@@ -253,10 +257,12 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
 
   /** What is left, the last piece together with the end. */
   #passAll(kept: Buffer[]): void {
-    const last = kept.pop()
+    const last = this.#sink?.judgesEnd === true ? undefined : kept.pop()
     for (const chunk of kept) this.#pass(chunk)
     if (last !== undefined) this.#signs?.chunk(last)
     if (this.#state.kind === 'over') return
+    const fault = this.#sink?.faultAtEnd()
+    if (fault !== undefined) return this.#breakDown(fault)
     this.#state = PASSED
     this.#sink?.end(last)
     this.#signs?.complete()

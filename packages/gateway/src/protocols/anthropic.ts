@@ -20,12 +20,16 @@ export const anthropic: Protocol = {
   // A stream of Anthropic's says what it cost without being asked.
   hidesUsage: () => false,
   isUsageEvent: () => false,
+  isCutOff: (end) => GOING_ON.test(end) && !LAST_WORD.test(end),
   rewrite: (body, { model }) => JSON.stringify(model === undefined ? body : { ...body, model }),
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(errorOf(complaint)),
   errorEvent: (complaint) => `event: error\ndata: ${JSON.stringify(errorOf(complaint))}\n\n`,
   repeatable: (path) => /\/messages(\/count_tokens)?$/.test(path),
 }
+
+const GOING_ON = /"type"\s*:\s*"(message_start|content_block_\w+|message_delta|ping)"/
+const LAST_WORD = /"type"\s*:\s*"(message_stop|error)"/
 
 function errorOf({ status, code, message, requestId }: Complaint): object {
   return { type: 'error', error: { type: typeOf(status), message, code }, request_id: requestId }

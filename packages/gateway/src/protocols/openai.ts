@@ -20,6 +20,7 @@ export const openai: Protocol = {
     return (options as { include_usage?: unknown } | null | undefined)?.include_usage !== true
   },
   isUsageEvent: (event) => /"choices"\s*:\s*\[\s*\]/.test(event) && /"usage"\s*:\s*\{/.test(event),
+  isCutOff,
   rewrite(body, { model, tellUsage }) {
     const options = typeof body.stream_options === 'object' ? body.stream_options : undefined
     return JSON.stringify({
@@ -36,6 +37,19 @@ export const openai: Protocol = {
 }
 
 const GENERATING = /\/(completions|responses|embeddings|moderations|images\/generations)$/
+
+const LAST_WORD = /^data: ?\[DONE\]|"error"\s*:\s*[{"]|"type"\s*:\s*"error"/m
+const CHOICE = /"choices"\s*:\s*\[\s*\{/
+/** Some who speak this protocol leave out the last word, but not this. */
+const FINISHED = /"finish_reason"\s*:\s*"/
+const RESPONDING = /"type"\s*:\s*"response\./
+const RESPONDED = /"type"\s*:\s*"response\.(completed|incomplete|failed|cancelled)"/
+
+function isCutOff(end: string): boolean {
+  if (LAST_WORD.test(end)) return false
+  if (CHOICE.test(end)) return !FINISHED.test(end)
+  return RESPONDING.test(end) && !RESPONDED.test(end)
+}
 
 /** Several answers to one question cost each. */
 function answerLimit(body: Record<string, unknown>): number | undefined {

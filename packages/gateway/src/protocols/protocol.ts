@@ -36,6 +36,8 @@ export interface Protocol {
   hidesUsage(path: string, body: Record<string, unknown>): boolean
   /** An event that is in a stream only because we asked what it cost. */
   isUsageEvent(event: string): boolean
+  /** Whether a stream that ends with these events lacks its last ones; where it is missing, nobody can tell. */
+  isCutOff?(end: string): boolean
   /** The body once more, for another model, or so that its answer tells what it cost. */
   rewrite(body: Record<string, unknown>, changes: Rewrite): string
   readonly errorType: string

@@ -4,6 +4,8 @@ export type WireErrorCode =
   | 'CONNECT_TIMEOUT'
   /** The other side closed the connection before its answer was whole. */
   | 'CONNECTION_CLOSED'
+  /** Its answer ended, as HTTP has it, but was not whole. */
+  | 'STREAM_CUT_OFF'
   /** What came is no HTTP, or could be read in two ways. */
   | 'MALFORMED_ANSWER'
   /** We have closed all connections. */
