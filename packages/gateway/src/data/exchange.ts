@@ -151,7 +151,7 @@ export class Exchange implements AnswerListener {
     const protocol = this.#site.protocolOf(first.route)
     this.#reply.speak(protocol)
     const key = protocol.callerKey(headers)
-    const caller = callers.find(key, headers)
+    const caller = callers.find(key, request)
     if (caller === undefined) throw unauthorized()
     this.#caller = caller
     const reading = readBody(request, config.body, (error) => this.#leaving.abort(error))
