@@ -313,7 +313,7 @@ export class Exchange implements AnswerListener {
 
   #inTrace(request: WireRequest, { traceHeaders }: CallContext): WireRequest {
     const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
-    return { ...request, headers: withTrace(request.headers, told) }
+    return { ...request, headers: withTrace(request.headers, told), readHere: 0 }
   }
 
   #noteShadow(stage: string): void {
