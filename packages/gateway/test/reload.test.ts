@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway } from './gateway-kit.js'
+import { FOR_NODE, get, startHttpVendor, Talk } from './plain-kit.js'
 
 describe('another configuration', () => {
   it('with a mistake is refused with its reason, and the old one stays', async () => {
@@ -163,6 +164,37 @@ describe('another configuration', () => {
       expect(limited.headers.get('spillway-decision')).toContain('USER_LIMITED')
     }
     expect(vendor.counts.arrived).toBe(3)
+  })
+
+  it.each([
+    ['plain', ''],
+    ['for Node', FOR_NODE],
+  ])('refuses a caller it does not know on a connection that was theirs (%s)', async (_, more) => {
+    const vendor = await startHttpVendor()
+    const env = { ANN: 'key-of-ann', BEN: 'key-of-ben', VENDOR: 'vendor-key' }
+    const ann = { key: 'env:ANN', user: 'ann' }
+    const ben = { key: 'env:BEN', user: 'ben' }
+    const file = (...callers: object[]) => ({
+      vendors: { echo: { protocol: 'http', url: vendor.url, key: 'env:VENDOR' } },
+      routes: [{ path: '/echo*', vendor: 'echo' }],
+      callers,
+    })
+    const { url, rewrite } = await startGateway(file(ann, ben), {}, env)
+    const talk = new Talk(url)
+    let asked = 0
+    const ask = async (key: string) => {
+      await talk.say(get('/echo', `Authorization: Bearer ${key}\r\n${more}`))
+      await talk.hears(++asked)
+    }
+    for (const key of ['key-of-ann', 'key-of-ann', 'key-of-ben', 'key-of-anx', 'key-of-ann']) {
+      await ask(key)
+    }
+    expect(talk.statuses).toEqual([200, 200, 200, 401, 200])
+    expect(await rewrite(file(ben))).toMatchObject({ result: 'applied' })
+    await ask('key-of-ann')
+    await ask('key-of-ben')
+    expect(talk.statuses.slice(asked - 2)).toEqual([401, 200])
+    expect(vendor.asked).toHaveLength(5)
   })
 
   it('starts the vendor inside when somebody wants it', async () => {

@@ -5,6 +5,7 @@ import { createServer as createSecureServer } from 'node:tls'
 import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import type { WireHandler, WireRequest } from '../src/wire/ask.js'
+import { Call, Connection } from '../src/wire/connection.js'
 import { ConnectionPool } from '../src/wire/connection-pool.js'
 import { wasSent } from '../src/wire/wire-error.js'
 import { CERTIFICATE } from './certificate.js'
@@ -124,6 +125,7 @@ describe('a request', () => {
 
   it.each([
     ['a header with a line break', { headers: ['x', 'a\r\nhost: b'] }],
+    ['one behind what was read here', { headers: ['x', 'a', 'y', 'b\r\nc: d'], readHere: 2 }],
     ['a name with a line break', { headers: ['x: a\r\nhost', 'b'] }],
     ['a path with a space', { path: '/a HTTP/1.1' }],
     ['a path with a line break', { path: '/a\r\nx: y' }],
@@ -169,6 +171,33 @@ describe('a connection', () => {
     const { heard, over } = ask(pool)
     await over
     expect(heard).toMatchObject({ complete: true })
+  })
+
+  it('that dies before a request has left gives it back, and writes nothing of it', async () => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const { hostname, port, host } = new URL(vendor.url)
+    const told: string[] = []
+    const connection = new Connection(
+      { secure: false, hostname, port: Number(port), host, connectMs: 5_000 },
+      {
+        onUnsent: ({ request: [bytes] }) => void told.push(`unsent ${bytes}`),
+        onIdle: () => void told.push('idle'),
+        onClosed: () => void told.push('closed'),
+      },
+    )
+    const handler: WireHandler = {
+      onHead: () => {},
+      onData: () => true,
+      onComplete: () => void told.push('complete'),
+      onError: () => void told.push('error'),
+    }
+    connection.carry(new Call([Buffer.from('one')], handler, false))
+    await until('it rests', () => told.includes('complete'))
+    connection.carry(new Call([Buffer.from('two')], handler, false))
+    connection.destroy(new Error('gone'))
+    await until('it is closed', () => told.includes('closed'))
+    expect(told).toEqual(['idle', 'complete', 'unsent two', 'closed'])
+    expect(vendor.heard).toEqual(['one'])
   })
 
   it('on which the vendor speaks unasked is closed: what it says is no answer to anything', async () => {
@@ -307,6 +336,19 @@ describe('a request that nobody wants any more', () => {
     await until('it is closed', () => pool.counts.open === 0)
     expect(heard).toEqual({ body: '', pieces: 0 })
     expect(vendor.heard.join('')).toBe('')
+  })
+
+  it('is gone before it has left: nobody has seen it, and its connection is not used again', async () => {
+    const vendor = await startVendor((socket) => socket.write(HELLO))
+    const pool = openPool(vendor.url)
+    await ask(pool).over
+    const { heard, asking } = ask(pool, { ...GET, path: '/unwanted' })
+    asking.abort(new Error('enough'))
+    await ask(pool).over
+    expect(heard).toEqual({ body: '', pieces: 0 })
+    expect(vendor.heard.join('')).not.toContain('/unwanted')
+    expect(vendor.sockets).toHaveLength(2)
+    expect(pool.counts).toEqual({ open: 1, idle: 1 })
   })
 
   it('is gone at the vendor, and nothing more is heard of it', async () => {

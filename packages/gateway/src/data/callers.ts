@@ -1,13 +1,15 @@
 /**
  * Who may use the gateway, and as whom. Of a key only its SHA-256 is kept. A map finds it by a hash that V8
  * seeds anew in each process, so how long that takes says nothing about any key; what it finds is compared
- * in constant time.
+ * in constant time. A connection says the same key again and again: the one that was last proven on it is
+ * known with it, and not hashed again. Nothing of that outlives the connection, or this configuration.
  */
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Priority } from 'spillway'
 import type { CallerConfig } from '../config/config.js'
 import { hashOfKey } from '../config/key-hash.js'
+import type { ClientRequest } from '../wire/client.js'
 import { owned } from '../wire/owned.js'
 
 export interface Caller {
@@ -21,12 +23,19 @@ interface Known {
   readonly caller: Caller
 }
 
+/** The key that was right on a connection, and whose it is. */
+interface Proven {
+  readonly key: string
+  readonly caller: Caller
+}
+
 const PRIORITIES: ReadonlySet<unknown> = new Set<Priority>(['critical', 'high', 'normal', 'low'])
 const ANONYMOUS: Caller = { user: 'anonymous', tier: undefined, priority: 'normal' }
 
 export class Callers {
   /** Without any, whoever reaches the gateway may use it. */
   readonly #byHash: ReadonlyMap<string, Known> | undefined
+  readonly #provenOn = new WeakMap<object, Proven>()
 
   constructor(callers: readonly CallerConfig[] | undefined) {
     this.#byHash =
@@ -45,14 +54,34 @@ export class Callers {
   }
 
   /** Nothing: the key is none of ours. */
-  find(key: string | undefined, headers: IncomingHttpHeaders): Caller | undefined {
+  find(
+    key: string | undefined,
+    { headers, socket }: Pick<ClientRequest, 'headers' | 'socket'>,
+  ): Caller | undefined {
     if (this.#byHash === undefined) return self(headers)
     if (key === undefined) return undefined
+    const proven = this.#provenOn.get(socket)
+    // Others may share it, behind a proxy: a guess of theirs takes as long as any other.
+    if (proven !== undefined && isSame(proven.key, key)) return proven.caller
+    const caller = this.#check(this.#byHash, key)
+    if (caller !== undefined) this.#provenOn.set(socket, { key: owned(key), caller })
+    return caller
+  }
+
+  #check(byHash: ReadonlyMap<string, Known>, key: string): Caller | undefined {
     const digest = hashOfKey(key)
-    const known = this.#byHash.get(digest)
+    const known = byHash.get(digest)
     if (known === undefined) return undefined
     return timingSafeEqual(known.digest, Buffer.from(digest, 'latin1')) ? known.caller : undefined
   }
+}
+
+/** Takes as long for every key of this length, however much of it is right. */
+function isSame(proven: string, key: string): boolean {
+  if (proven.length !== key.length) return false
+  let difference = 0
+  for (let i = 0; i < proven.length; i++) difference |= proven.charCodeAt(i) ^ key.charCodeAt(i)
+  return difference === 0
 }
 
 /** Where nobody is checked, everybody is taken at their word. */

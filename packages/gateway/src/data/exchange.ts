@@ -151,23 +151,19 @@ export class Exchange implements AnswerListener {
     const protocol = this.#site.protocolOf(first.route)
     this.#reply.speak(protocol)
     const key = protocol.callerKey(headers)
-    const caller = callers.find(key, headers)
+    const caller = callers.find(key, request)
     if (caller === undefined) throw unauthorized()
     this.#caller = caller
     const reading = readBody(request, config.body, (error) => this.#leaving.abort(error))
     const body = reading instanceof Promise ? await reading : reading
-    const read = readRequest(protocol, body, headers['content-type'], headers['content-length'])
-    if (holdsKey(this.#path, key) || holdsKey(read.asked.model, key)) throw misplacedKey()
-    const route = routes.forModel(rows, read.asked.model)
-    if (route === undefined) throw noModel(read.asked.model)
+    const { 'content-type': type, 'content-length': length } = headers
+    const { asked, json } = readRequest(protocol, body, type, length)
+    if (holdsKey(this.#path, key) || holdsKey(asked.model, key)) throw misplacedKey()
+    const route = routes.forModel(rows, asked.model)
+    if (route === undefined) throw noModel(asked.model)
     this.#route = route
-    const question = questionOf(request, protocol, {
-      route,
-      caller,
-      path: this.#path,
-      body,
-      ...read,
-    })
+    const known = { route, caller, path: this.#path, body, asked, json }
+    const question = questionOf(request, protocol, known)
     this.#question = question
     const later = deferral?.defer(request, question, this.#site.aimsOf(question.route)[0])
     if (later !== undefined) return this.#reply.say(await later)
@@ -313,7 +309,7 @@ export class Exchange implements AnswerListener {
 
   #inTrace(request: WireRequest, { traceHeaders }: CallContext): WireRequest {
     const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
-    return { ...request, headers: withTrace(request.headers, told) }
+    return { ...request, headers: withTrace(request.headers, told), readHere: 0 }
   }
 
   #noteShadow(stage: string): void {

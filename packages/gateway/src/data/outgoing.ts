@@ -2,6 +2,7 @@
 import type { Dispatcher } from 'undici'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientRequest } from '../wire/client.js'
+import { PlainRequest } from '../wire/plain-request.js'
 import type { Aim } from './aim.js'
 import { RequestError } from './complaint.js'
 import type { Question } from './question.js'
@@ -12,21 +13,29 @@ export function outgoing(
   aim: Aim,
   tellUsage: boolean,
 ): WireRequest {
+  const headers = aim.forwarded.of(request.rawHeaders, request.headers.connection)
+  // Node's parser has rules of its own.
+  const readHere = request instanceof PlainRequest ? headers.length : 0
+  addOwnHeaders(headers, request, question, aim)
   return {
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
     path: pathFor(request.url ?? '/', question.route.stripPrefix),
-    headers: headersFor(request, question, aim),
+    headers,
+    readHere,
     body: bodyFor(question, aim, tellUsage),
   }
 }
 
-function headersFor(request: ClientRequest, { body, idempotencyKey }: Question, aim: Aim) {
-  const headers = aim.forwarded.of(request.rawHeaders, request.headers.connection)
+function addOwnHeaders(
+  headers: string[],
+  request: ClientRequest,
+  { body, idempotencyKey }: Question,
+  aim: Aim,
+): void {
   for (const each of aim.ownHeaders) headers.push(each)
   if (idempotencyKey !== undefined) headers.push('idempotency-key', idempotencyKey)
   const length = request.headers['content-length']
   if (body.kind === 'passing' && length !== undefined) headers.push('content-length', length)
-  return headers
 }
 
 function bodyFor({ body, json }: Question, { vendor, target }: Aim, tellUsage: boolean) {

@@ -10,6 +10,7 @@ import type { ClientResponse } from '../wire/client.js'
 import { endAtEndOfTurn, holdUntilEndOfTurn } from '../wire/end-of-turn.js'
 import { latin1 } from '../wire/latin1.js'
 import { WireError } from '../wire/wire-error.js'
+import { PlainResponse } from '../wire/plain-response.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
 import type { Said } from './deferral.js'
@@ -206,8 +207,10 @@ export class Reply implements AnswerSink {
     const knowsLength = wholeBytes !== undefined && wholeBytes > 0
     if (this.#frames !== undefined || knowsLength) ours.push('content-length')
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
+    const own = headers.length
     addVendorHeaders(headers, answer.raw, ours)
-    response.writeHead(answer.status, headers)
+    if (response instanceof PlainResponse) response.passHead(answer.status, headers, own)
+    else response.writeHead(answer.status, headers)
   }
 
   #head(): Record<string, string | string[]> {

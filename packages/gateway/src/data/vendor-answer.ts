@@ -57,7 +57,7 @@ const MOST_KEPT_BYTES = 65_536
 export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   status = 0
   ok = false
-  /** Names in small letters and values in turn. */
+  /** Names in small letters and values in turn, all of them such as may be written into another head. */
   raw: readonly string[] = []
   readonly #context: Pick<CallContext, 'onAbort'>
   readonly #listener: AnswerListener

@@ -164,8 +164,8 @@ export class Vendor {
   }
 
   /** The vendor's own address may be a folder. */
-  #at({ method, path, headers, body }: WireRequest): WireRequest {
-    return { method, path: this.#basePath + path, headers, body }
+  #at({ method, path, headers, readHere = 0, body }: WireRequest): WireRequest {
+    return { method, path: this.#basePath + path, headers, readHere, body }
   }
 
   #keyOf({ key }: TargetConfig) {

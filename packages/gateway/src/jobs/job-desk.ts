@@ -79,7 +79,7 @@ export class JobDesk {
 
   /** A job of somebody else's is not there. */
   async #find(
-    { headers }: ClientRequest,
+    request: ClientRequest,
     name: string,
     id: string,
     known: (caller: Caller) => void,
@@ -88,8 +88,8 @@ export class JobDesk {
     const { callers } = this.#sites.current
     // Whoever has no key learns nothing, not even which queues there are.
     const keyOf = queue?.vendor.protocol.callerKey ?? anyKey
-    const key = keyOf(headers)
-    const caller = callers.find(key, headers)
+    const key = keyOf(request.headers)
+    const caller = callers.find(key, request)
     if (caller === undefined) throw unauthorized()
     known(caller)
     const job =

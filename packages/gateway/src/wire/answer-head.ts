@@ -33,7 +33,7 @@ export const answerFields = new FieldReader(malformed)
 
 /** `text`: up to the empty line, without it. `bodiless`: it answers a HEAD. */
 export function readHead(text: string, bodiless: boolean): AnswerHead {
-  const headers = answerFields.read(text, text.indexOf('\r\n'))
+  const headers = answerFields.read(text)
   const status = statusOf(text)
   let length: string | undefined
   let coding: string | undefined

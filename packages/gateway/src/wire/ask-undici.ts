@@ -2,7 +2,9 @@
 import type { Dispatcher } from 'undici'
 import { answerFields } from './answer-head.js'
 import type { Asking, WireHandler, WireRequest } from './ask.js'
+import { isHeaderValue } from './header-line.js'
 import { latin1 } from './latin1.js'
+import { malformed } from './wire-error.js'
 
 export function askUndici(
   dispatcher: Dispatcher,
@@ -51,7 +53,11 @@ class Relay implements Dispatcher.DispatchHandler, Asking {
     this.#resume = resume
     const headers: string[] = []
     for (let i = 0; i < raw.length; i += 2) {
-      headers.push(answerFields.name(latin1(raw[i] as Buffer)), latin1(raw[i + 1] as Buffer))
+      const value = latin1(raw[i + 1] as Buffer)
+      // undici's parser refuses these, too, but nobody looks at them again.
+      if (!isHeaderValue(value))
+        throw malformed('has characters in its head that must not be there')
+      headers.push(answerFields.name(latin1(raw[i] as Buffer)), value)
     }
     this.#handler.onHead(status, headers)
     return true

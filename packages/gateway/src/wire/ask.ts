@@ -7,12 +7,14 @@ export interface WireRequest {
   readonly path: string
   /** Names and values in turn. */
   readonly headers: string[]
+  /** So many of `headers`, from the first, are as a `FieldReader` has read them. None, unless it is said. */
+  readonly readHere?: number
   readonly body: Buffer | string | AsyncIterable<Buffer> | undefined
 }
 
 /** Told in this order, and of errors at most once, in place of the rest. */
 export interface WireHandler {
-  /** Names in small letters and values in turn. */
+  /** Names in small letters and values in turn, all of them such as may be written into another head. */
   onHead(status: number, headers: string[]): void
   /** False: no more until it is resumed, but for what has been read already. */
   onData(piece: Buffer): boolean

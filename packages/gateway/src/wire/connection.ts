@@ -6,7 +6,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectSafely } from 'node:tls'
 import { AnswerReader } from './answer-reader.js'
 import type { Asking, WireHandler } from './ask.js'
-import { holdUntilEndOfTurn } from './end-of-turn.js'
+import { type Leaving, leaveAtEndOfTurn } from './end-of-turn.js'
 import type { RequestBytes } from './request-bytes.js'
 import { malformed, noteSent, WireError } from './wire-error.js'
 
@@ -32,11 +32,13 @@ export interface ConnectionOwner {
 /** So often the other side is asked whether it is still there, in the middle of long silences. */
 const PROBE_MS = 60_000
 
-export class Connection {
+export class Connection implements Leaving {
   readonly #owner: ConnectionOwner
   readonly #socket: Socket
   #call: Call | undefined
   #connecting: NodeJS.Timeout | undefined
+  /** What it carries leaves with the end of this turn. */
+  #leaving = false
   /** It has carried a request before. */
   #used = false
   /** Until when it may rest. The pool's. */
@@ -74,7 +76,7 @@ export class Connection {
   carry(call: Call): void {
     this.#call = call
     call.connection = this
-    if (this.#connecting === undefined) this.#send(call.request)
+    if (this.#connecting === undefined) this.#send()
   }
 
   /** The call that has it, if any, is told. */
@@ -104,7 +106,7 @@ export class Connection {
     this.#stopConnecting()
     // With TLS nobody heeds these when they are asked for with the connection.
     this.#socket.setNoDelay(true).setKeepAlive(true, PROBE_MS)
-    if (this.#call !== undefined) this.#send(this.#call.request)
+    if (this.#call !== undefined) this.#send()
   }
 
   #stopConnecting(): void {
@@ -112,16 +114,29 @@ export class Connection {
     this.#connecting = undefined
   }
 
-  #send([first, second]: RequestBytes): void {
+  #send(): void {
+    this.#leaving = true
+    leaveAtEndOfTurn(this)
+  }
+
+  /** The end of the turn has come. */
+  leave(): void {
+    this.#leaving = false
+    const call = this.#call
     const socket = this.#socket
-    holdUntilEndOfTurn(socket)
+    // Nobody wants it any more, or it has been told that it cannot leave.
+    if (call === undefined || socket.destroyed) return
+    const [first, second] = call.request
+    if (second === undefined) return void socket.write(first)
+    socket.cork()
     socket.write(first)
-    if (second !== undefined) socket.write(second)
+    socket.write(second)
+    socket.uncork()
   }
 
   /** Of what it carries now. */
   get #hasSentNothing(): boolean {
-    return this.#connecting !== undefined || this.#socket.writableCorked > 0
+    return this.#connecting !== undefined || this.#leaving
   }
 
   #heard(bytes: Buffer): void {

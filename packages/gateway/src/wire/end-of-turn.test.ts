@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { endAtEndOfTurn, holdUntilEndOfTurn } from './end-of-turn.js'
+import { endAtEndOfTurn, holdUntilEndOfTurn, leaveAtEndOfTurn } from './end-of-turn.js'
 
 describe('the end of a turn', () => {
   it('lets go of everything that was written in it, and of the next turn’s at its own end', async () => {
@@ -21,6 +21,24 @@ describe('the end of a turn', () => {
     expect(streams[0]?.writableCorked).toBe(1)
     await nextTurn()
     expect(streams[0]?.writableCorked).toBe(0)
+  })
+
+  it('tells those who leave once, in their order, and those of the next turn at its own end', async () => {
+    const left: string[] = []
+    const one = (name: string, next?: () => void) => ({
+      leave() {
+        left.push(name)
+        next?.()
+      },
+    })
+    leaveAtEndOfTurn(one('a', () => leaveAtEndOfTurn(one('c'))))
+    leaveAtEndOfTurn(one('b'))
+    await Promise.resolve()
+    expect(left).toEqual([])
+    await nextTurn()
+    expect(left).toEqual(['a', 'b'])
+    await nextTurn()
+    expect(left).toEqual(['a', 'b', 'c'])
   })
 
   it('does not mind a stream or an answer that is gone by then', async () => {

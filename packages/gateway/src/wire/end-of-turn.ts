@@ -6,7 +6,13 @@
 import type { Writable } from 'node:stream'
 import type { ClientResponse } from './client.js'
 
+/** Something that writes when it is told to: for less than it costs to have a stream hold it back. */
+export interface Leaving {
+  leave(): void
+}
+
 let corked: Writable[] = []
+let leaving: Leaving[] = []
 let ends: { response: ClientResponse; text: string }[] = []
 
 /** Holds back what is written to it from now on. */
@@ -16,6 +22,11 @@ export function holdUntilEndOfTurn(stream: Writable): void {
   corked.push(stream)
 }
 
+export function leaveAtEndOfTurn(one: Leaving): void {
+  expectEnd()
+  leaving.push(one)
+}
+
 /** Ends it with the whole of its body, in latin1. Node lets go of a socket with the end of a response. */
 export function endAtEndOfTurn(response: ClientResponse, text: string): void {
   expectEnd()
@@ -23,15 +34,18 @@ export function endAtEndOfTurn(response: ClientResponse, text: string): void {
 }
 
 function expectEnd(): void {
-  if (corked.length === 0 && ends.length === 0) setImmediate(letGo)
+  if (corked.length === 0 && leaving.length === 0 && ends.length === 0) setImmediate(letGo)
 }
 
 function letGo(): void {
   const streams = corked
+  const ready = leaving
   const responses = ends
   corked = []
+  leaving = []
   ends = []
   for (const stream of streams) stream.uncork()
+  for (const one of ready) one.leave()
   for (const { response, text } of responses) {
     if (!response.destroyed) response.end(text, 'latin1')
   }

@@ -11,8 +11,9 @@ interface Name {
   readonly name: string
 }
 
-/** Control characters, and line breaks that are but half of one. */
-const ODD = /[^\t\r\n\x20-\x7e\x80-\xff]|\r(?!\n)|(?<!\r)\n/
+/** Control characters, but for those of which line breaks are made. */
+const ODD = /[^\t\r\n\x20-\x7e\x80-\xff]/
+const ODD_CHARACTERS = 'has characters in its head that must not be there'
 const SPACE = 0x20
 const TAB = 0x09
 /** Names come from others: nobody may fill the memory with them. */
@@ -33,16 +34,16 @@ export class FieldReader {
   }
 
   /**
-   * Names in small letters and values in turn. `text`: a whole head up to its empty line, without that.
-   * `at`: where its first line ends, -1 if there is no other.
+   * Names in small letters and values in turn, all of them such as may be written into another head.
+   * `text`: a whole head up to its empty line, without that. What its first line says is not looked at.
    */
-  read(text: string, at: number): string[] {
-    if (ODD.test(text)) throw this.#fail('has characters in its head that must not be there')
+  read(text: string): string[] {
+    if (ODD.test(text)) throw this.#fail(ODD_CHARACTERS)
     const fields: string[] = []
-    let lineEnd = at
+    let lineEnd = this.#lineEnd(text, 0)
     for (let place = 0; lineEnd !== -1; place++) {
       const start = lineEnd + 2
-      lineEnd = text.indexOf('\r\n', start)
+      lineEnd = this.#lineEnd(text, start)
       const end = lineEnd === -1 ? text.length : lineEnd
       const { written, name } = this.#nameAt(text, start, end, place)
       fields.push(name, trimmed(text, start + written.length, end))
@@ -53,6 +54,14 @@ export class FieldReader {
   /** In small letters; fails if it is no name. */
   name(written: string): string {
     return names.get(written) ?? this.#learn(written)
+  }
+
+  /** Where the line ends that begins here; -1: it is the last. Fails if half a line break is in it. */
+  #lineEnd(text: string, start: number): number {
+    const cr = text.indexOf('\r', start)
+    const lf = text.indexOf('\n', start)
+    if (lf !== (cr === -1 ? -1 : cr + 1)) throw this.#fail(ODD_CHARACTERS)
+    return cr
   }
 
   #nameAt(text: string, start: number, end: number, place: number): Name {

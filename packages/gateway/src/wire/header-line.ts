@@ -1,4 +1,4 @@
-/** A header as it is written: never with anything in it that would begin another. */
+/** Headers as they are written: never with anything in them that would begin another. */
 import { isHeaderName } from './header-name.js'
 
 const NOT_VALUE = /[^\t\x20-\x7e\x80-\xff]/
@@ -9,7 +9,16 @@ const MOST_NAMES = 500
 
 export function headerLine(name: string, value: string): string {
   if (!names.has(name)) learnName(name)
-  if (NOT_VALUE.test(value)) throw new TypeError(`the header ${name} has a character it cannot`)
+  if (!isHeaderValue(value)) throw new TypeError(`the header ${name} has a character it cannot`)
+  return readHeaderLine(name, value)
+}
+
+export function isHeaderValue(text: string): boolean {
+  return !NOT_VALUE.test(text)
+}
+
+/** Of what a `FieldReader` has read, and nobody else: there it has been looked at. */
+export function readHeaderLine(name: string, value: string): string {
   return `${name}: ${value}\r\n`
 }
 

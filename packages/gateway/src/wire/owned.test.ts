@@ -1,4 +1,5 @@
 /** What outlives a request does not keep the whole head that it was a part of. */
+import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
@@ -20,13 +21,14 @@ function heapAfterCollecting(): number {
 
 it('users that limits remember, and names of headers, weigh no more than themselves', () => {
   const callers = new Callers(undefined)
+  const socket = new Socket()
   const remembered = new Map<string, number>()
   const before = heapAfterCollecting()
   for (let i = 0; i < HEADS; i++) {
     const lines = `Host: a\r\nspillway-user: customer-number-${i}\r\nX-Some-Long-Name-${i}: x\r\n`
     const text = `GET / HTTP/1.1\r\n${lines}X-Padding: ${'x'.repeat(HEAD_BYTES)}`
     const head = readPlainHead(latin1(Buffer.from(text)))
-    const caller = head && callers.find(undefined, head.headers)
+    const caller = head && callers.find(undefined, { headers: head.headers, socket })
     remembered.set(caller?.user ?? '', i)
   }
   const kept = heapAfterCollecting() - before

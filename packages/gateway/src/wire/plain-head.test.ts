@@ -64,6 +64,14 @@ describe('for Node is a head', () => {
     ['with a space in a name', head(POST, 'X A: 1')],
     ['with half a line break', head(POST, 'X-A: 1\nX-B: 2')],
     ['with the other half', head(POST, 'X-A: 1\rX-B: 2')],
+    ['with half a line break before a whole one', head(POST, 'X-A: 1\r', 'X-B: 2')],
+    ['with the other half before a whole one', head(POST, 'X-A: 1\n', 'X-B: 2')],
+    ['with half a line break behind a whole one', head(POST, '\rX-A: 1')],
+    ['with the other half behind a whole one', head(POST, '\nX-A: 1')],
+    ['with a line break the wrong way round', head(POST, 'X-A: 1\n\rX-B: 2')],
+    ['with half a line break at its end', head(POST, 'X-A: 1\r')],
+    ['with the other half at its end', head(POST, 'X-A: 1\n')],
+    ['with half a line break and no other', 'GET / HTTP/1.1\nHost: a'],
     ['with a NUL', head(POST, 'X-A: \0')],
   ])('%s', (_, text) => {
     expect(readPlainHead(text)).toBeUndefined()

@@ -43,13 +43,13 @@ Reflect.deleteProperty(Headers.prototype, 'constructor')
 
 /** `text`: up to the empty line, without it. Nothing: it is not for us. */
 export function readPlainHead(text: string): PlainHead | undefined {
-  const [line, method, url] = FIRST_LINE.exec(text) ?? []
-  if (line === undefined || method === undefined || url === undefined) return undefined
+  const [, method, url] = FIRST_LINE.exec(text) ?? []
+  if (method === undefined || url === undefined) return undefined
   // A blank to most, but not everywhere to Node.
   if (text.includes('\t')) return undefined
   let rawHeaders: string[]
   try {
-    rawHeaders = fields.read(text, line.length - 2)
+    rawHeaders = fields.read(text)
   } catch (error) {
     if (error === NOT) return undefined
     throw error

@@ -78,6 +78,15 @@ describe('an answer', () => {
     expect(socket.said).toMatch(/^HTTP\/1.1 500 /)
   })
 
+  it('is looked at as far as it is our own, and passed on as it was read', () => {
+    const { socket, response } = answer()
+    const lines = ['x-ours', 'a\r\nx-b: c', 'date', 'now']
+    expect(() => response.passHead(200, lines, 2)).toThrow(TypeError)
+    response.passHead(204, ['x-ours', 'a', 'date', 'now', 'x-theirs', 'caf\xe9'], 2)
+    response.end()
+    expect(socket.said).toContain('\r\nx-ours: a\r\ndate: now\r\nx-theirs: caf\xe9\r\n')
+  })
+
   it('that could not be sent has not been answered', async () => {
     const { socket, response, told } = answer()
     socket.failure = new Error('EPIPE')
