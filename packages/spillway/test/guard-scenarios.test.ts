@@ -574,6 +574,30 @@ describe('what a guarded function sees and says', () => {
     }
   })
 
+  it('is its own caller’s async context, also where one reply of the store was for several', async () => {
+    for (const where of EVERYWHERE) {
+      const { clock, guard } = createGuardPod(
+        { userLimits: [{ per: 'user', limit: 10, windowMs: '1m' }] },
+        { where },
+      )
+      const caller = new AsyncLocalStorage<string>()
+      const names = ['a', 'b', 'c']
+      const seen: unknown[] = []
+      const told: unknown[] = []
+      const calls = names.map((user) =>
+        caller.run(user, () =>
+          guard.run(() => seen.push(caller.getStore()), {
+            user,
+            onUserLimit: ({ remaining }) => told.push([caller.getStore(), remaining]),
+          }),
+        ),
+      )
+      await clock.until(Promise.all(calls))
+      expect(seen).toEqual(names)
+      expect(told).toEqual(names.map((name) => [name, 9]))
+    }
+  })
+
   it('costs what it cost when it was called, whatever becomes of that object', async () => {
     const { clock, run, used } = createGuardPod({
       concurrency: { limit: 1 },

@@ -8,7 +8,6 @@ import type { CallerSignal } from '../core/abort.js'
 import { type Deadline, deadlineError } from '../core/deadline.js'
 import { closedError, refuse, SpillwayError } from '../core/errors.js'
 import type { Verdict } from '../core/outcome.js'
-import { isThenable, toPromise } from '../core/thenable.js'
 import type { Attempt } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
 import { learnUsual, RetryCall } from '../local/retry-call.js'
@@ -23,6 +22,7 @@ import { giveBack } from './free-now.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
 import { limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
+import { type ChargedCall, LaterCharge, type LeavingCall } from './later-charge.js'
 import { LaterStay } from './later-stay.js'
 import type { CallAdmission, Machinery, WaitingCall } from './machinery.js'
 import { leaveError } from './refusals.js'
@@ -31,7 +31,6 @@ import { mayHedge, mayRetry, retryOptions } from './second-tries.js'
 import type { UserStage } from './shared-stages.js'
 import type { Startable } from './starter.js'
 import type { CallTrace } from './trace.js'
-import { unlessGone } from './unless-gone.js'
 
 const NO_COSTS: readonly number[] = []
 
@@ -60,7 +59,7 @@ interface Begun<T> {
 
 export class GuardCall<T>
   extends Entry<CallAdmission>
-  implements AttemptListener<T>, WaitingCall, Startable<CallAdmission>
+  implements AttemptListener<T>, WaitingCall, Startable<CallAdmission>, ChargedCall, LeavingCall
 {
   costs: readonly number[] = NO_COSTS
   of: unknown
@@ -132,34 +131,54 @@ export class GuardCall<T>
       if (limits !== undefined) dispatcher.costsOf(this)
       if (users === undefined) return this.#attempts(clear)
       const options = this.#watchers?.follower?.listening() ?? this.#options
-      charge = users.charge(options, sameClock ? this.arrivedMs : undefined)
+      charge = users.charge(options, sameClock ? this.arrivedMs : undefined, this)
     } catch (error) {
       return refuse(error)
     }
-    return isThenable(charge) ? this.#chargedLater(toPromise(charge)) : this.#charged(charge, clear)
+    if (charge instanceof LaterCharge) return this.#chargedLater(charge)
+    const refusal = this.#keepCharge(charge)
+    return refusal === undefined ? this.#attempts(clear) : this.#refuse(refusal)
   }
 
-  #charged(charge: UserRequest | SpillwayError | undefined, clear: boolean): Promise<T> {
+  /** Why the call may not go on, if that is so. */
+  #keepCharge(charge: UserRequest | SpillwayError | undefined): SpillwayError | undefined {
     if (!(charge instanceof Error)) this.#charge = charge
     else if (this.#machinery.shadow?.spares(charge, this.lane, this.#options) !== true) {
-      return this.#refuse(charge)
+      return charge
     }
-    return this.#attempts(clear)
+    return undefined
   }
 
-  /** The store is being asked; neither the caller's signal nor its deadline waits for that. */
-  #chargedLater(charge: Promise<UserRequest | SpillwayError | undefined>): Promise<T> {
-    const { clock, users, name } = this.#machinery
-    return unlessGone(charge, {
-      clock,
-      signal: this.#options.signal,
-      deadline: this.#deadline,
-      tooLate: () => deadlineError('user-limit', name),
-      onGone: (error) => this.#notRun(error),
-      onLate: (each) => {
-        if (each !== undefined && !(each instanceof Error)) users?.refund(each)
-      },
-    }).then((each) => this.#charged(each, false))
+  /** The store is being asked. */
+  #chargedLater(later: LaterCharge): Promise<T> {
+    const answer = this.#promise()
+    later.heed(this, this.#deadline, this.#machinery.clock)
+    return answer
+  }
+
+  onCharged(charge: UserRequest | SpillwayError): void {
+    try {
+      const refusal = this.#keepCharge(charge)
+      if (refusal !== undefined) return this.refuse(refusal)
+      const nowMs = this.#enteredMs()
+      const admission = this.#tryNow(nowMs)
+      if (admission instanceof Refusal) return this.refuse(admission.error)
+      this.#proceed(admission, nowMs)
+    } catch (error) {
+      this.#reject(error)
+    }
+  }
+
+  onChargeLost(error: unknown): void {
+    this.#reject(error)
+  }
+
+  onChargeLate(): void {
+    this.refuse(deadlineError('user-limit', this.#machinery.name))
+  }
+
+  onChargeLeft(reason: unknown): void {
+    this.refuse(reason)
   }
 
   /**
@@ -167,19 +186,34 @@ export class GuardCall<T>
    * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
   #attempts(clear: boolean): Promise<T> {
+    const nowMs = this.#enteredMs()
+    const { store } = this.#machinery
+    const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
+    if (admission instanceof Refusal) return this.#refuse(admission.error)
+    const answer = this.#promise()
+    this.#proceed(admission, nowMs)
+    return answer
+  }
+
+  /** Its users' limits are behind it: what time it is. */
+  #enteredMs(): number {
     const { budget, clock, store } = this.#machinery
     this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
-    const nowMs = store.remote ? clock.now() : this.arrivedMs
-    const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
-    if (admission instanceof Refusal) return this.#refuse(admission.error)
+    return store.remote ? clock.now() : this.arrivedMs
+  }
+
+  #promise(): Promise<T> {
     const answer = new Promise<T>(handOver)
     this.#resolve = resolveMade
     this.#reject = rejectMade
+    return answer
+  }
+
+  #proceed(admission: CallAdmission | undefined, nowMs: number): void {
     if (this.#watchers?.follower !== undefined) this.#tellEnd(this.#watchers.follower)
     this.#go(admission, nowMs)
-    return answer
   }
 
   /** At once, or through the room. */

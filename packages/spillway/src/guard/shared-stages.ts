@@ -4,7 +4,7 @@
  */
 import { SpillwayError } from '../core/errors.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
-import { isThenable, swallow } from '../core/thenable.js'
+import { swallow } from '../core/thenable.js'
 import type { BreakerRide } from '../shared/circuit-breaker/lane-line.js'
 import type { RateLimiterFigures } from '../shared/rate-limiter/api.js'
 import type { LimitBook, LimitPassage, Trip } from '../shared/rate-limiter/limit-book.js'
@@ -12,6 +12,7 @@ import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
 import type { MaybePromise } from '../store/port.js'
+import { type ChargedCall, LaterCharge } from './later-charge.js'
 import type { LimitGate } from './limit-gate.js'
 import { storeError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
@@ -168,42 +169,55 @@ export class UserStage {
     this.#charges = charges
   }
 
-  /** What was charged, or why not; nothing, if no level applies. */
+  /** What was charged, or why not; nothing, if no level applies. A store that is not here tells `call` later. */
   charge(
     subject: RunOptions,
     atMs: number | undefined,
-  ): MaybePromise<UserRequest | SpillwayError | undefined> {
+    call: ChargedCall,
+  ): UserRequest | SpillwayError | LaterCharge | undefined {
     const request = this.#charges.requestFor(subject, 1)
     if (request === undefined) return undefined
-    let reply: MaybePromise<UserReply>
+    const later = this.#charges.remote ? new LaterCharge(this, subject, request, call) : undefined
+    let reply: UserReply | undefined
     try {
-      reply = this.#charges.charge(request, atMs)
+      reply = this.#charges.ask(request, later, atMs)
     } catch (error) {
       if (error instanceof SpillwayError) return error
       throw error
     }
-    if (!isThenable(reply)) return this.#answer(subject, request, reply)
-    return reply.then(
-      (each) => this.#answer(subject, request, each),
-      (error) => storeError(this.#name, error?.cause ?? error, 'user-limit'),
-    )
+    return reply === undefined ? later : this.answer(subject, request, reply)
+  }
+
+  /** The same for who is no call: nobody there leaves before the store has answered. */
+  promiseCharge(subject: RunOptions): Promise<UserRequest | SpillwayError | undefined> {
+    return new Promise((onCharged, onChargeLost) => {
+      const charge = this.charge(subject, undefined, { onCharged, onChargeLost, runInAsyncScope })
+      if (!(charge instanceof LaterCharge)) onCharged(charge)
+    })
   }
 
   refund(request: UserRequest): void {
     this.#charges.refund(request)
   }
 
-  #answer(
-    subject: RunOptions,
-    request: UserRequest,
-    reply: UserReply,
-  ): UserRequest | SpillwayError {
+  /** The store's reply, as the call hears it. */
+  answer(subject: RunOptions, request: UserRequest, reply: UserReply): UserRequest | SpillwayError {
     if (reply.refusedBy === 0) {
       if (reply.tightest > 0) subject.onUserLimit?.(standingOf(request, reply))
       return reply.alone === undefined ? request : { ...request, alone: reply.alone }
     }
     return userLimitedError(this.#name, request, reply, reply.alone !== undefined)
   }
+  /** The same where there was none. */
+  failure(error: unknown): SpillwayError {
+    const cause = (error as { cause?: unknown } | null | undefined)?.cause
+    return storeError(this.#name, cause ?? error, 'user-limit')
+  }
+}
+
+/** Promises keep their own async context. */
+function runInAsyncScope<A>(run: (argument: A) => void, self: unknown, argument: A): void {
+  run.call(self, argument)
 }
 
 /** What cannot be told now is not worth failing a call for that has already ended. */

@@ -19,7 +19,7 @@ export interface TakeRequest extends LaneRef {
    * `BreakerStore.report` would. A take whose answer is lost is never sent again, a report is: by
    * itself, under its number.
    */
-  report?: BreakerReport
+  report?: BreakerReport | undefined
 }
 
 /** Corrects what permits cost: less (negative) where they were booked, more where we are now. */

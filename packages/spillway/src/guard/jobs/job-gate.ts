@@ -54,7 +54,7 @@ export class JobGate {
   /** As a call of theirs would be charged. Answers with what takes it back. */
   async charge(subject: Subject): Promise<() => void> {
     const { users } = this.#machinery
-    const charge = await users?.charge(subject, undefined)
+    const charge = await users?.promiseCharge(subject)
     if (charge instanceof Error) throw charge
     return () => charge && users?.refund(charge)
   }

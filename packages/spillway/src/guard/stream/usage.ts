@@ -88,11 +88,12 @@ function costOf(
   inputTokens: number | undefined,
   outputTokens: number | undefined,
 ): Cost {
-  return {
-    ...(tokens !== undefined && { tokens }),
-    ...(inputTokens !== undefined && { inputTokens }),
-    ...(outputTokens !== undefined && { outputTokens }),
-  }
+  // Not as one literal with conditional spreads: those would cost more than all the reading before.
+  const cost: Record<string, number> = {}
+  if (tokens !== undefined) cost.tokens = tokens
+  if (inputTokens !== undefined) cost.inputTokens = inputTokens
+  if (outputTokens !== undefined) cost.outputTokens = outputTokens
+  return cost
 }
 
 /** Its reader has transferred it, to another stream or thread. Empty ones are not kept. */

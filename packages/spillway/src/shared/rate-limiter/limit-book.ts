@@ -277,8 +277,15 @@ export class LimitBook implements Spender {
     const alone = this.#alone as LimitsAlone
     const sentMs = this.#clock.now()
     watch.asked()
-    const asked = { ...this.#ref(lane), limits: alone.specsToAsk(specs), costs }
-    const reply = this.#store.take(report === undefined ? asked : { ...asked, report })
+    // Written out, as in `take`.
+    const reply = this.#store.take({
+      guard: this.name,
+      lane,
+      limits: alone.specsToAsk(specs),
+      version: this.#version,
+      costs,
+      report,
+    })
     return Promise.resolve(reply).then(
       (each) => {
         watch.over()

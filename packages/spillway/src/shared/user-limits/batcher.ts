@@ -1,6 +1,7 @@
 /**
  * Group commit: one trip at a time carries everybody who asked in one go, or while the last one was
- * under way, in order. Alone, a request waits for nobody.
+ * under way, in order. Alone, a request waits for nobody. Whoever asks is told by a method of its own:
+ * a promise for each would be most of what a request costs here.
  */
 import { gathering } from '../../core/gathering.js'
 import { isThenable } from '../../core/thenable.js'
@@ -8,61 +9,87 @@ import type { MaybePromise } from '../../store/port.js'
 
 const MOST_IN_A_TRIP = 256
 
-interface Asked<Q, A> {
-  request: Q
-  resolve: (answer: A) => void
-  reject: (error: unknown) => void
+/** Who has asked. Hears one or the other, once, in whatever async context the answer came; does not throw. */
+export interface Asker<A> {
+  onReply(reply: A): void
+  onFailure(error: unknown): void
+}
+
+export interface BatcherOptions<Q, A> {
+  send(requests: Q[]): MaybePromise<A[]>
+  /** What to reply when the trip came to nothing; throws what the asker is to hear of it. */
+  instead(request: Q, error: unknown): A
 }
 
 export class Batcher<Q, A> {
-  readonly #send: (requests: Q[]) => MaybePromise<A[]>
-  #waiting: Asked<Q, A>[] = []
+  readonly #options: BatcherOptions<Q, A>
+  /** Each with its asker. */
+  #requests: Q[] = []
+  #askers: Asker<A>[] = []
   #underWay = false
   readonly #goSoon = gathering(() => this.#go())
 
-  constructor(send: (requests: Q[]) => MaybePromise<A[]>) {
-    this.#send = send
+  constructor(options: BatcherOptions<Q, A>) {
+    this.#options = options
   }
 
-  ask(request: Q): Promise<A> {
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, resolve, reject })
-      if (!this.#underWay) this.#goSoon()
-    })
+  ask(request: Q, asker: Asker<A>): void {
+    this.#requests.push(request)
+    this.#askers.push(asker)
+    if (!this.#underWay) this.#goSoon()
   }
 
   #go(): void {
-    while (this.#waiting.length > 0 && !this.#underWay) {
-      const trip = this.#waiting.splice(0, MOST_IN_A_TRIP)
-      let answers: MaybePromise<A[]>
+    while (this.#requests.length > 0 && !this.#underWay) {
+      const requests = this.#requests.splice(0, MOST_IN_A_TRIP)
+      const askers = this.#askers.splice(0, MOST_IN_A_TRIP)
+      let replies: MaybePromise<A[]>
       try {
-        answers = this.#send(trip.map(({ request }) => request))
+        replies = this.#options.send(requests)
       } catch (error) {
-        for (const { reject } of trip) reject(error)
+        this.#fail(requests, askers, error)
         continue
       }
-      if (!isThenable(answers)) {
-        deliver(trip, answers)
+      if (!isThenable(replies)) {
+        deliver(askers, replies)
         continue
       }
       this.#underWay = true
-      answers.then(
-        (each) => this.#back(() => deliver(trip, each)),
-        (error) =>
-          this.#back(() => {
-            for (const { reject } of trip) reject(error)
-          }),
+      replies.then(
+        (each) => {
+          this.#back()
+          deliver(askers, each)
+        },
+        (error) => {
+          this.#back()
+          this.#fail(requests, askers, error)
+        },
       )
     }
   }
 
-  #back(handle: () => void): void {
+  /** The next trip leaves before anybody does anything with what this one has brought. */
+  #back(): void {
     this.#underWay = false
-    handle()
     this.#go()
+  }
+
+  #fail(requests: readonly Q[], askers: readonly Asker<A>[], cause: unknown): void {
+    for (const [index, asker] of askers.entries()) {
+      let reply: A
+      try {
+        reply = this.#options.instead(requests[index] as Q, cause)
+      } catch (error) {
+        asker.onFailure(error)
+        continue
+      }
+      asker.onReply(reply)
+    }
   }
 }
 
-function deliver<Q, A>(trip: readonly Asked<Q, A>[], answers: readonly A[]): void {
-  for (const [index, { resolve }] of trip.entries()) resolve(answers[index] as A)
+function deliver<A>(askers: readonly Asker<A>[], replies: readonly A[]): void {
+  for (let index = 0; index < askers.length; index++) {
+    askers[index]?.onReply(replies[index] as A)
+  }
 }

@@ -4,7 +4,7 @@ import { swallow } from '../../core/thenable.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
 import type { OutageRule } from '../outage/rules.js'
-import { Batcher } from './batcher.js'
+import { type Asker, Batcher } from './batcher.js'
 import type { Level, OwnCharge, Subject, UserRequest } from './levels.js'
 import type { LevelsAlone } from './levels-alone.js'
 
@@ -14,7 +14,7 @@ export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
 export class UserCharges {
   readonly #store: Store
   readonly #levels: readonly Level[]
-  readonly #batcher: Batcher<LevelRequest, LevelReply>
+  readonly #batcher: Batcher<UserRequest, UserReply>
   readonly #alone: LevelsAlone | undefined
 
   /** `alone`: for a remote store. */
@@ -22,9 +22,17 @@ export class UserCharges {
     this.#store = store
     this.#levels = levels
     this.#alone = alone
-    this.#batcher = new Batcher((requests) =>
-      alone === undefined ? store.levels.check(requests) : this.#trip(alone, requests),
-    )
+    this.#batcher = new Batcher({
+      send: (requests) =>
+        alone === undefined ? store.levels.check(requests) : this.#trip(alone, requests),
+      instead: (request, error) =>
+        alone === undefined ? complain(error) : this.#chargeAlone(alone, request),
+    })
+  }
+
+  /** Replies come later. */
+  get remote(): boolean {
+    return this.#store.remote
   }
 
   /** Nothing, if no level applies. */
@@ -40,11 +48,27 @@ export class UserCharges {
     return levels.length === 0 ? undefined : { levels, cost }
   }
 
-  charge(request: UserRequest, atMs?: number): MaybePromise<UserReply> {
-    if (this.#alone !== undefined) return this.#chargeFar(this.#alone, request)
-    if (this.#store.remote) return this.#batcher.ask(request).catch(complain)
-    const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
-    return reply as LevelReply
+  charge(request: UserRequest): MaybePromise<UserReply> {
+    if (!this.remote) return this.#chargeHere(request, undefined)
+    let onReply!: (reply: UserReply) => void
+    let onFailure!: (error: unknown) => void
+    const later = new Promise<UserReply>((resolve, reject) => {
+      onReply = resolve
+      onFailure = reject
+    })
+    return this.ask(request, { onReply, onFailure }, undefined) ?? later
+  }
+
+  /** The same without a promise. Nothing: `asker` will be told, which a store that is here needs none for. */
+  ask(
+    request: UserRequest,
+    asker: Asker<UserReply> | undefined,
+    atMs: number | undefined,
+  ): UserReply | undefined {
+    if (asker === undefined) return this.#chargeHere(request, atMs)
+    if (this.#alone !== undefined) return this.#askFar(this.#alone, request, asker)
+    this.#batcher.ask(request, asker)
+    return undefined
   }
 
   /** The request came to nothing. If this is lost, it counts as spent. */
@@ -57,14 +81,37 @@ export class UserCharges {
     }
   }
 
-  #chargeFar(alone: LevelsAlone, request: UserRequest): MaybePromise<UserReply> {
+  #chargeHere(request: UserRequest, atMs: number | undefined): UserReply {
+    const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
+    return reply as LevelReply
+  }
+
+  #askFar(
+    alone: LevelsAlone,
+    request: UserRequest,
+    asker: Asker<UserReply>,
+  ): UserReply | undefined {
     const { starting } = alone
-    if (starting !== undefined) return starting.then(() => this.#chargeFar(alone, request))
+    if (starting !== undefined) {
+      void starting.then(() => this.#askStarted(alone, request, asker))
+      return undefined
+    }
     if (!alone.inForce) {
-      return this.#batcher.ask(request).catch(() => this.#chargeAlone(alone, request))
+      this.#batcher.ask(request, asker)
+      return undefined
     }
     if (alone.shouldTry) void this.#trip(alone, [request]).catch(() => {})
     return this.#chargeAlone(alone, request)
+  }
+
+  #askStarted(alone: LevelsAlone, request: UserRequest, asker: Asker<UserReply>): void {
+    let reply: UserReply | undefined
+    try {
+      reply = this.#askFar(alone, request, asker)
+    } catch (error) {
+      return asker.onFailure(error)
+    }
+    if (reply !== undefined) asker.onReply(reply)
   }
 
   /** Whoever gathered while the last trip failed is not sent on the next. */

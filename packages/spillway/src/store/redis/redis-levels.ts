@@ -17,8 +17,8 @@ export function createRedisLevels(
   time: () => string = () => '',
 ): LevelStore {
   const send = (script: Script, requests: readonly LevelRequest[]) => {
-    const { allKeys, numbers } = writeRequests(requests)
-    return runner.run(script, Array.from(allKeys, keys.level), [time(), `[${numbers.join()}]`])
+    const { allKeys, numbers } = writeRequests(requests, keys)
+    return runner.run(script, allKeys, [time(), numbers])
   }
   const together: LevelStore = {
     async check(requests) {
@@ -33,22 +33,23 @@ export function createRedisLevels(
   return slotOf === undefined ? together : levelsBySlot(together, (key) => slotOf(keys.level(key)))
 }
 
-/** Each key once, and everything else as numbers. */
-function writeRequests(requests: readonly LevelRequest[]) {
+/** Each key once, and everything else as numbers: in JSON, put together by hand. */
+function writeRequests(requests: readonly LevelRequest[], keys: Keys) {
   const known = new Map<string, number>()
-  const numbers: number[] = []
+  const allKeys: string[] = []
+  let numbers = ''
   for (const { levels, cost } of requests) {
-    numbers.push(levels.length, cost)
+    numbers += `${numbers === '' ? '' : ','}${levels.length},${cost}`
     for (const { key, limit, windowUs, burst } of levels) {
       let number = known.get(key)
       if (number === undefined) {
-        number = known.size + 1
+        number = allKeys.push(keys.level(key))
         known.set(key, number)
       }
-      numbers.push(number, limit, windowUs, burst)
+      numbers += `,${number},${limit},${windowUs},${burst}`
     }
   }
-  return { allKeys: known.keys(), numbers }
+  return { allKeys, numbers: `[${numbers}]` }
 }
 
 function readReply(reply: readonly number[], at: number): LevelReply {

@@ -56,7 +56,8 @@ export function createRedisLimits(
       const { json, tag } = writeSpecs(request.limits)
       const asked = `{"v":${request.version},"l":${json}}`
       const { costs } = request
-      const args = [time(), asked, tag, `[${costs.join()}]`, costs.length, ...sumsOf(request)]
+      const args = [time(), asked, tag, writeCosts(costs), costs.length]
+      for (const sum of sumsOf(request)) args.push(sum)
       if (request.report !== undefined) return takeAndReport(request, args, request.report)
       return runner
         .run(SCRIPTS.takePermits, laneKeys(request), args)
@@ -141,6 +142,21 @@ export function writeSpecs(limits: readonly LimitSpec[]): Written {
 
 function writeSpec({ id, algorithm, limit, windowUs, slices, burst, span }: LimitSpec) {
   return [id, ALGORITHM[algorithm], limit, windowUs, slices, burst, span === 'vendor' ? 1 : 0]
+}
+
+/** Calls that cost the same share one list: it is written once for those that follow each other. */
+function writeCosts(costs: TakeRequest['costs']): string {
+  let written: readonly number[] | undefined
+  let numbers = ''
+  let text = '['
+  for (const each of costs) {
+    if (each !== written) {
+      written = each
+      numbers = each.join()
+    }
+    text += text === '[' ? numbers : `,${numbers}`
+  }
+  return `${text}]`
 }
 
 /** By limit, what all wishes cost together. */
