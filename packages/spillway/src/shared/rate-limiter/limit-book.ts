@@ -6,7 +6,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock, Timer } from '../../core/clock.js'
 import { SpillwayError } from '../../core/errors.js'
-import { integer, validate } from '../../core/options.js'
 import { RollingCounter } from '../../core/rolling-counter.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import type {
@@ -20,6 +19,7 @@ import type {
 import { DEFAULT_LANE } from '../default-lane.js'
 import type { Spender, StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
+import { Costs } from './costs.js'
 import { figuresOf } from './figures.js'
 import { LimitsAlone } from './limits-alone.js'
 import {
@@ -80,13 +80,7 @@ export class LimitBook implements Spender {
   readonly #store: LimitStore
   readonly #clock: Clock
   readonly #settler: Settler
-  /** What a call may cost. A unit whose limit was lifted meanwhile is no mistake. */
-  readonly #units: Set<string>
-  /** What the last call cost: as it was told, and under the limits of then. */
-  #lastUnits: string[] = []
-  #lastNumbers: number[] = []
-  #lastLimits: readonly UnitLimit[] | undefined
-  #lastCosts: readonly number[] = []
+  readonly #costs: Costs
   #limits: readonly UnitLimit[]
   #specs: readonly LimitSpec[]
   #version = 0
@@ -111,7 +105,7 @@ export class LimitBook implements Spender {
     this.useWithinMs = this.#jitterMs / 2
     this.#limits = toUnitLimits(options.limits, this.#jitterMs)
     this.#specs = specsOf(this.#limits)
-    this.#units = new Set(['requests', ...this.#limits.map(({ unit }) => unit)])
+    this.#costs = new Costs(this.#limits)
     this.#settler = new Settler(
       options.clock,
       options.pod,
@@ -173,38 +167,12 @@ export class LimitBook implements Spender {
 
   /** Throws where a unit is unknown, or a number no cost. */
   checkCost(cost: Cost | undefined): void {
-    if (this.#isLast(cost)) return
-    for (const unit in cost) {
-      if (!this.#units.has(unit)) throw unknownUnit(`cost.${unit}`, unit, [...this.#units])
-      const units = cost[unit] ?? 0
-      if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
-    }
+    this.#costs.check(cost, this.#limits)
   }
 
   /** Per limit, of a cost that was checked. The store lowers what could never be granted. */
   costsOf(cost: Cost | undefined): readonly number[] {
-    // Many calls cost the same, and many may wait: those share one.
-    if (!this.#isLast(cost)) {
-      this.#lastUnits = []
-      this.#lastNumbers = []
-      for (const unit in cost) {
-        this.#lastUnits.push(unit)
-        this.#lastNumbers.push(cost[unit] as number)
-      }
-      this.#lastLimits = this.#limits
-      this.#lastCosts = this.#limits.map(({ unit }) => unitsOf(cost, unit))
-    }
-    return this.#lastCosts
-  }
-
-  /** As its own properties say, in their order: to look each limit's up by name takes five times as long. */
-  #isLast(cost: Cost | undefined): boolean {
-    let index = 0
-    for (const unit in cost) {
-      if (unit !== this.#lastUnits[index] || cost[unit] !== this.#lastNumbers[index]) return false
-      index++
-    }
-    return index === this.#lastUnits.length && this.#lastLimits === this.#limits
+    return this.#costs.of(cost, this.#limits)
   }
 
   take(lane: string, costs: readonly (readonly number[])[], atMs?: number): MaybePromise<Trip> {
@@ -352,7 +320,7 @@ export class LimitBook implements Spender {
     this.#isChanged = true
     this.#limits = next
     this.#specs = specsOf(next)
-    for (const { unit } of next) this.#units.add(unit)
+    this.#costs.learn(next)
   }
 
   /** There is a limit on this unit, or an error. */
@@ -558,10 +526,6 @@ export class LimitBook implements Spender {
 /** A vendor that is overloaded or out of service may also say for how long. */
 function asksForPause(status: number, { retryAfterMs }: VendorWord): boolean {
   return status === 429 || ((status === 503 || status === 529) && retryAfterMs !== undefined)
-}
-
-function unitsOf(cost: Cost | undefined, unit: string): number {
-  return Math.ceil(cost?.[unit] ?? (unit === 'requests' ? 1 : 0))
 }
 
 function specsOf(limits: readonly UnitLimit[]): LimitSpec[] {
