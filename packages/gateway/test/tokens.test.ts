@@ -1,5 +1,6 @@
 /** Tokens are booked before a call and settled after it, by model and by key. */
 import { describe, expect, it } from 'vitest'
+import { LIMIT_UNITS } from '../src/config/limit-units.js'
 import { estimateTokens } from '../src/tokens/estimate.js'
 import { AnswerPrior } from '../src/tokens/prior.js'
 import { startGateway } from './gateway-kit.js'
@@ -47,6 +48,17 @@ describe('what is booked', () => {
     expect((await messages({ max_tokens: 100 })).status).toBe(200)
     expect((await messages({ max_tokens: 100 })).status).toBe(429)
     expect((await messages({ max_tokens: 30 })).status).toBe(200)
+  })
+})
+
+describe('a limit', () => {
+  it.each(LIMIT_UNITS.openai)('on %s, as a file may have it, limits', async (unit) => {
+    const guard = { limits: [{ unit, limit: 4, windowMs: '1h' }] }
+    const { chat } = await startGateway({ guard }, { knobs: { tokens: 4 } })
+    const statuses: number[] = []
+    for (let i = 0; i < 5; i++) statuses.push((await chat({ max_tokens: 1 })).status)
+    expect(statuses.at(0)).toBe(200)
+    expect(statuses.at(-1)).toBe(429)
   })
 })
 
