@@ -1,5 +1,7 @@
 /** Every answer explains itself, in headers and in the format of its protocol. */
-import { describe, expect, it } from 'vitest'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, startVendor } from './gateway-kit.js'
 
@@ -55,6 +57,34 @@ describe('an answer', () => {
     expect(status).toBe(503)
     expect(headers.get('x-should-retry')).toBe('false')
     expect(headers.get('spillway-attempts')).toBe('2')
+  })
+})
+
+describe('a redirect of a vendor', () => {
+  it('to itself keeps the client on the gateway, and one to elsewhere passes as it is', async () => {
+    const server = createServer((request, response) => {
+      const { host = '' } = request.headers
+      if (request.url !== '/base/old?a=1') return void response.end(`here is ${request.url}`)
+      response.writeHead(307, {
+        location: `http://${host}/base/new?a=1`,
+        'content-location': 'http://elsewhere.example/base/new',
+      })
+      response.end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close().closeAllConnections())
+    const { port } = server.address() as AddressInfo
+    const { url } = await startGateway({
+      vendors: { weather: { protocol: 'http', url: `http://127.0.0.1:${port}/base` } },
+      routes: [{ path: '/weather/*', vendor: 'weather', stripPrefix: '/weather' }],
+    })
+    const { status, headers } = await fetch(`${url}/weather/old?a=1`, { redirect: 'manual' })
+    expect(status).toBe(307)
+    expect(headers.get('location')).toBe('/weather/new?a=1')
+    expect(headers.get('content-location')).toBe('http://elsewhere.example/base/new')
+    const followed = await fetch(`${url}/weather/old?a=1`)
+    expect(followed.url).toBe(`${url}/weather/new?a=1`)
+    expect(await followed.text()).toBe('here is /base/new?a=1')
   })
 })
 

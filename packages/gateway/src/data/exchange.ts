@@ -293,7 +293,7 @@ export class Exchange implements AnswerListener {
     return json !== undefined && vendor.countsTokens && vendor.protocol.hidesUsage(this.#path, json)
   }
 
-  #pass(answer: VendorAnswer, question: Question, { vendor }: Aim): void {
+  #pass(answer: VendorAnswer, question: Question, { vendor, addresses }: Aim): void {
     absolve(this.#leaving)
     this.#reply.pass(answer, {
       decision: {
@@ -308,6 +308,7 @@ export class Exchange implements AnswerListener {
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
       final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
+      addresses,
     })
   }
 

@@ -14,6 +14,7 @@ import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
 import type { Said } from './deferral.js'
 import { EventFrames } from './event-frames.js'
 import { addVendorHeaders } from './headers.js'
+import type { VendorAddresses } from './vendor-addresses.js'
 import type { AnswerSink, VendorAnswer } from './vendor-answer.js'
 
 interface Passing {
@@ -22,6 +23,7 @@ interface Passing {
   readonly drop: ((event: string) => boolean) | undefined
   /** Trying again would not help. */
   readonly final: boolean
+  readonly addresses: VendorAddresses
 }
 
 const COMMENT = ': waiting\n\n'
@@ -177,7 +179,7 @@ export class Reply implements AnswerSink {
     const response = this.#response
     const answer = this.#answer
     if (response.headersSent || answer === undefined || this.#passing === undefined) return
-    const { decision, final } = this.#passing
+    const { decision, final, addresses } = this.#passing
     const headers = ['spillway-request-id', this.#id]
     // What we say ourselves, the vendor does not.
     const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
@@ -190,7 +192,7 @@ export class Reply implements AnswerSink {
     const knowsLength = wholeBytes !== undefined && wholeBytes > 0
     if (this.#frames !== undefined || knowsLength) ours.push('content-length')
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
-    addVendorHeaders(headers, answer.raw, ours)
+    addVendorHeaders(headers, answer.raw, ours, addresses)
     response.writeHead(answer.status, headers)
   }
 
