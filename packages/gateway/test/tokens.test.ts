@@ -17,6 +17,17 @@ describe('what is booked', () => {
     expect(vendor.counts.arrived).toBe(2)
   })
 
+  it.each([{ n: 4 }, { best_of: 4 }, { n: 2, best_of: 4 }, { n: 4, best_of: 2 }])(
+    'is that for each answer that is generated: %j',
+    async (several) => {
+      const { chat } = await startGateway({ guard: LIMITS })
+      // Who is alone may ask for more than there is.
+      expect((await chat({ max_tokens: 10 })).status).toBe(200)
+      expect((await chat({ max_tokens: 260, ...several })).status).toBe(429)
+      expect((await chat({ max_tokens: 240, ...several })).status).toBe(200)
+    },
+  )
+
   it('comes back as far as it was not used, so that many fit', async () => {
     const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 5 } })
     for (let i = 0; i < 10; i++) expect((await chat({ max_tokens: 900 })).status).toBe(200)

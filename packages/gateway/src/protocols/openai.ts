@@ -37,12 +37,15 @@ export const openai: Protocol = {
 
 const GENERATING = /\/(completions|responses|embeddings|moderations|images\/generations)$/
 
-/** Several answers to one question cost each. */
+/** Several answers to one question cost each, those that are not the best of them as well. */
 function answerLimit(body: Record<string, unknown>): number | undefined {
   const most = body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens
   if (typeof most !== 'number' || !(most >= 0)) return undefined
-  const choices = typeof body.n === 'number' && body.n > 1 ? body.n : 1
-  return most * choices
+  return most * Math.max(1, countIn(body.n), countIn(body.best_of))
+}
+
+function countIn(value: unknown): number {
+  return typeof value === 'number' ? value : 0
 }
 
 function errorOf({ status, code, message, requestId }: Complaint): object {
