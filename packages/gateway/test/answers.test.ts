@@ -107,6 +107,49 @@ describe('a refusal', () => {
     expect((await messages()).status).toBe(200)
   })
 
+  it('names the vendor that was asked, if one was', async () => {
+    const guard = {
+      timeout: { firstByteMs: 50 },
+      breaker: { consecutiveFailures: 1, openMs: '1m' },
+    }
+    const { chat, url } = await startGateway({
+      guard,
+      vendors: { gone: { protocol: 'http', url: 'http://127.0.0.1:9' } },
+      routes: [{ path: '/gone/*', vendor: 'gone' }, { vendor: 'openai' }],
+    })
+    const told = ({ status, headers }: Response) => [
+      status,
+      /reason=(\w+)/.exec(headers.get('spillway-decision') ?? '')?.[1],
+      headers.get('spillway-vendor'),
+      headers.get('spillway-attempts'),
+    ]
+    expect(told(await fetch(`${url}/gone/x`))).toEqual([502, 'VENDOR_ERROR', 'gone', '1'])
+    const slow = { headers: { 'x-mock': '{"latencyMs": 5000}' } }
+    expect(told(await chat({}, slow))).toEqual([504, 'CALL_TIMEOUT', 'openai', '1'])
+    expect(told(await chat())).toEqual([503, 'CIRCUIT_OPEN', null, '0'])
+  })
+
+  it('names the vendor that was asked, not one that would not even have been', async () => {
+    const { url } = await startVendor()
+    const two = { protocol: 'openai', url, concurrency: { limit: 1 } }
+    const { chat } = await startGateway({
+      guard: { url: 'http://127.0.0.1:9' },
+      vendors: { two },
+      routes: [
+        { vendor: 'two', models: ['two'] },
+        { vendor: 'openai', fallbacks: [{ vendor: 'two' }] },
+      ],
+    })
+    const running = await chat(
+      { model: 'two', stream: true },
+      { headers: { 'x-mock': '{"stallAfter": 1}' } },
+    )
+    const { headers } = await chat()
+    expect(headers.get('spillway-decision')).toContain('name="two"')
+    expect(headers.get('spillway-vendor')).toBe('openai')
+    await running.body?.cancel()
+  })
+
   it('has the format of OpenAI', async () => {
     const { chat } = await startGateway(
       { guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } } },

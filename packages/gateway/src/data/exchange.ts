@@ -338,7 +338,8 @@ export class Exchange implements AnswerListener {
     if (fault.code === 'INTERNAL') this.#site.hooks.onFailure(error)
     // What still comes is read and forgotten, or its sender would not read the answer.
     if (fault.closes) this.#request.resume()
-    this.#reply.refuse(this.#reason(error), fault, attempts)
+    const asked = this.#tries.findLast((each) => each.attempts > 0)?.vendor
+    this.#reply.refuse(this.#reason(error), fault, attempts, asked)
   }
 
   get #shownPath(): string {

@@ -105,8 +105,8 @@ export class Reply implements AnswerSink {
     response.end(body)
   }
 
-  /** In place of an answer. */
-  refuse(error: unknown, fault: Fault, attempts: number): void {
+  /** In place of an answer. `asked`: the last vendor that was, if any was. */
+  refuse(error: unknown, fault: Fault, attempts: number, asked: string | undefined): void {
     this.#stopWaiting()
     this.error = error
     const response = this.#response
@@ -118,6 +118,7 @@ export class Reply implements AnswerSink {
       headers['spillway-decision'] = `refused;reason=${fault.code}`
       headers['spillway-attempts'] = String(attempts)
     }
+    if (asked !== undefined) headers['spillway-vendor'] = asked
     // The vendor has been tried as often as is good for it.
     if (attempts > 0) headers['x-should-retry'] = 'false'
     if (fault.closes) headers.connection = 'close'
@@ -168,9 +169,10 @@ export class Reply implements AnswerSink {
   broken(error: unknown): void {
     this.error = error
     if (this.#response.destroyed) return
-    const fault = faultOf(error, this.#passing?.decision.vendor, true)
+    const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
+    const fault = faultOf(error, vendor, true)
     if (this.#response.headersSent) this.#breakOff(fault)
-    else this.refuse(error, fault, this.#passing?.decision.attempts ?? 0)
+    else this.refuse(error, fault, attempts, vendor)
   }
 
   /** `wholeBytes`: this is all there will be. */
