@@ -219,6 +219,23 @@ describe('a refusal', () => {
     expect(await answer.text()).toContain('INVALID_BODY')
   })
 
+  it('tells a deadline that is none, and takes one that is over at its word', async () => {
+    const { chat, vendor } = await startGateway()
+    const within = (ms: string) => chat({}, { headers: { 'spillway-deadline-ms': ms } })
+    const answer = await within('soon')
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({
+      error: {
+        code: 'INVALID_DEADLINE',
+        message: 'spillway-deadline-ms: must be a number of milliseconds, such as 1500',
+      },
+    })
+    expect((await within('-5')).status).toBe(504)
+    expect(vendor.counts.arrived).toBe(0)
+    expect((await within('')).status).toBe(200)
+    expect((await within('8000.5')).status).toBe(200)
+  })
+
   it('of a model name with quotes and letters beyond ASCII is still a well-formed header', async () => {
     const { chat } = await startGateway()
     const { headers } = await chat({ model: 'a"b\\c' })

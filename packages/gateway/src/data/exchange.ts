@@ -22,6 +22,7 @@ import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
 import { type Fault, faultOf, neverConnected, RequestError } from './complaint.js'
+import { deadlineMs } from './deadline-header.js'
 import type { Deferral } from './deferral.js'
 import { faultIn } from './intake.js'
 import { outgoing } from './outgoing.js'
@@ -280,8 +281,7 @@ export class Exchange implements AnswerListener {
 
   /** What the route allows, and what the client says it has left. */
   #timeLeftMs({ timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): number | undefined {
-    const said = this.#request.headers['spillway-deadline-ms']
-    const theirs = said === undefined || said === '' ? Number.NaN : Number(said)
+    const theirs = deadlineMs(this.#request.headers['spillway-deadline-ms'])
     const impatient = theirs >= 0 && theirs < timeoutMs
     if (!impatient && timeoutMs === Number.POSITIVE_INFINITY) return undefined
     if (impatient) blame(this.#leaving, 'impatient')
