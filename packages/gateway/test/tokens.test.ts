@@ -28,6 +28,24 @@ describe('what is booked', () => {
     },
   )
 
+  it.each([
+    '"max_tokens": 0, "n": 1e999',
+    '"max_tokens": 1e999',
+    '"max_tokens": 1e300, "n": 1e300',
+    '"max_tokens": -1e9',
+  ])('is a guess where a request says what nobody can count: %s', async (said) => {
+    const { url, failures } = await startGateway({ guard: LIMITS, body: { keepBytes: 1_000 } })
+    for (const bytes of [10, 2_000]) {
+      const answer = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: `{${said}, "model": "gpt-${bytes}", "messages": [{"role": "user", "content": "${'x'.repeat(bytes)}"}]}`,
+      })
+      expect(answer.status).toBe(200)
+    }
+    expect(failures).toEqual([])
+  })
+
   it('comes back as far as it was not used, so that many fit', async () => {
     const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 5 } })
     for (let i = 0; i < 10; i++) expect((await chat({ max_tokens: 900 })).status).toBe(200)

@@ -1,4 +1,5 @@
 /** OpenAI's API, and whatever speaks it: chat completions, responses, embeddings. */
+import { amountIn } from '../tokens/amount.js'
 import { estimateTokens } from '../tokens/estimate.js'
 import { bearer, type Complaint, type Protocol } from './protocol.js'
 
@@ -39,13 +40,10 @@ const GENERATING = /\/(completions|responses|embeddings|moderations|images\/gene
 
 /** Several answers to one question cost each, those that are not the best of them as well. */
 function answerLimit(body: Record<string, unknown>): number | undefined {
-  const most = body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens
-  if (typeof most !== 'number' || !(most >= 0)) return undefined
-  return most * Math.max(1, countIn(body.n), countIn(body.best_of))
-}
-
-function countIn(value: unknown): number {
-  return typeof value === 'number' ? value : 0
+  const most = amountIn(body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens)
+  if (most === undefined) return undefined
+  const answers = Math.max(1, amountIn(body.n) ?? 0, amountIn(body.best_of) ?? 0)
+  return amountIn(most * answers)
 }
 
 function errorOf({ status, code, message, requestId }: Complaint): object {
