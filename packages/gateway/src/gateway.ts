@@ -157,7 +157,7 @@ export async function createGateway(
     // Jobs that are not done go back, while the store is still there to take them.
     await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS)])
     await spillway.close({ graceMs: 0 })
-    data.close()
+    const told = data.close()
     jobs?.close()
     await reloading
     await sites.close()
@@ -166,6 +166,7 @@ export async function createGateway(
     await admin.close()
     await store?.close()
     stopListening()
+    await told
     log.close()
     onClosed?.()
   }

@@ -1,5 +1,7 @@
 /** Every answer explains itself, in headers and in the format of its protocol. */
-import { describe, expect, it } from 'vitest'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, startVendor } from './gateway-kit.js'
 
@@ -58,6 +60,34 @@ describe('an answer', () => {
   })
 })
 
+describe('a redirect of a vendor', () => {
+  it('to itself keeps the client on the gateway, and one to elsewhere passes as it is', async () => {
+    const server = createServer((request, response) => {
+      const { host = '' } = request.headers
+      if (request.url !== '/base/old?a=1') return void response.end(`here is ${request.url}`)
+      response.writeHead(307, {
+        location: `http://${host}/base/new?a=1`,
+        'content-location': 'http://elsewhere.example/base/new',
+      })
+      response.end()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close().closeAllConnections())
+    const { port } = server.address() as AddressInfo
+    const { url } = await startGateway({
+      vendors: { weather: { protocol: 'http', url: `http://127.0.0.1:${port}/base` } },
+      routes: [{ path: '/weather/*', vendor: 'weather', stripPrefix: '/weather' }],
+    })
+    const { status, headers } = await fetch(`${url}/weather/old?a=1`, { redirect: 'manual' })
+    expect(status).toBe(307)
+    expect(headers.get('location')).toBe('/weather/new?a=1')
+    expect(headers.get('content-location')).toBe('http://elsewhere.example/base/new')
+    const followed = await fetch(`${url}/weather/old?a=1`)
+    expect(followed.url).toBe(`${url}/weather/new?a=1`)
+    expect(await followed.text()).toBe('here is /base/new?a=1')
+  })
+})
+
 describe('a refusal', () => {
   it('says stage, reason, scope, numbers, and when to come back', async () => {
     const { chat, messages } = await startGateway({ guard: { userLimits: USER_LIMITS } })
@@ -75,6 +105,49 @@ describe('a refusal', () => {
     expect(headers.get('spillway-attempts')).toBe('0')
     // Anthropic's guard has limits of its own.
     expect((await messages()).status).toBe(200)
+  })
+
+  it('names the vendor that was asked, if one was', async () => {
+    const guard = {
+      timeout: { firstByteMs: 50 },
+      breaker: { consecutiveFailures: 1, openMs: '1m' },
+    }
+    const { chat, url } = await startGateway({
+      guard,
+      vendors: { gone: { protocol: 'http', url: 'http://127.0.0.1:9' } },
+      routes: [{ path: '/gone/*', vendor: 'gone' }, { vendor: 'openai' }],
+    })
+    const told = ({ status, headers }: Response) => [
+      status,
+      /reason=(\w+)/.exec(headers.get('spillway-decision') ?? '')?.[1],
+      headers.get('spillway-vendor'),
+      headers.get('spillway-attempts'),
+    ]
+    expect(told(await fetch(`${url}/gone/x`))).toEqual([502, 'VENDOR_ERROR', 'gone', '1'])
+    const slow = { headers: { 'x-mock': '{"latencyMs": 5000}' } }
+    expect(told(await chat({}, slow))).toEqual([504, 'CALL_TIMEOUT', 'openai', '1'])
+    expect(told(await chat())).toEqual([503, 'CIRCUIT_OPEN', null, '0'])
+  })
+
+  it('names the vendor that was asked, not one that would not even have been', async () => {
+    const { url } = await startVendor()
+    const two = { protocol: 'openai', url, concurrency: { limit: 1 } }
+    const { chat } = await startGateway({
+      guard: { url: 'http://127.0.0.1:9' },
+      vendors: { two },
+      routes: [
+        { vendor: 'two', models: ['two'] },
+        { vendor: 'openai', fallbacks: [{ vendor: 'two' }] },
+      ],
+    })
+    const running = await chat(
+      { model: 'two', stream: true },
+      { headers: { 'x-mock': '{"stallAfter": 1}' } },
+    )
+    const { headers } = await chat()
+    expect(headers.get('spillway-decision')).toContain('name="two"')
+    expect(headers.get('spillway-vendor')).toBe('openai')
+    await running.body?.cancel()
   })
 
   it('has the format of OpenAI', async () => {
@@ -144,6 +217,23 @@ describe('a refusal', () => {
     })
     expect(answer.status).toBe(400)
     expect(await answer.text()).toContain('INVALID_BODY')
+  })
+
+  it('tells a deadline that is none, and takes one that is over at its word', async () => {
+    const { chat, vendor } = await startGateway()
+    const within = (ms: string) => chat({}, { headers: { 'spillway-deadline-ms': ms } })
+    const answer = await within('soon')
+    expect(answer.status).toBe(400)
+    expect(await answer.json()).toMatchObject({
+      error: {
+        code: 'INVALID_DEADLINE',
+        message: 'spillway-deadline-ms: must be a number of milliseconds, such as 1500',
+      },
+    })
+    expect((await within('-5')).status).toBe(504)
+    expect(vendor.counts.arrived).toBe(0)
+    expect((await within('')).status).toBe(200)
+    expect((await within('8000.5')).status).toBe(200)
   })
 
   it('of a model name with quotes and letters beyond ASCII is still a well-formed header', async () => {

@@ -33,6 +33,11 @@ const TABLE: Record<string, readonly string[]> = {
     `4:29  vendors.openai.timeout.firstByteMs: must be a duration of at least 1 ms, such as 250 or '5s', got "5 seconds"; did you mean 5s?`,
     `5:35  vendors.openai.queue.timeoutMs: must be a duration of at least 0 ms, such as 250 or '5s', got "2min"; did you mean 2m?`,
   ],
+  'misspelt-limit-unit': [
+    `5:17  vendors.openai.limits[0].unit: must be one of 'requests', 'tokens', 'inputTokens', 'outputTokens', got "tokns"; did you mean 'tokens'?`,
+    `6:17  vendors.openai.limits[1].unit: must be one of 'requests', 'tokens', 'inputTokens', 'outputTokens', got "dollars"`,
+    "11:17  vendors.weather.limits[0].unit: must be 'requests': what else a request to an http vendor costs is not known",
+  ],
   'duration-without-unit': [
     `4:35  vendors.openai.queue.timeoutMs: must be a duration of at least 0 ms, such as 250 or '5s', got "30"; did you mean 30s, or 30ms?`,
   ],

@@ -1,5 +1,6 @@
 /** A gateway that is told to stop finishes what runs, within its grace, and nothing more. */
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { errorOf, pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
@@ -65,6 +66,36 @@ describe('a gateway that drains', () => {
     expect(vendor.calls[0]?.end).toBe('cancelled')
   })
 
+  it('has told of every request that it broke off, and why, before it is closed', async () => {
+    const { gateway, chat, url, adminUrl, records } = await startGateway(
+      { guard: { concurrency: { limit: 2 }, queue: { size: 5, timeoutMs: '1m' } } },
+      { knobs: { tokens: 10_000, tokenMs: 10 } },
+    )
+    const port = Number(new URL(url).port)
+    const asked = (id: string, body: object, mock: object) =>
+      chat(body, { headers: { 'x-request-id': id, 'x-mock': JSON.stringify(mock) } })
+    const streaming = await asked('streams', { stream: true }, {})
+    const waiting = asked('waits-for-the-vendor', {}, { latencyMs: 60_000 })
+    const calls = () => gateway.spillway.snapshot().guards.find(({ name }) => name === 'openai')
+    await until('both slots are taken', () => calls()?.active === 2)
+    const queued = asked('is-in-the-queue', {}, {})
+    await until('one is in the queue', () => calls()?.room.waiting === 1)
+    const uploading = connect(port, '127.0.0.1')
+    uploading.write(
+      'POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: uploads\r\ncontent-length: 10\r\n\r\n{',
+    )
+    await untilRunning(adminUrl, 4)
+    const ends = Promise.allSettled([streaming.text(), waiting, queued, text(uploading)])
+    await gateway.close({ graceMs: 50 })
+    expect(records.map(({ id, status, code }) => [id, status, code]).toSorted()).toEqual([
+      ['is-in-the-queue', 503, 'CLOSED'],
+      ['streams', 200, 'CLOSED'],
+      ['uploads', 503, 'CLOSED'],
+      ['waits-for-the-vendor', 503, 'CLOSED'],
+    ])
+    await ends
+  })
+
   it('serves, for its delay, those who have not noticed yet', async () => {
     const { gateway, chat } = await startGateway({ drain: { delayMs: 300 } })
     await chat()
@@ -76,6 +107,11 @@ describe('a gateway that drains', () => {
     await closed
   })
 })
+
+async function untilRunning(adminUrl: string, requests: number): Promise<void> {
+  const metric = `\nspillway_requests_running ${requests}\n`
+  while (!(await (await fetch(`${adminUrl}/metrics`)).text()).includes(metric)) await pauseMs(5)
+}
 
 describe('the admin port', () => {
   it('has metrics of requests, guards and the process', async () => {

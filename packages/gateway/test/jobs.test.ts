@@ -136,6 +136,18 @@ describe('a request that may wait', () => {
     expect(JSON.stringify(document)).toContain('queue night is full: 1 of 1 jobs')
   })
 
+  it('is not taken with a deadline that is none', async () => {
+    const gateway = await start({ concurrency: 0 })
+    for (const [said, expected] of [
+      ['soon', 'must be a number of milliseconds'],
+      ['-5', 'must be at least 1'],
+    ] as const) {
+      const { response, document } = await submit(gateway, { 'spillway-deadline-ms': said })
+      expect(response.status).toBe(400)
+      expect(JSON.stringify(document)).toContain(`spillway-deadline-ms: ${expected}`)
+    }
+  })
+
   it('of no use after its deadline is not done after it', async () => {
     const gateway = await start({ concurrency: 0 })
     const { address } = await submit(gateway, { 'spillway-deadline-ms': '1' })

@@ -109,6 +109,26 @@ describe('spillway gateway', () => {
     await expect(endless.text()).rejects.toThrow()
   })
 
+  it('logs a stream that it broke off when the grace was over', async () => {
+    const { url: vendorUrl } = await startVendor({ knobs: { tokens: 10_000, tokenMs: 10 } })
+    const vendors = { openai: { protocol: 'openai', url: vendorUrl } }
+    const config = { vendors, drain: { graceMs: 100 } }
+    const { url, child, exit, stdout } = await startGatewayProcess({ config })
+    const answer = await fetch(`${url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { 'x-request-id': 'cut-short' },
+      body: JSON.stringify({ model: 'gpt', stream: true, messages: [] }),
+    })
+    child.kill('SIGTERM')
+    await expect(answer.text()).rejects.toThrow()
+    expect(await exit).toBe(0)
+    const lines = stdout().split('\n')
+    const ours = lines.filter((line) => line.includes('"id":"cut-short"'))
+    expect(ours.map((line) => JSON.parse(line))).toEqual([
+      expect.objectContaining({ msg: 'request', status: 200, code: 'CLOSED', end: 'aborted' }),
+    ])
+  })
+
   it('says every mistake in its configuration with line and column', async () => {
     const { stderr, exit } = await startGatewayProcess({
       config: {

@@ -1,5 +1,6 @@
 /** Tokens are booked before a call and settled after it, by model and by key. */
 import { describe, expect, it } from 'vitest'
+import { LIMIT_UNITS } from '../src/config/limit-units.js'
 import { estimateTokens } from '../src/tokens/estimate.js'
 import { AnswerPrior } from '../src/tokens/prior.js'
 import { startGateway } from './gateway-kit.js'
@@ -14,6 +15,35 @@ describe('what is booked', () => {
     expect((await chat({ max_tokens: 300 })).status).toBe(429)
     expect((await chat({ max_tokens: 50 })).status).toBe(200)
     expect(vendor.counts.arrived).toBe(2)
+  })
+
+  it.each([{ n: 4 }, { best_of: 4 }, { n: 2, best_of: 4 }, { n: 4, best_of: 2 }])(
+    'is that for each answer that is generated: %j',
+    async (several) => {
+      const { chat } = await startGateway({ guard: LIMITS })
+      // Who is alone may ask for more than there is.
+      expect((await chat({ max_tokens: 10 })).status).toBe(200)
+      expect((await chat({ max_tokens: 260, ...several })).status).toBe(429)
+      expect((await chat({ max_tokens: 240, ...several })).status).toBe(200)
+    },
+  )
+
+  it.each([
+    '"max_tokens": 0, "n": 1e999',
+    '"max_tokens": 1e999',
+    '"max_tokens": 1e300, "n": 1e300',
+    '"max_tokens": -1e9',
+  ])('is a guess where a request says what nobody can count: %s', async (said) => {
+    const { url, failures } = await startGateway({ guard: LIMITS, body: { keepBytes: 1_000 } })
+    for (const bytes of [10, 2_000]) {
+      const answer = await fetch(`${url}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: `{${said}, "model": "gpt-${bytes}", "messages": [{"role": "user", "content": "${'x'.repeat(bytes)}"}]}`,
+      })
+      expect(answer.status).toBe(200)
+    }
+    expect(failures).toEqual([])
   })
 
   it('comes back as far as it was not used, so that many fit', async () => {
@@ -47,6 +77,17 @@ describe('what is booked', () => {
     expect((await messages({ max_tokens: 100 })).status).toBe(200)
     expect((await messages({ max_tokens: 100 })).status).toBe(429)
     expect((await messages({ max_tokens: 30 })).status).toBe(200)
+  })
+})
+
+describe('a limit', () => {
+  it.each(LIMIT_UNITS.openai)('on %s, as a file may have it, limits', async (unit) => {
+    const guard = { limits: [{ unit, limit: 4, windowMs: '1h' }] }
+    const { chat } = await startGateway({ guard }, { knobs: { tokens: 4 } })
+    const statuses: number[] = []
+    for (let i = 0; i < 5; i++) statuses.push((await chat({ max_tokens: 1 })).status)
+    expect(statuses.at(0)).toBe(200)
+    expect(statuses.at(-1)).toBe(429)
   })
 })
 

@@ -1,5 +1,5 @@
 /** What a person sees when the gateway has started: where it is, and what to try. */
-import type { GatewayConfig } from '../config/config.js'
+import type { GatewayConfig, VendorConfig } from '../config/config.js'
 
 interface Started {
   readonly config: GatewayConfig
@@ -23,7 +23,7 @@ export function greeting({ config, file, port, adminPort }: Started): string {
     '',
     `Dashboard: ${adminAt}/dashboard/${file === undefined ? '  (switches there start a load and break the vendor)' : ''}`,
     '',
-    ...(file === undefined ? tryThis(at, adminAt) : lookAt(adminAt)),
+    ...(file === undefined ? tryThis(at, adminAt, vendors[0]) : lookAt(adminAt)),
     '',
     'Ctrl-C stops it.',
     '',
@@ -36,7 +36,8 @@ function reachable(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }
 
-function tryThis(at: string, adminAt: string): string[] {
+function tryThis(at: string, adminAt: string, vendor: VendorConfig | undefined): string[] {
+  const failures = vendor?.guard.breaker?.consecutiveFailures
   const post = `curl -s ${at}/v1/chat/completions -H 'content-type: application/json'`
   const messages = `"messages": [{"role": "user", "content": "Hello"}]`
   const chat = `"model": "gpt-4o", ${messages}`
@@ -46,7 +47,8 @@ function tryThis(at: string, adminAt: string): string[] {
     `  ${post} -i -d '{${chat}}'`,
     '  # the same, streamed',
     `  ${post} -N -d '{${chat}, "stream": true}'`,
-    '  # a vendor that fails; see spillway-attempts. Ten of them, and the circuit opens',
+    // Attempts are what a breaker counts, and a request may be several.
+    `  # a vendor that fails. After ${failures} attempts in a row (spillway-attempts says how many) the circuit opens`,
     `  ${post} -i -H 'x-mock: {"status": 503}' -d '{${chat}}'`,
     '  # one that may wait: a job queue does it, and location says where its answer will be',
     `  ${post} -i -H 'prefer: respond-async' -d '{"model": "gpt-4.1-nano", ${messages}}'`,

@@ -120,6 +120,10 @@ describe('the schema for editors', () => {
       'vendors: { a: { protocol: openai, limits: [{ limit: 0, windowMs: 1m }] } }',
       '.vendors.a.limits[0].limit',
     ],
+    [
+      'vendors: { a: { protocol: openai, limits: [{ unit: tokns, limit: 2, windowMs: 1m }] } }',
+      '.vendors.a.limits[0].unit',
+    ],
     ['vendors: { a: { protocol: openai, shed: { when: 1 } } }', '.vendors.a.shed.when'],
     ['routes: [{ path: v1 }]', '.routes[0].path'],
     ['redis: { url: redis://a, tls: { ca: 5 } }', '.redis'],

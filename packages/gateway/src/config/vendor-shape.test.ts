@@ -93,6 +93,10 @@ describe('a vendor', () => {
       'vendors.a.shed.sensors: is a function: only a program can have it, not a file',
     ],
     [
+      'protocol: openai, breaker: { failureRate: "0.5" }',
+      'vendors.a.breaker.failureRate: must be a number above 0 and at most 1, got "0.5"; write it without the quotes',
+    ],
+    [
       'protocol: openai, hedge: { delayMs: soon }',
       `vendors.a.hedge.delayMs: must be a duration of at least 1 ms, such as 250 or '5s', got "soon"`,
     ],

@@ -15,6 +15,7 @@ import {
 } from 'spillway/options'
 import type { ProtocolName, VendorConfig, VendorKey } from './config.js'
 import { readHeaders } from './header-shape.js'
+import { checkUnits, withUnits } from './limit-units.js'
 import type { Mistake } from './mistake.js'
 import { readNamed } from './named.js'
 import { type Sources, secret } from './references.js'
@@ -67,7 +68,8 @@ function asWritten(schema: JsonSchema | (() => JsonSchema | undefined)): Check<u
 
 function guardSchema(name: string): JsonSchema | undefined {
   const { properties } = schemaOf(readGuardOptions) as { properties: Record<string, JsonSchema> }
-  return properties[name]
+  const schema = properties[name]
+  return name === 'limits' && schema !== undefined ? withUnits(schema) : schema
 }
 
 export function readVendors(sources: Sources): Check<ReadonlyMap<string, WrittenVendor>> {
@@ -96,6 +98,7 @@ export function readVendors(sources: Sources): Check<ReadonlyMap<string, Written
       const all = keys ?? (key === undefined ? [] : [{ name: ONLY_KEY, secret: key }])
       const url = readUrl(own.url, `${path}.url`, problems, protocol)
       const guard = readGuard(value as Record<string, unknown>, path, problems)
+      checkUnits(guard.limits, `${path}.limits`, problems, protocol)
       return {
         name,
         protocol,

@@ -1,5 +1,6 @@
 /** What a request asks for, read from its body: whole if it is kept, its beginning if it is not. */
 import type { Asked, Protocol } from '../protocols/protocol.js'
+import { amountIn } from '../tokens/amount.js'
 import { RequestError } from './complaint.js'
 import type { RequestBody } from './request-body.js'
 import { saysModelTwice } from './twice.js'
@@ -73,7 +74,7 @@ function readHead(head: Buffer, bytes: number): Asked {
     model: typeof model === 'string' ? model : undefined,
     streamed: fields.get('stream') === true,
     promptTokens: Math.ceil(bytes / BYTES_PER_TOKEN),
-    maxTokens: typeof most === 'number' ? most : undefined,
+    maxTokens: amountIn(most),
   }
 }
 

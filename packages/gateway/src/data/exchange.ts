@@ -22,6 +22,7 @@ import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
 import { type Fault, faultOf, neverConnected, RequestError } from './complaint.js'
+import { deadlineMs } from './deadline-header.js'
 import type { Deferral } from './deferral.js'
 import { faultIn } from './intake.js'
 import { outgoing } from './outgoing.js'
@@ -276,8 +277,7 @@ export class Exchange implements AnswerListener {
 
   /** What the route allows, and what the client says it has left. */
   #timeLeftMs({ timeoutMs = Number.POSITIVE_INFINITY }: RouteConfig): number | undefined {
-    const said = this.#request.headers['spillway-deadline-ms']
-    const theirs = said === undefined || said === '' ? Number.NaN : Number(said)
+    const theirs = deadlineMs(this.#request.headers['spillway-deadline-ms'])
     const impatient = theirs >= 0 && theirs < timeoutMs
     if (!impatient && timeoutMs === Number.POSITIVE_INFINITY) return undefined
     if (impatient) blame(this.#leaving, 'impatient')
@@ -289,7 +289,7 @@ export class Exchange implements AnswerListener {
     return json !== undefined && vendor.countsTokens && vendor.protocol.hidesUsage(this.#path, json)
   }
 
-  #pass(answer: VendorAnswer, question: Question, { vendor }: Aim): void {
+  #pass(answer: VendorAnswer, question: Question, { vendor, addresses }: Aim): void {
     absolve(this.#leaving)
     this.#reply.pass(answer, {
       decision: {
@@ -304,6 +304,7 @@ export class Exchange implements AnswerListener {
       drop: this.#asksUsage ? vendor.protocol.isUsageEvent : undefined,
       // It has been tried often enough: a client that tries again would multiply.
       final: vendor.retries && mayBeSentAgain(question) && judgeStatus(answer.status).retryable,
+      addresses,
     })
   }
 
@@ -333,7 +334,8 @@ export class Exchange implements AnswerListener {
     if (fault.code === 'INTERNAL') this.#site.hooks.onFailure(error)
     // What still comes is read and forgotten, or its sender would not read the answer.
     if (fault.closes) this.#request.resume()
-    this.#reply.refuse(this.#reason(error), fault, attempts)
+    const asked = this.#tries.findLast((each) => each.attempts > 0)?.vendor
+    this.#reply.refuse(this.#reason(error), fault, attempts, asked)
   }
 
   get #shownPath(): string {

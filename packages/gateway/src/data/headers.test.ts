@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { addVendorHeaders, headerValue } from './headers.js'
+import { VendorAddresses } from './vendor-addresses.js'
+
+const ADDRESSES = new VendorAddresses('http://vendor')
 
 describe('headers of a vendor', () => {
   it('may be called what objects have anyway', () => {
@@ -8,7 +11,7 @@ describe('headers of a vendor', () => {
     expect(headerValue(flat, 'valueOf')).toBeUndefined()
     expect(headerValue(flat, 'set')).toBe('d, e')
     const passed: string[] = []
-    addVendorHeaders(passed, flat, [])
+    addVendorHeaders(passed, flat, [], ADDRESSES)
     expect(passed).toEqual(flat)
   })
 
@@ -26,7 +29,7 @@ describe('headers of a vendor', () => {
       '3',
     ]
     const passed: string[] = []
-    addVendorHeaders(passed, flat, [])
+    addVendorHeaders(passed, flat, [], ADDRESSES)
     expect(passed).toEqual(['x', '3'])
   })
 })

@@ -1,4 +1,5 @@
 /** Which headers go through the gateway, and which stay on their side of it. */
+import type { VendorAddresses } from './vendor-addresses.js'
 
 /** Between two neighbours only (RFC 9110, 7.6.1), or made anew for each connection. */
 const HOP_BY_HOP = [
@@ -66,6 +67,7 @@ const KEPT_FROM_CLIENTS: ReadonlySet<string> = new Set([
   'x-sendfile',
   'x-lighttpd-send-file',
 ])
+const ADDRESSES: ReadonlySet<string> = new Set(['location', 'content-location'])
 const KEPT_GROUPS = /^(spillway-|x-accel-|x-forwarded-|x-envoy-)/
 
 export interface ForwardOptions {
@@ -126,15 +128,18 @@ function namesIn(connection: string): Set<string> | undefined {
   return new Set(names.split(',').map((name) => name.trim()))
 }
 
-const fromVendors = new Map<string, boolean>()
+/** What becomes of a header on its way to a client. */
+type Fate = 'stays' | 'passes' | 'address'
+const fates = new Map<string, Fate>()
 
-function isForClients(name: string): boolean {
-  const known = fromVendors.get(name)
+function fateOf(name: string): Fate {
+  const known = fates.get(name)
   if (known !== undefined) return known
-  const passes = !KEPT_FROM_CLIENTS.has(name) && !KEPT_GROUPS.test(name)
-  if (fromVendors.size >= MOST_NAMES) fromVendors.clear()
-  fromVendors.set(name, passes)
-  return passes
+  const stays = KEPT_FROM_CLIENTS.has(name) || KEPT_GROUPS.test(name)
+  const fate = stays ? 'stays' : ADDRESSES.has(name) ? 'address' : 'passes'
+  if (fates.size >= MOST_NAMES) fates.clear()
+  fates.set(name, fate)
+  return fate
 }
 
 /** Of a header that came once or more, from names and values in turn. */
@@ -152,12 +157,15 @@ export function addVendorHeaders(
   passed: string[],
   headers: readonly string[],
   ours: readonly string[],
+  addresses: VendorAddresses,
 ): void {
   const connection = headerValue(headers, 'connection')
   const named = connection === undefined ? undefined : namesIn(connection)
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i] as string
-    if (!isForClients(name) || ours.includes(name) || named?.has(name) === true) continue
-    passed.push(name, headers[i + 1] as string)
+    const fate = fateOf(name)
+    if (fate === 'stays' || ours.includes(name) || named?.has(name) === true) continue
+    const value = headers[i + 1] as string
+    passed.push(name, fate === 'address' ? addresses.here(value) : value)
   }
 }

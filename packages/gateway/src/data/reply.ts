@@ -17,6 +17,7 @@ import type { Said } from './deferral.js'
 import { EventFrames } from './event-frames.js'
 import { addVendorHeaders } from './headers.js'
 import { StreamEnd } from './stream-end.js'
+import type { VendorAddresses } from './vendor-addresses.js'
 import type { AnswerSink, VendorAnswer } from './vendor-answer.js'
 
 interface Passing {
@@ -25,6 +26,7 @@ interface Passing {
   readonly drop: ((event: string) => boolean) | undefined
   /** Trying again would not help. */
   readonly final: boolean
+  readonly addresses: VendorAddresses
 }
 
 const COMMENT = ': waiting\n\n'
@@ -110,8 +112,8 @@ export class Reply implements AnswerSink {
     response.end(body)
   }
 
-  /** In place of an answer. */
-  refuse(error: unknown, fault: Fault, attempts: number): void {
+  /** In place of an answer. `asked`: the last vendor that was, if any was. */
+  refuse(error: unknown, fault: Fault, attempts: number, asked: string | undefined): void {
     this.#stopWaiting()
     this.error = error
     const response = this.#response
@@ -123,6 +125,7 @@ export class Reply implements AnswerSink {
       headers['spillway-decision'] = `refused;reason=${fault.code}`
       headers['spillway-attempts'] = String(attempts)
     }
+    if (asked !== undefined) headers['spillway-vendor'] = asked
     // The vendor has been tried as often as is good for it.
     if (attempts > 0) headers['x-should-retry'] = 'false'
     if (fault.closes) headers.connection = 'close'
@@ -183,9 +186,10 @@ export class Reply implements AnswerSink {
   broken(error: unknown): void {
     this.error = error
     if (this.#response.destroyed) return
-    const fault = faultOf(error, this.#passing?.decision.vendor, true)
+    const { vendor, attempts = 0 } = this.#passing?.decision ?? {}
+    const fault = faultOf(error, vendor, true)
     if (this.#response.headersSent) this.#breakOff(fault)
-    else this.refuse(error, fault, this.#passing?.decision.attempts ?? 0)
+    else this.refuse(error, fault, attempts, vendor)
   }
 
   /** `wholeBytes`: this is all there will be. */
@@ -194,7 +198,7 @@ export class Reply implements AnswerSink {
     const response = this.#response
     const answer = this.#answer
     if (response.headersSent || answer === undefined || this.#passing === undefined) return
-    const { decision, final } = this.#passing
+    const { decision, final, addresses } = this.#passing
     const headers = ['spillway-request-id', this.#id]
     // What we say ourselves, the vendor does not.
     const ours = decision.standing === undefined ? [] : ['ratelimit', 'ratelimit-policy']
@@ -208,7 +212,7 @@ export class Reply implements AnswerSink {
     if (this.#frames !== undefined || knowsLength) ours.push('content-length')
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
     const own = headers.length
-    addVendorHeaders(headers, answer.raw, ours)
+    addVendorHeaders(headers, answer.raw, ours, addresses)
     if (response instanceof PlainResponse) response.passHead(answer.status, headers, own)
     else response.writeHead(answer.status, headers)
   }

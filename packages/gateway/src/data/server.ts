@@ -19,6 +19,13 @@ import { UnreadWatch } from './unread.js'
 
 const BACKLOG = 4_096
 const LOOK_EVERY_MS = 1_000
+/** Guards say so of what has reached them. */
+const CLOSED: Fault = {
+  status: 503,
+  code: 'CLOSED',
+  message: 'the gateway is being closed',
+  closes: true,
+}
 /** Node's parser calls it so, too. */
 const CUT_OFF = 'HPE_INVALID_EOF_STATE'
 
@@ -94,16 +101,25 @@ export class DataServer {
     // Node's own way out also cuts off answers that have ended but not left.
     NetServer.prototype.close.call(this.#server)
     this.#connections.closeThose(isIdle)
+    await this.#idle()
+  }
+
+  /** Ends what is left; resolves when all of it has been told of. */
+  async close(): Promise<void> {
+    this.#connections.close()
+    this.#server.close()
+    this.#connections.closeThose((socket) => {
+      for (const { exchange } of [...openOn(socket)]) exchange.breakOff(CLOSED)
+      return true
+    })
+    await this.#idle()
+  }
+
+  async #idle(): Promise<void> {
     if (this.#running === 0) return
     await new Promise<void>((resolve) => {
       this.#onIdle = resolve
     })
-  }
-
-  close(): void {
-    this.#connections.close()
-    this.#server.close()
-    this.#connections.closeThose(() => true)
   }
 
   /** Connections come here first. Node's own listener gets those that it says are for Node. */

@@ -9,6 +9,7 @@ import type { RequestRecord } from './record.js'
 import { Routes } from './routes.js'
 import type { RequestTracer } from './trace.js'
 import type { Vendor } from './vendor.js'
+import { VendorAddresses } from './vendor-addresses.js'
 
 /** What does not depend on the configuration. */
 export interface SiteHooks {
@@ -76,7 +77,7 @@ export class Site {
 
   #aimAt(
     target: TargetConfig,
-    { targets: [first] }: RouteConfig,
+    { targets: [first], stripPrefix }: RouteConfig,
     vendors: ReadonlyMap<string, Vendor>,
   ): Aim {
     const vendor = vendors.get(target.vendor)
@@ -91,6 +92,7 @@ export class Site {
         // the vendor it meant to ask.
         credentials: !vendor.hasKey && !this.callers.known && target.vendor === first.vendor,
       }),
+      addresses: new VendorAddresses(vendor.url, stripPrefix),
     }
   }
 }

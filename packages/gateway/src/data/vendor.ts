@@ -70,6 +70,10 @@ export class Vendor {
     return this.#origin === origin && this.#config.connectMs === connectMs
   }
 
+  get url(): string {
+    return this.#origin + this.#basePath
+  }
+
   /** Whether what an answer cost matters to a limit. */
   get countsTokens(): boolean {
     return this.#units.has('tokens') || this.#units.has('outputTokens')

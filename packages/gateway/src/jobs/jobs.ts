@@ -8,7 +8,7 @@ import { type AddOptions, onEvent, type Priority, type Spillway, SpillwayError }
 import type { QueueConfig } from '../config/config.js'
 import type { Aim } from '../data/aim.js'
 import type { Caller } from '../data/callers.js'
-import { RequestError } from '../data/complaint.js'
+import { deadlineMs, invalidDeadline } from '../data/deadline-header.js'
 import type { Deferral, Said } from '../data/deferral.js'
 import type { Question } from '../data/question.js'
 import { uniqueId } from '../data/request-id.js'
@@ -195,11 +195,8 @@ function keyOf(owner: string, given: string): string {
 
 /** What the client says it has, but no longer than anybody may. */
 function timeOf(said: string | string[] | undefined, mostMs: number): number {
-  const theirs = said === undefined || said === '' ? Number.NaN : Number(said)
-  if (theirs < 1) {
-    const message = 'spillway-deadline-ms: must be at least 1'
-    throw new RequestError({ status: 400, code: 'INVALID_DEADLINE', message })
-  }
+  const theirs = deadlineMs(said)
+  if (theirs < 1) throw invalidDeadline('must be at least 1')
   return theirs < mostMs ? theirs : mostMs
 }
 

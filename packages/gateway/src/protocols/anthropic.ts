@@ -1,4 +1,5 @@
 /** Anthropic's messages API. */
+import { amountIn } from '../tokens/amount.js'
 import { estimateTokens } from '../tokens/estimate.js'
 import { bearer, type Complaint, type Protocol } from './protocol.js'
 
@@ -14,7 +15,7 @@ export const anthropic: Protocol = {
       model: typeof model === 'string' ? model : undefined,
       streamed: stream === true,
       promptTokens: estimateTokens([system, messages, tools]),
-      maxTokens: typeof most === 'number' && most >= 0 ? most : undefined,
+      maxTokens: amountIn(most),
     }
   },
   // A stream of Anthropic's says what it cost without being asked.

@@ -1,4 +1,5 @@
 /** OpenAI's API, and whatever speaks it: chat completions, responses, embeddings. */
+import { amountIn } from '../tokens/amount.js'
 import { estimateTokens } from '../tokens/estimate.js'
 import { bearer, type Complaint, type Protocol } from './protocol.js'
 
@@ -51,12 +52,12 @@ function isCutOff(end: string): boolean {
   return RESPONDING.test(end) && !RESPONDED.test(end)
 }
 
-/** Several answers to one question cost each. */
+/** Several answers to one question cost each, those that are not the best of them as well. */
 function answerLimit(body: Record<string, unknown>): number | undefined {
-  const most = body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens
-  if (typeof most !== 'number' || !(most >= 0)) return undefined
-  const choices = typeof body.n === 'number' && body.n > 1 ? body.n : 1
-  return most * choices
+  const most = amountIn(body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens)
+  if (most === undefined) return undefined
+  const answers = Math.max(1, amountIn(body.n) ?? 0, amountIn(body.best_of) ?? 0)
+  return amountIn(most * answers)
 }
 
 function errorOf({ status, code, message, requestId }: Complaint): object {

@@ -61,12 +61,18 @@ export function number(range: Range): Check<number> {
   return described(check, { type: 'number', ...bounds(range) })
 }
 
-export function positive(): Check<number> {
+/** Above zero, however little. */
+export function positive({ max }: { max?: number } = {}): Check<number> {
+  const most = max ?? Number.MAX_VALUE
   const check = expecting(
-    (value): value is number => typeof value === 'number' && value > 0 && value < Infinity,
-    'a positive number',
+    (value): value is number => typeof value === 'number' && value > 0 && value <= most,
+    max === undefined ? 'a positive number' : `a number above 0 and at most ${max}`,
   )
-  return described(check, { type: 'number', exclusiveMinimum: 0 })
+  return described(check, {
+    type: 'number',
+    exclusiveMinimum: 0,
+    ...(max !== undefined && { maximum: max }),
+  })
 }
 
 /** Milliseconds as a number, or a written duration. */

@@ -520,8 +520,14 @@ describe('options', () => {
 
   it.each([
     [{ slowRate: 0.5 }, 'circuitBreaker.slowRate: needs slowMs'],
-    [{ failureRate: 0 }, 'circuitBreaker.failureRate: must be'],
-    [{ failureRate: 1.1 }, 'circuitBreaker.failureRate: must be'],
+    [
+      { failureRate: 0 },
+      'circuitBreaker.failureRate: must be a number above 0 and at most 1, got 0',
+    ],
+    [
+      { failureRate: 1.1 },
+      'circuitBreaker.failureRate: must be a number above 0 and at most 1, got 1.1',
+    ],
     [{ windowMs: 1_000, windowCalls: 10 }, 'circuitBreaker.windowCalls: must not come together'],
     [{ windowMs: '6m' }, 'circuitBreaker.windowMs: must be'],
     [{ windowCalls: 10, minimumCalls: 11 }, 'circuitBreaker.minimumCalls: must not be more'],

@@ -11,6 +11,7 @@ import {
   object,
   oneOf,
   optional,
+  positive,
   together,
 } from '../../core/options.js'
 import type { OutcomeOptions } from '../../core/outcome.js'
@@ -63,7 +64,7 @@ export interface BreakerPolicy {
   classify?: OutcomeOptions['classify']
 }
 
-const SHARE = number({ min: Number.MIN_VALUE, max: 1 })
+const SHARE = positive({ max: 1 })
 const LONGEST_WINDOW_MS = 300_000
 
 export const policyFields = {

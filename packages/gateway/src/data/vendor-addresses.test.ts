@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { fc } from '../../../spillway/test/fast-check.js'
+import { VendorAddresses } from './vendor-addresses.js'
+
+const GATEWAY = 'https://gateway.example'
+
+describe('an address in a vendor’s answer', () => {
+  it.each([
+    // At the vendor's own origin.
+    [
+      'http://10.0.0.7:8000',
+      undefined,
+      'http://10.0.0.7:8000/v1/files/1?a=b#c',
+      '/v1/files/1?a=b#c',
+    ],
+    ['http://10.0.0.7:8000', undefined, 'http://10.0.0.7:8000', '/'],
+    ['http://10.0.0.7', undefined, 'HTTP://10.0.0.7:80/a', '/a'],
+    ['http://10.0.0.7', undefined, 'http://user:secret@10.0.0.7/a', '/a'],
+    ['http://10.0.0.7', undefined, '//10.0.0.7/a', '/a'],
+    ['http://10.0.0.7', undefined, '/a?b', '/a?b'],
+    ['http://10.0.0.7/openai', undefined, 'http://10.0.0.7/openai/v1/files', '/v1/files'],
+    ['http://10.0.0.7/openai', undefined, '/openai/v1/files', '/v1/files'],
+    ['http://10.0.0.7/openai', undefined, 'http://10.0.0.7/openai', '/'],
+    ['http://10.0.0.7/openai', undefined, 'http://10.0.0.7/openai-2/a', '/openai-2/a'],
+    ['http://10.0.0.7', '/weather', 'http://10.0.0.7/berlin', '/weather/berlin'],
+    ['http://10.0.0.7', '/weather', '/berlin', '/weather/berlin'],
+    ['http://10.0.0.7/api', '/weather', 'http://10.0.0.7/api/berlin?c', '/weather/berlin?c'],
+    // Would name another host, without its own before it.
+    ['http://10.0.0.7', undefined, 'http://10.0.0.7//evil.example/a', '/.//evil.example/a'],
+    ['http://10.0.0.7/api', undefined, 'http://10.0.0.7/api//evil.example', '/.//evil.example'],
+    ['http://10.0.0.7', undefined, 'http://10.0.0.7/\\evil.example/a', '/.//evil.example/a'],
+  ])('%s with prefix %s: %s is %s', (url, prefix, address, expected) => {
+    const here = new VendorAddresses(url, prefix).here(address)
+    expect(here).toBe(expected)
+    expect(new URL(here, GATEWAY).origin).toBe(GATEWAY)
+  })
+
+  it.each([
+    'https://elsewhere.example/a',
+    'https://10.0.0.7/a',
+    'http://10.0.0.7:81/a',
+    '//elsewhere.example/a',
+    'berlin?c',
+    '../berlin',
+    '?c',
+    '',
+    'mailto:somebody',
+    'http://[bad',
+  ])('%s is not the vendor’s, or leads to the same place, and stays as it is', (address) => {
+    expect(new VendorAddresses('http://10.0.0.7/api', '/weather').here(address)).toBe(address)
+  })
+
+  it('that is its own keeps the client on the gateway, whatever its path is', () => {
+    const addresses = new VendorAddresses('http://10.0.0.7/api')
+    fc.assert(
+      fc.property(fc.webPath(), fc.string(), (path, rest) => {
+        const address = `http://10.0.0.7/${path}${rest}`
+        const isOwn = URL.canParse(address) && new URL(address).origin === 'http://10.0.0.7'
+        fc.pre(isOwn)
+        expect(new URL(addresses.here(address), GATEWAY).origin).toBe(GATEWAY)
+      }),
+    )
+  })
+})

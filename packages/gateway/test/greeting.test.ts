@@ -1,0 +1,30 @@
+/** What the greeting of `spillway gateway` says will happen, happens. */
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { greeting } from '../src/cli/greeting.js'
+import { embeddedConfig } from '../src/config/embedded.js'
+import { createGateway } from '../src/gateway.js'
+
+const silent = { request() {}, event() {}, failure() {}, close() {} }
+
+describe('what is said of a vendor that fails', () => {
+  it('is after how many attempts its circuit opens', async () => {
+    const built = embeddedConfig({ env: {} })
+    const config = { ...built, port: 0, admin: { ...built.admin, port: 0 } }
+    const gateway = await createGateway(config, { log: silent })
+    onTestFinished(() => gateway.close({ graceMs: 0, delayMs: 0 }))
+    const { port, adminPort } = await gateway.start()
+    let attempts = 0
+    for (;;) {
+      const answer = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-mock': '{"status": 503}' },
+        body: JSON.stringify({ model: 'gpt-4o', messages: [{ role: 'user', content: 'Hello' }] }),
+      })
+      expect(answer.status).toBe(503)
+      attempts += Number(answer.headers.get('spillway-attempts'))
+      if (answer.headers.get('spillway-decision')?.includes('CIRCUIT_OPEN')) break
+    }
+    const words = greeting({ config, file: undefined, port, adminPort })
+    expect(words).toContain(`After ${attempts} attempts in a row`)
+  })
+})
