@@ -166,7 +166,8 @@ export async function createGateway(
     await admin.close()
     await store?.close()
     stopListening()
-    await told
+    // Nobody waits for ever for a client that does not notice.
+    await Promise.race([told, sleep(GIVE_BACK_MS)])
     log.close()
     onClosed?.()
   }
