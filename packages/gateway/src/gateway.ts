@@ -60,6 +60,8 @@ const MOCK_KNOBS = { latencyMs: 200, tokens: 24, tokenMs: 30 } as const
 
 /** For jobs to be given back to the store, when a gateway closes. */
 const GIVE_BACK_MS = 2_000
+/** For what is broken off at the end to be told of in the log. */
+const LAST_LINES_MS = 2_000
 
 export async function createGateway(
   config: GatewayConfig,
@@ -157,7 +159,7 @@ export async function createGateway(
     // Jobs that are not done go back, while the store is still there to take them.
     await Promise.race([jobs?.drain(0), sleep(GIVE_BACK_MS)])
     await spillway.close({ graceMs: 0 })
-    const told = data.close()
+    await Promise.race([data.close(), sleep(LAST_LINES_MS)])
     jobs?.close()
     await reloading
     await sites.close()
@@ -166,8 +168,6 @@ export async function createGateway(
     await admin.close()
     await store?.close()
     stopListening()
-    // Nobody waits for ever for a client that does not notice.
-    await Promise.race([told, sleep(GIVE_BACK_MS)])
     log.close()
     onClosed?.()
   }

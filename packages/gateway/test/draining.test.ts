@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { errorOf, pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
+import { submit } from './jobs-kit.js'
 
 describe('a gateway that drains', () => {
   it('is not ready any more, and lets streams end', async () => {
@@ -93,7 +94,24 @@ describe('a gateway that drains', () => {
       ['uploads', 503, 'CLOSED'],
       ['waits-for-the-vendor', 503, 'CLOSED'],
     ])
-    await ends
+    const told = (await ends).map((each) => (each.status === 'fulfilled' ? each.value : undefined))
+    expect(told.at(-1)).toContain('"code":"CLOSED"')
+  })
+
+  it('is not left by those who follow a job of its, but leaves them', async () => {
+    const running = await startGateway(
+      { queues: { night: { vendor: 'openai', model: 'gpt', keep: 0 } } },
+      { knobs: { latencyMs: 60_000 } },
+    )
+    const { address } = await submit(running)
+    const followed = await fetch(running.url + address, {
+      headers: { accept: 'text/event-stream' },
+    })
+    const ended = followed.text().catch(() => '')
+    await running.gateway.close({ graceMs: 50 })
+    await ended
+    const record = running.records.find(({ path }) => path.startsWith('/spillway/jobs'))
+    expect(record).toMatchObject({ status: 200, code: 'CLOSED' })
   })
 
   it('serves, for its delay, those who have not noticed yet', async () => {

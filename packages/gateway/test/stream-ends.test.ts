@@ -54,6 +54,7 @@ describe.each<[Way, string, string[]]>([
   ['chat', 'between two events', [chunk('a'), chunk('b')]],
   ['chat', 'with a text about endings', [chunk('"finish_reason": "stop"\n\ndata: [DONE]\n\n')]],
   ['chat', 'with events that run together', [chunk('a'), chunk('b').trimEnd(), '\n', chunk('c')]],
+  ['chat', 'with a reason that is none', [chunk('a', ''), chunk('b', '')]],
   ['chat', 'of a response', [event('response.created'), event('response.output_text.delta')]],
   ['messages', 'in the middle of an event', [event('message_start'), 'event: content_bl']],
   ['messages', 'between two events', [event('message_start'), event('content_block_delta')]],
@@ -84,6 +85,8 @@ describe.each<[Way, string, string[]]>([
   ['chat', 'without an empty line behind the finish', [chunk('a'), STOP.trimEnd()]],
   ['chat', 'with lines of the other kind', [chunk('a'), STOP, DONE].map(carriageReturns)],
   ['chat', 'in an error of its own', [chunk('a'), ERROR]],
+  ['chat', 'with a blank behind its last word', [chunk('a'), 'data: [DONE] ']],
+  ['chat', 'with comments alone', [': PROCESSING\n\n']],
   ['chat', 'with a comment', [chunk('a'), STOP, DONE, ': bye\n\n']],
   ['chat', 'as a response', [event('response.created'), event('response.completed')]],
   [
@@ -102,6 +105,15 @@ describe.each<[Way, string, string[]]>([
     'with its last word',
     [event('message_start'), event('message_delta'), event('message_stop')],
   ],
+  [
+    'messages',
+    'as completions did before there were messages',
+    [
+      event('completion', ',"completion":"a","stop_reason":null'),
+      event('ping'),
+      event('completion', ',"completion":"","stop_reason":"stop_sequence"'),
+    ],
+  ],
   ['messages', 'in an error of its own', [event('message_start'), event('error')]],
 ])('%s: a stream that ends %s', (way, _, pieces) => {
   it('is passed on as it came', async () => {
@@ -110,8 +122,38 @@ describe.each<[Way, string, string[]]>([
   })
 })
 
-it.each<Way>(['chat', 'messages'])('%s: a stream without a single event is a 502', async (way) => {
-  expect(await through(way, [])).toMatchObject({ status: 502, code: 'VENDOR_ERROR' })
+describe('a stream without a single event', () => {
+  it.each<Way>(['chat', 'messages'])('is a 502 to %s, and a failure of the vendor', async (way) => {
+    const { status, code, outcomes } = await through(way, [])
+    expect({ status, code }).toEqual({ status: 502, code: 'VENDOR_ERROR' })
+    expect(outcomes).toMatchObject({ failure: 1, success: 0 })
+  })
+
+  it('makes way for the next target', async () => {
+    const [silent, speaker] = [await startSpeaker([]), await startSpeaker([STOP, DONE])]
+    const running = await startGateway({
+      vendors: {
+        silent: { protocol: 'openai', url: silent },
+        other: { protocol: 'openai', url: speaker },
+      },
+      routes: [{ path: '/v1/*', vendor: 'silent', fallbacks: [{ vendor: 'other' }] }],
+    })
+    const answer = await running.chat({ stream: true })
+    expect(await answer.text()).toBe(STOP + DONE)
+    expect(answer.headers.get('spillway-vendor')).toBe('other')
+  })
+
+  it.each(['HEAD', 'GET'])('is as good as any answer to a %s', async (method) => {
+    const url = await startSpeaker([])
+    const running = await startGateway({
+      guard: { url },
+      routes: [{ path: '/v1/*', vendor: 'openai' }],
+    })
+    const answer = await fetch(`${running.url}/v1/responses/x`, { method })
+    expect(answer.status).toBe(200)
+    await until('it is recorded', () => running.records.length === 1)
+    expect(running.records[0]).toMatchObject({ code: undefined, end: 'complete' })
+  })
 })
 
 function carriageReturns(text: string): string {

@@ -125,7 +125,7 @@ describe('a request', () => {
 
   it.each([
     ['a header with a line break', { headers: ['x', 'a\r\nhost: b'] }],
-    ['one behind what was read here', { headers: ['x', 'a', 'y', 'b\r\nc: d'], readHere: 2 }],
+    ['one behind what was read here', { headers: ['x', 'a', 'y', 'b\r\nc: d'], trustedUpTo: 2 }],
     ['a name with a line break', { headers: ['x: a\r\nhost', 'b'] }],
     ['a path with a space', { path: '/a HTTP/1.1' }],
     ['a path with a line break', { path: '/a\r\nx: y' }],

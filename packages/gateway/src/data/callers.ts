@@ -1,5 +1,5 @@
 /**
- * Who may use the gateway, and as whom. Of a key only its SHA-256 is kept. A map finds it by a hash that V8
+ * Who may use the gateway, and as whom. The configuration has the SHA-256 of each key. A map finds it by a hash that V8
  * seeds anew in each process, so how long that takes says nothing about any key; what it finds is compared
  * in constant time. A connection says the same key again and again: the one that was last proven on it is
  * known with it, and not hashed again. Nothing of that outlives the connection, or this configuration.

@@ -116,6 +116,12 @@ export class Exchange implements AnswerListener {
     if (tooSlow) this.#cutOff(slowBody())
   }
 
+  /** The gateway is closed before it is over. */
+  closeWith(fault: Fault): void {
+    if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
+    if (!this.#response.writableFinished) this.#reply.error ??= new RequestError(fault)
+  }
+
   /** What follows on its connection is no HTTP. */
   breakOff(fault: Fault): void {
     if (!this.#request.complete) return this.#cutOff(new RequestError(fault))
@@ -207,6 +213,7 @@ export class Exchange implements AnswerListener {
         // Until its first piece has come, another one can still take its place.
         const begun = answer.begin()
         if (begun !== undefined) await begun
+        if (question.asked.streamed) answer.demandEvents()
         if (answer.failure !== undefined) throw answer.failure.error
         return this.#pass(answer, question, aim)
       } catch (error) {
@@ -310,7 +317,7 @@ export class Exchange implements AnswerListener {
 
   #inTrace(request: WireRequest, { traceHeaders }: CallContext): WireRequest {
     const told = this.#site.hooks.tracer?.toVendors === true ? traceHeaders : undefined
-    return { ...request, headers: withTrace(request.headers, told), readHere: 0 }
+    return { ...request, headers: withTrace(request.headers, told), trustedUpTo: 0 }
   }
 
   #noteShadow(stage: string): void {

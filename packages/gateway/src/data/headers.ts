@@ -67,7 +67,11 @@ const KEPT_FROM_CLIENTS: ReadonlySet<string> = new Set([
   'x-sendfile',
   'x-lighttpd-send-file',
 ])
-const ADDRESSES: ReadonlySet<string> = new Set(['location', 'content-location'])
+const ADDRESSES: ReadonlySet<string> = new Set([
+  'location',
+  'content-location',
+  'operation-location',
+])
 const KEPT_GROUPS = /^(spillway-|x-accel-|x-forwarded-|x-envoy-)/
 
 export interface ForwardOptions {

@@ -2,7 +2,6 @@
 import type { Dispatcher } from 'undici'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientRequest } from '../wire/client.js'
-import { PlainRequest } from '../wire/plain-request.js'
 import type { Aim } from './aim.js'
 import { RequestError } from './complaint.js'
 import type { Question } from './question.js'
@@ -14,14 +13,14 @@ export function outgoing(
   tellUsage: boolean,
 ): WireRequest {
   const headers = aim.forwarded.of(request.rawHeaders, request.headers.connection)
-  // Node's parser has rules of its own.
-  const readHere = request instanceof PlainRequest ? headers.length : 0
+  // Node's parser lets characters pass that ours does not.
+  const trustedUpTo = request.isPlain === true ? headers.length : 0
   addOwnHeaders(headers, request, question, aim)
   return {
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
     path: pathFor(request.url ?? '/', question.route.stripPrefix),
     headers,
-    readHere,
+    trustedUpTo,
     body: bodyFor(question, aim, tellUsage),
   }
 }

@@ -9,14 +9,12 @@ import type { Protocol } from '../protocols/protocol.js'
 import type { ClientResponse } from '../wire/client.js'
 import { endAtEndOfTurn, holdUntilEndOfTurn } from '../wire/end-of-turn.js'
 import { latin1 } from '../wire/latin1.js'
-import { PlainResponse } from '../wire/plain-response.js'
-import { WireError } from '../wire/wire-error.js'
 import { type Fault, faultOf, RequestError } from './complaint.js'
 import { type Admitted, tellAdmitted, tellRefused } from './decision.js'
 import type { Said } from './deferral.js'
 import { EventFrames } from './event-frames.js'
 import { addVendorHeaders } from './headers.js'
-import { StreamEnd } from './stream-end.js'
+import { cutOff, StreamEnd } from './stream-end.js'
 import type { VendorAddresses } from './vendor-addresses.js'
 import type { AnswerSink, VendorAnswer } from './vendor-answer.js'
 
@@ -93,11 +91,11 @@ export class Reply implements AnswerSink {
     this.#stopWaiting()
     this.#answer = answer
     this.#passing = passing
-    const isStream = isEventStream(answer)
+    const isStream = answer.isEventStream
     if (isStream) {
       this.#frames = new EventFrames(passing.drop)
       // An error is no stream of the protocol's, whatever it calls itself.
-      if (answer.ok) this.#streamEnd = new StreamEnd()
+      if (answer.ok && this.#protocol.isCutOff !== undefined) this.#streamEnd = new StreamEnd()
     } else if (this.#promised) return this.#tooLate(answer)
     answer.pipe(this)
   }
@@ -165,8 +163,7 @@ export class Reply implements AnswerSink {
   }
 
   faultAtEnd(): Error | undefined {
-    if (this.#streamEnd?.isCutOff(this.#protocol) !== true) return undefined
-    return new WireError('STREAM_CUT_OFF', 'the vendor ended its stream before its last event')
+    return this.#streamEnd?.isCutOff(this.#protocol) === true ? cutOff() : undefined
   }
 
   end(last: Buffer | undefined): void {
@@ -213,8 +210,8 @@ export class Reply implements AnswerSink {
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
     const own = headers.length
     addVendorHeaders(headers, answer.raw, ours, addresses)
-    if (response instanceof PlainResponse) response.passHead(answer.status, headers, own)
-    else response.writeHead(answer.status, headers)
+    if (response.passHead === undefined) response.writeHead(answer.status, headers)
+    else response.passHead(answer.status, headers, own)
   }
 
   #head(): Record<string, string | string[]> {
@@ -273,11 +270,4 @@ export class Reply implements AnswerSink {
   #stopWaiting(): void {
     clearInterval(this.#keepAlive)
   }
-}
-
-/** Compressed ones cannot be told apart into events. */
-function isEventStream(answer: VendorAnswer): boolean {
-  if (answer.header('content-type')?.toLowerCase().startsWith(EVENTS) !== true) return false
-  const encoding = answer.header('content-encoding')
-  return encoding === undefined || encoding === 'identity'
 }

@@ -106,10 +106,11 @@ export class DataServer {
 
   /** Ends what is left; resolves when all of it has been told of. */
   async close(): Promise<void> {
+    this.#draining = true
     this.#connections.close()
     this.#server.close()
     this.#connections.closeThose((socket) => {
-      for (const { exchange } of [...openOn(socket)]) exchange.breakOff(CLOSED)
+      for (const { exchange } of [...openOn(socket)]) exchange.closeWith(CLOSED)
       return true
     })
     await this.#idle()

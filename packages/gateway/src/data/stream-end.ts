@@ -5,33 +5,34 @@
  */
 import type { Protocol } from '../protocols/protocol.js'
 import { latin1 } from '../wire/latin1.js'
+import { WireError } from '../wire/wire-error.js'
 
-/** So much is looked at: enough for what is said behind the last word, and little enough to be kept. */
-const LAST_BYTES = 8_192
+/** So much is looked at: enough for what is said behind the last word, and little for thousands of streams. */
+const LAST_BYTES = 4_096
 
 export class StreamEnd {
-  readonly #pieces: Buffer[] = []
-  #bytes = 0
+  /** A copy: pieces are often small, and each would keep more than itself. */
+  readonly #bytes = Buffer.allocUnsafe(2 * LAST_BYTES)
+  #used = 0
 
-  /** As they are: to cut each would cost more than to cut what is left at the end. */
   push(piece: Buffer): void {
-    this.#pieces.push(piece)
-    this.#bytes += piece.length
-    for (;;) {
-      const [first, second] = this.#pieces
-      if (first === undefined || second === undefined) return
-      if (this.#bytes - first.length < LAST_BYTES) return
-      this.#bytes -= first.length
-      this.#pieces.shift()
+    const last = piece.length > LAST_BYTES ? piece.subarray(-LAST_BYTES) : piece
+    if (this.#used + last.length > this.#bytes.length) {
+      this.#bytes.copyWithin(0, this.#used - LAST_BYTES, this.#used)
+      this.#used = LAST_BYTES
     }
+    this.#used += last.copy(this.#bytes, this.#used)
   }
 
   /** It was not all. */
-  isCutOff({ isCutOff }: Protocol): boolean {
-    if (isCutOff === undefined) return false
-    const text = latin1(Buffer.concat(this.#pieces).subarray(-LAST_BYTES))
-    return text.trim() === '' || endsInHalfAnEvent(text) || isCutOff(text)
+  isCutOff(protocol: Protocol): boolean {
+    const text = latin1(this.#bytes, Math.max(0, this.#used - LAST_BYTES), this.#used)
+    return endsInHalfAnEvent(text) || protocol.isCutOff?.(text) === true
   }
+}
+
+export function cutOff(): WireError {
+  return new WireError('STREAM_CUT_OFF', 'the vendor ended its stream before its last event')
 }
 
 const TERMINATED = /(?:\n\n|\r\n\r\n|\r\r)$/
@@ -41,7 +42,7 @@ const LAST_DATA = /(?:^|[\r\n])data: ?([^\r\n]*)[\r\n]*$/
 /** Its last event has begun, and its data are not whole. Many servers leave out the empty line after the last. */
 function endsInHalfAnEvent(text: string): boolean {
   if (TERMINATED.test(text)) return false
-  const data = LAST_DATA.exec(text)?.[1]
+  const data = LAST_DATA.exec(text)?.[1]?.trim()
   if (data === undefined || data === '[DONE]') return false
   try {
     JSON.parse(data)

@@ -22,6 +22,11 @@ describe('an address in a vendor’s answer', () => {
     ['http://10.0.0.7/openai', undefined, '/openai/v1/files', '/v1/files'],
     ['http://10.0.0.7/openai', undefined, 'http://10.0.0.7/openai', '/'],
     ['http://10.0.0.7/openai', undefined, 'http://10.0.0.7/openai-2/a', '/openai-2/a'],
+    // As it is: there is nothing about it that is another here.
+    ['http://10.0.0.7', undefined, '/a/../b/caf\xc3\xa9', '/a/../b/caf\xc3\xa9'],
+    // Bytes of UTF-8, as headers are read.
+    ['http://10.0.0.7', undefined, 'http://10.0.0.7/caf\xc3\xa9', '/caf%C3%A9'],
+    ['http://10.0.0.7', '/weather', '/k\xc3\xb6ln', '/weather/k%C3%B6ln'],
     ['http://10.0.0.7', '/weather', 'http://10.0.0.7/berlin', '/weather/berlin'],
     ['http://10.0.0.7', '/weather', '/berlin', '/weather/berlin'],
     ['http://10.0.0.7/api', '/weather', 'http://10.0.0.7/api/berlin?c', '/weather/berlin?c'],

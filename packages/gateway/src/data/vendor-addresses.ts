@@ -19,7 +19,10 @@ export class VendorAddresses {
   here(address: string): string {
     // Relative to what was asked for, which both sides see alike.
     if (!/^(https?:|\/)/i.test(address)) return address
-    const url = URL.canParse(address, this.#origin) ? new URL(address, this.#origin) : undefined
+    // Both sides see it alike.
+    if (this.#prefix + this.#folder === '' && /^\/(?![/\\])/.test(address)) return address
+    const ascii = address.replace(/[\x80-\xff]/g, percent)
+    const url = URL.canParse(ascii, this.#origin) ? new URL(ascii, this.#origin) : undefined
     if (url?.origin !== this.#origin) return address
     const { pathname, search, hash } = url
     const path = this.#prefix + this.#inFolder(pathname)
@@ -32,4 +35,9 @@ export class VendorAddresses {
     if (path === folder) return '/'
     return path.startsWith(`${folder}/`) ? path.slice(folder.length) : path
   }
+}
+
+/** Headers are read byte by byte: a character here is a byte of one there. */
+function percent(byte: string): string {
+  return `%${byte.charCodeAt(0).toString(16).toUpperCase()}`
 }

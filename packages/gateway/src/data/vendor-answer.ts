@@ -14,6 +14,7 @@ import {
 import type { Asking, WireHandler } from '../wire/ask.js'
 import { neverConnected } from './complaint.js'
 import { headerValue } from './headers.js'
+import { cutOff } from './stream-end.js'
 
 export type Usage = Readonly<Record<string, number>>
 
@@ -51,6 +52,7 @@ const OPEN: State = { kind: 'open' }
 const ARRIVED: State = { kind: 'arrived' }
 const PASSED: State = { kind: 'over' }
 
+const EVENTS = 'text/event-stream'
 /** What arrives before anybody reads is kept up to this; then the vendor's socket waits. */
 const MOST_KEPT_BYTES = 65_536
 
@@ -153,6 +155,19 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
     return new Promise((resolve) => {
       this.#onBegun = resolve
     })
+  }
+
+  /** Of events, which can be told apart: of compressed ones they cannot. */
+  get isEventStream(): boolean {
+    if (this.header('content-type')?.toLowerCase().startsWith(EVENTS) !== true) return false
+    const encoding = this.header('content-encoding')
+    return encoding === undefined || encoding === 'identity'
+  }
+
+  /** The client asked for a stream: one without a single event is none. */
+  demandEvents(): void {
+    const isEmpty = this.#state.kind === 'arrived' && this.#kept.length === 0
+    if (isEmpty && this.status === 200 && this.isEventStream) this.#breakDown(cutOff())
   }
 
   /** What broke it off before its first piece was passed on, if anything did. */

@@ -168,8 +168,8 @@ export class Vendor {
   }
 
   /** The vendor's own address may be a folder. */
-  #at({ method, path, headers, readHere = 0, body }: WireRequest): WireRequest {
-    return { method, path: this.#basePath + path, headers, readHere, body }
+  #at({ method, path, headers, trustedUpTo = 0, body }: WireRequest): WireRequest {
+    return { method, path: this.#basePath + path, headers, trustedUpTo, body }
   }
 
   #keyOf({ key }: TargetConfig) {

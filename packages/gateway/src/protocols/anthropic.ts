@@ -29,7 +29,7 @@ export const anthropic: Protocol = {
   repeatable: (path) => /\/messages(\/count_tokens)?$/.test(path),
 }
 
-const GOING_ON = /"type"\s*:\s*"(message_start|content_block_\w+|message_delta|ping)"/
+const GOING_ON = /"type"\s*:\s*"(message_start|content_block_\w+|message_delta)"/
 const LAST_WORD = /"type"\s*:\s*"(message_stop|error)"/
 
 function errorOf({ status, code, message, requestId }: Complaint): object {

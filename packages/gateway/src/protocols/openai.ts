@@ -42,7 +42,7 @@ const GENERATING = /\/(completions|responses|embeddings|moderations|images\/gene
 const LAST_WORD = /^data: ?\[DONE\]|"error"\s*:\s*[{"]|"type"\s*:\s*"error"/m
 const CHOICE = /"choices"\s*:\s*\[\s*\{/
 /** Some who speak this protocol leave out the last word, but not this. */
-const FINISHED = /"finish_reason"\s*:\s*"/
+const FINISHED = /"finish_reason"\s*:\s*"[^"]/
 const RESPONDING = /"type"\s*:\s*"response\./
 const RESPONDED = /"type"\s*:\s*"response\.(completed|incomplete|failed|cancelled)"/
 

@@ -8,7 +8,7 @@ export interface WireRequest {
   /** Names and values in turn. */
   readonly headers: string[]
   /** So many of `headers`, from the first, are as a `FieldReader` has read them. None, unless it is said. */
-  readonly readHere?: number
+  readonly trustedUpTo?: number
   readonly body: Buffer | string | AsyncIterable<Buffer> | undefined
 }
 

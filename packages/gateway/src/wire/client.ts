@@ -4,6 +4,8 @@ import type { Socket } from 'node:net'
 
 /** Node's, or one that was plain enough to be read here. */
 export interface ClientRequest {
+  /** It was read here: each character of its head has been looked at. */
+  readonly isPlain?: true
   readonly method?: string | undefined
   readonly url?: string | undefined
   readonly httpVersionMajor: number
@@ -29,6 +31,8 @@ export interface ClientResponse {
   shouldKeepAlive: boolean
   /** `headers`: an object, or names and values in turn. */
   writeHead(status: number, headers: OutgoingHttpHeaders | string[]): unknown
+  /** The same with names and values in turn, of which those from `trustedFrom` on were read here. */
+  passHead?(status: number, headers: readonly string[], trustedFrom: number): unknown
   write(piece: Buffer | string): boolean
   end(piece?: Buffer | string, encoding?: BufferEncoding): unknown
   destroy(): unknown

@@ -121,11 +121,11 @@ export class Connection implements Leaving {
 
   /** The end of the turn has come. */
   leave(): void {
-    this.#leaving = false
     const call = this.#call
     const socket = this.#socket
     // Nobody wants it any more, or it has been told that it cannot leave.
     if (call === undefined || socket.destroyed) return
+    this.#leaving = false
     const [first, second] = call.request
     if (second === undefined) return void socket.write(first)
     socket.cork()

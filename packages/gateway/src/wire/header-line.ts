@@ -10,7 +10,7 @@ const MOST_NAMES = 500
 export function headerLine(name: string, value: string): string {
   if (!names.has(name)) learnName(name)
   if (!isHeaderValue(value)) throw new TypeError(`the header ${name} has a character it cannot`)
-  return readHeaderLine(name, value)
+  return trustedLine(name, value)
 }
 
 export function isHeaderValue(text: string): boolean {
@@ -18,7 +18,7 @@ export function isHeaderValue(text: string): boolean {
 }
 
 /** Of what a `FieldReader` has read, and nobody else: there it has been looked at. */
-export function readHeaderLine(name: string, value: string): string {
+export function trustedLine(name: string, value: string): string {
   return `${name}: ${value}\r\n`
 }
 

@@ -11,6 +11,7 @@ interface BodyReader {
 }
 
 export class PlainRequest implements ClientRequest {
+  readonly isPlain = true
   readonly httpVersionMajor = 1
   readonly httpVersionMinor = 1
   readonly method: string

@@ -6,7 +6,7 @@ import { EventEmitter } from 'node:events'
 import { type OutgoingHttpHeaders, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ClientResponse } from './client.js'
-import { headerLine, readHeaderLine } from './header-line.js'
+import { headerLine, trustedLine } from './header-line.js'
 import { latin1 } from './latin1.js'
 
 /** Up to this, pieces are joined to one text: one write costs less than some. Larger ones are not copied. */
@@ -63,8 +63,8 @@ export class PlainResponse extends EventEmitter implements ClientResponse {
     return this.passHead(status, lines, lines.length)
   }
 
-  /** Names in small letters and values in turn. From `readFrom` on they are as a `FieldReader` has read them. */
-  passHead(status: number, lines: readonly string[], readFrom: number): this {
+  /** Names in small letters and values in turn. From `trustedFrom` on they are as a `FieldReader` has read them. */
+  passHead(status: number, lines: readonly string[], trustedFrom: number): this {
     if (this.headersSent) throw new Error('the head has been written')
     let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? 'unknown'}\r\n`
     let saysDate = false
@@ -73,7 +73,7 @@ export class PlainResponse extends EventEmitter implements ClientResponse {
     for (let i = 0; i < lines.length; i += 2) {
       const name = lines[i] as string
       const value = lines[i + 1] as string
-      head += i < readFrom ? headerLine(name, value) : readHeaderLine(name, value)
+      head += i < trustedFrom ? headerLine(name, value) : trustedLine(name, value)
       if (name === 'date') saysDate = true
       else if (name === 'content-length') saysLength = true
       else if (name === 'connection') {

@@ -1,6 +1,6 @@
 /** A request as it goes over the wire, in one piece if it is small: one write costs less than two. */
 import type { WireRequest } from './ask.js'
-import { headerLine, readHeaderLine } from './header-line.js'
+import { headerLine, trustedLine } from './header-line.js'
 
 const PATH = /^[\x21-\x7e\x80-\xff]+$/
 /** Larger bodies are not copied. */
@@ -13,14 +13,14 @@ export type RequestBytes = readonly [first: Buffer, second?: Buffer]
 
 /** `host`: where it goes, as a header says it. */
 export function requestBytes(
-  { method, path, headers, readHere = 0 }: WireRequest,
+  { method, path, headers, trustedUpTo = 0 }: WireRequest,
   body: Buffer | undefined,
   host: string,
 ): RequestBytes {
   if (!PATH.test(path)) throw new TypeError('a path must not contain spaces or control characters')
   let head = `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\nconnection: keep-alive\r\n`
   for (let i = 0; i < headers.length; i += 2) {
-    const lineOf = i < readHere ? readHeaderLine : headerLine
+    const lineOf = i < trustedUpTo ? trustedLine : headerLine
     head += lineOf(headers[i] as string, headers[i + 1] as string)
   }
   const length = body?.length ?? 0
