@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallFunction } from '../src/guard/context.js'
 import type { CallTrace, GuardTracer } from '../src/guard/trace.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
-import { createGuardPod, watch } from './guard-pod.js'
+import { createGuardPod, EVERYWHERE, watch } from './guard-pod.js'
 
 function throwing(name: string): object {
   return Object.defineProperty({}, name, {
@@ -72,6 +72,70 @@ describe('an error that throws when it is asked for a status', () => {
     expect(call.error).toBe(error)
     expect(guard.snapshot().active).toBe(0)
   })
+})
+
+const PER_USER: GuardOptions = { userLimits: [{ per: 'user', limit: 3, windowMs: '1h' }] }
+
+describe.each(EVERYWHERE)('with a store that is %s,', (where) => {
+  it.each([
+    ['throws', () => fail()],
+    ['rejects', () => Promise.reject(new Error('no'))],
+  ])(
+    'an onUserLimit that %s is its own trouble: the call runs, and others do',
+    async (_, onUserLimit) => {
+      const { clock, run } = createGuardPod(PER_USER, { where })
+      const failed: string[] = []
+      onTestFinished(
+        onEvent((event) => event.type === 'callback.failed' && failed.push(event.callback)),
+      )
+      const calls = [run(() => 1, { user: 'a', onUserLimit }), run(() => 2, { user: 'b' })]
+      await clock.advance(50)
+      expect(calls.map(({ value }) => value)).toEqual([1, 2])
+      expect(failed).toEqual(_ === 'throws' ? ['onUserLimit'] : [])
+    },
+  )
+})
+
+it('a signal that is none fails its call, which does not run and costs nothing', async () => {
+  const { clock, run, guard } = createGuardPod(PER_USER, { where: 'remote' })
+  const signal = new AbortController() as unknown as AbortSignal
+  let ran = 0
+  const calls = [undefined, 10].map((timeoutMs) =>
+    run(() => ran++, { user: 'a', signal, timeoutMs }),
+  )
+  await clock.advance(50)
+  expect(calls.map(({ state }) => state)).toEqual(['rejected', 'rejected'])
+  expect(ran).toBe(0)
+  const left: number[] = []
+  run(() => 1, { user: 'a', onUserLimit: ({ remaining }) => void left.push(remaining) })
+  await clock.advance(50)
+  expect(left).toEqual([2])
+  expect(guard.snapshot().active).toBe(0)
+})
+
+it('what was charged for a call that is gone is given back, whatever its onUserLimit does', async () => {
+  const { clock, run } = createGuardPod(PER_USER, { where: 'remote' })
+  await clock.advance(50)
+  const leaving = new AbortController()
+  const gone = run(() => 1, { user: 'a', signal: leaving.signal, onUserLimit: fail })
+  await clock.advance(1)
+  leaving.abort()
+  await clock.advance(50)
+  expect(gone.state).toBe('rejected')
+  const left: number[] = []
+  run(() => 1, { user: 'a', onUserLimit: ({ remaining }) => void left.push(remaining) })
+  await clock.advance(50)
+  expect(left).toEqual([2])
+})
+
+it('a guard that is closed before it knows of a store leaves no call waiting for that', async () => {
+  const { clock, run, spillway, connection } = createGuardPod(PER_USER, { where: 'remote' })
+  connection?.goDown()
+  const call = run(() => 1, { user: 'a' })
+  await clock.advance(1)
+  await clock.until(spillway.close({ graceMs: 0 }))
+  await clock.advance(1)
+  expect(call.error).toMatchObject({ code: 'CLOSED' })
 })
 
 describe('a tracer that throws when an attempt begins', () => {

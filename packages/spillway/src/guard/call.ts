@@ -6,7 +6,7 @@
  */
 import type { CallerSignal } from '../core/abort.js'
 import { type Deadline, deadlineError } from '../core/deadline.js'
-import { closedError, refuse, SpillwayError } from '../core/errors.js'
+import { refuse, SpillwayError } from '../core/errors.js'
 import type { Verdict } from '../core/outcome.js'
 import type { Attempt } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
@@ -14,6 +14,7 @@ import { learnUsual, RetryCall } from '../local/retry-call.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
+import { Refusal, takeNow, tooLate, tryNow } from './admitting.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import type { CallFollower } from './decisions/follower.js'
@@ -21,7 +22,7 @@ import { Entry, type Leaving } from './entry.js'
 import { giveBack } from './free-now.js'
 import { HedgedAttempt } from './hedged-attempt.js'
 import type { Hedger } from './hedger.js'
-import { limitedRefusal, noPlaceError, waitRefusal } from './known-refusals.js'
+import { noPlaceError, waitRefusal } from './known-refusals.js'
 import { type ChargedCall, LaterCharge, type LeavingCall } from './later-charge.js'
 import { LaterStay } from './later-stay.js'
 import type { CallAdmission, Machinery, WaitingCall } from './machinery.js'
@@ -160,17 +161,13 @@ export class GuardCall<T>
     try {
       const refusal = this.#keepCharge(charge)
       if (refusal !== undefined) return this.refuse(refusal)
-      const nowMs = this.#enteredMs()
-      const admission = this.#tryNow(nowMs)
+      const nowMs = this.#enter()
+      const admission = tryNow(this.#machinery, this, this.#deadline, nowMs)
       if (admission instanceof Refusal) return this.refuse(admission.error)
       this.#proceed(admission, nowMs)
     } catch (error) {
       this.#reject(error)
     }
-  }
-
-  onChargeLost(error: unknown): void {
-    this.#reject(error)
   }
 
   onChargeLate(): void {
@@ -186,17 +183,20 @@ export class GuardCall<T>
    * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
   #attempts(clear: boolean): Promise<T> {
-    const nowMs = this.#enteredMs()
+    const nowMs = this.#enter()
     const { store } = this.#machinery
-    const admission = clear && !store.remote ? this.#takeNow(nowMs) : this.#tryNow(nowMs)
+    const admission =
+      clear && !store.remote
+        ? takeNow(this.#machinery, this, this.#deadline, nowMs)
+        : tryNow(this.#machinery, this, this.#deadline, nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     const answer = this.#promise()
     this.#proceed(admission, nowMs)
     return answer
   }
 
-  /** Its users' limits are behind it: what time it is. */
-  #enteredMs(): number {
+  /** Its user's limits are behind it. Answers with what time it is. */
+  #enter(): number {
     const { budget, clock, store } = this.#machinery
     this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
@@ -301,7 +301,7 @@ export class GuardCall<T>
   #attempt(attempt: number): Promise<T> {
     const nowMs = this.#machinery.clock.now()
     this.#verdict = undefined
-    const admission = this.#tryNow(nowMs)
+    const admission = tryNow(this.#machinery, this, this.#deadline, nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     return new Promise<T>((onValue, onError) => {
       const onVerdict = (verdict: Verdict) => this.onVerdict(verdict)
@@ -309,31 +309,6 @@ export class GuardCall<T>
       if (admission === undefined) this.#wait(nowMs)
       else this.#start(admission, nowMs)
     })
-  }
-
-  /** Everything at once; nothing, if it has to wait for something. */
-  #tryNow(nowMs: number): CallAdmission | Refusal | undefined {
-    const { dispatcher, closed, name } = this.#machinery
-    const { signal } = this.#options
-    if (signal?.aborted) return new Refusal(signal.reason)
-    if (closed) return new Refusal(closedError('room', name))
-    if (this.#deadline?.expired === true) return new Refusal(deadlineError('room', name))
-    let admission: CallAdmission | undefined
-    try {
-      admission = dispatcher.tryNow(this.lane, this, nowMs)
-    } catch (error) {
-      return new Refusal(error)
-    }
-    if (admission !== undefined) return admission
-    const limited = limitedRefusal(this.#machinery, this, nowMs)
-    return limited === undefined ? undefined : new Refusal(limited)
-  }
-
-  /** The way was free when the call came, and it has come this moment. */
-  #takeNow(nowMs: number): CallAdmission | Refusal | undefined {
-    const { dispatcher, sameClock } = this.#machinery
-    const atMs = sameClock ? nowMs : undefined
-    return dispatcher.takeNow(this.lane, this, atMs) ?? this.#tryNow(nowMs)
   }
 
   #start(admission: CallAdmission, startMs: number): void {
@@ -407,7 +382,7 @@ export class GuardCall<T>
 
   /** It has waited, and has what it wanted. */
   begin(admission: CallAdmission): void {
-    const late = this.#tooLate()
+    const late = tooLate(this.#machinery, this.signal, this.#deadline)
     if (late === undefined) return this.#go(admission, this.#machinery.clock.now())
     giveBack(this.#machinery, this.lane, admission)
     this.refuse(late.error)
@@ -438,15 +413,6 @@ export class GuardCall<T>
   abandon(reason: unknown, stay: Entry): void {
     this.refuse(reason)
     this.#machinery.dispatcher.left(stay)
-  }
-
-  /** Between its admission and its beginning it may have become too late. */
-  #tooLate(): Refusal | undefined {
-    const { name, closed } = this.#machinery
-    const { signal } = this.#options
-    if (signal?.aborted === true) return new Refusal(signal.reason)
-    if (this.#deadline?.expired === true) return new Refusal(deadlineError('room', name))
-    return closed ? new Refusal(closedError('room', name)) : undefined
   }
 
   #facts() {
@@ -484,9 +450,4 @@ function handOver(resolve: (value: never) => void, reject: (error: unknown) => v
 /** Other failures may be quick, and would look like good answers. */
 function isTimeout(error: unknown): boolean {
   return error instanceof SpillwayError && error.stage === 'timeout'
-}
-
-/** Why not, told apart from what was asked for. */
-class Refusal {
-  constructor(readonly error: unknown) {}
 }

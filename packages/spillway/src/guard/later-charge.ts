@@ -14,7 +14,6 @@ import type { RunOptions } from './run-options.js'
 
 /** What the replies are read by. */
 export interface ChargeReader {
-  /** Throws what the caller's own function throws. */
   answer(subject: RunOptions, request: UserRequest, reply: UserReply): UserRequest | SpillwayError
   failure(error: unknown): SpillwayError
   refund(request: UserRequest): void
@@ -24,12 +23,10 @@ export interface ChargeReader {
 export interface ChargedCall {
   /** What was charged, or why not. */
   onCharged(charge: UserRequest | SpillwayError): void
-  /** Something else has failed. */
-  onChargeLost(error: unknown): void
   runInAsyncScope<A>(run: (argument: A) => void, self: unknown, argument: A): void
 }
 
-/** A call that may be gone by then. */
+/** One that may be gone by then; a job may not. */
 export interface LeavingCall {
   readonly signal: CallerSignal | undefined
   onChargeLate(): void
@@ -63,10 +60,16 @@ export class LaterCharge implements Asker<UserReply> {
     }
     const { signal } = call
     if (signal === undefined) return
-    this.#forget = onAbort(signal, () => {
+    const leave = (reason: unknown) => {
       this.#end()
-      call.onChargeLeft(signal.reason)
-    })
+      call.onChargeLeft(reason)
+    }
+    try {
+      this.#forget = onAbort(signal, () => leave(signal.reason))
+    } catch (error) {
+      // What the caller calls a signal is none.
+      leave(error)
+    }
   }
 
   onReply(reply: UserReply): void {
@@ -78,15 +81,7 @@ export class LaterCharge implements Asker<UserReply> {
   }
 
   #hear(reply: UserReply): void {
-    let charge: UserRequest | SpillwayError
-    try {
-      charge = this.#reader.answer(this.#subject, this.#request, reply)
-    } catch (error) {
-      if (this.#over) return
-      this.#end()
-      return this.#call.onChargeLost(error)
-    }
-    this.#tell(charge)
+    this.#tell(this.#reader.answer(this.#subject, this.#request, reply))
   }
 
   #tell(charge: UserRequest | SpillwayError): void {

@@ -3,6 +3,7 @@
  * each with an entry, an exit and a way back.
  */
 import { SpillwayError } from '../core/errors.js'
+import { callSafely } from '../core/events.js'
 import { answerOf, type CallEnd, type Verdict } from '../core/outcome.js'
 import { swallow } from '../core/thenable.js'
 import type { BreakerRide } from '../shared/circuit-breaker/lane-line.js'
@@ -12,7 +13,7 @@ import type { Cost, LanePermit } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import type { UserCharges, UserReply } from '../shared/user-limits/user-charges.js'
 import type { MaybePromise } from '../store/port.js'
-import { type ChargedCall, LaterCharge } from './later-charge.js'
+import { type ChargedCall, type ChargeReader, LaterCharge } from './later-charge.js'
 import type { LimitGate } from './limit-gate.js'
 import { storeError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
@@ -160,7 +161,7 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
 }
 
 /** Stage 2. */
-export class UserStage {
+export class UserStage implements ChargeReader {
   readonly #charges: UserCharges
   readonly #name: string
 
@@ -177,10 +178,12 @@ export class UserStage {
   ): UserRequest | SpillwayError | LaterCharge | undefined {
     const request = this.#charges.requestFor(subject, 1)
     if (request === undefined) return undefined
-    const later = this.#charges.remote ? new LaterCharge(this, subject, request, call) : undefined
+    const charges = this.#charges
+    if (!charges.remote) return this.answer(subject, request, charges.chargeHere(request, atMs))
+    const later = new LaterCharge(this, subject, request, call)
     let reply: UserReply | undefined
     try {
-      reply = this.#charges.ask(request, later, atMs)
+      reply = charges.ask(request, later)
     } catch (error) {
       if (error instanceof SpillwayError) return error
       throw error
@@ -190,8 +193,8 @@ export class UserStage {
 
   /** The same for who is no call: nobody there leaves before the store has answered. */
   promiseCharge(subject: RunOptions): Promise<UserRequest | SpillwayError | undefined> {
-    return new Promise((onCharged, onChargeLost) => {
-      const charge = this.charge(subject, undefined, { onCharged, onChargeLost, runInAsyncScope })
+    return new Promise((onCharged) => {
+      const charge = this.charge(subject, undefined, { onCharged, runInAsyncScope })
       if (!(charge instanceof LaterCharge)) onCharged(charge)
     })
   }
@@ -203,15 +206,22 @@ export class UserStage {
   /** The store's reply, as the call hears it. */
   answer(subject: RunOptions, request: UserRequest, reply: UserReply): UserRequest | SpillwayError {
     if (reply.refusedBy === 0) {
-      if (reply.tightest > 0) subject.onUserLimit?.(standingOf(request, reply))
+      if (reply.tightest > 0) this.#tellStanding(subject, request, reply)
       return reply.alone === undefined ? request : { ...request, alone: reply.alone }
     }
     return userLimitedError(this.#name, request, reply, reply.alone !== undefined)
   }
+
   /** The same where there was none. */
   failure(error: unknown): SpillwayError {
     const cause = (error as { cause?: unknown } | null | undefined)?.cause
     return storeError(this.#name, cause ?? error, 'user-limit')
+  }
+
+  #tellStanding({ onUserLimit }: RunOptions, request: UserRequest, reply: UserReply): void {
+    if (onUserLimit === undefined) return
+    const tell = () => swallow(onUserLimit(standingOf(request, reply)))
+    callSafely(this.#name, 'onUserLimit', tell, undefined)
   }
 }
 

@@ -57,7 +57,7 @@ export class CallTrace implements CallFollower {
       ...this.#options,
       onUserLimit: (standing) => {
         this.#standing = standing
-        onUserLimit?.(standing)
+        return onUserLimit?.(standing)
       },
     }
   }

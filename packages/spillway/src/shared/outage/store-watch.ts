@@ -239,6 +239,8 @@ export class StoreWatch {
     this.#closed = true
     this.#timer?.cancel()
     this.#doubt?.cancel()
+    // Whoever waits to hear whether there is one hears that nobody looks any more.
+    if (this.status === 'starting') this.#change('away')
     await this.#round
     if (!this.reachable || this.#spender === undefined || !this.#connected) return
     await this.#pulse('gone').catch(() => {})
@@ -381,7 +383,7 @@ export class StoreWatch {
       this.#wakeAll()
     }
     for (const tell of this.#onChange) tell()
-    if (!listening()) return
+    if (!listening() || this.#closed) return
     if (status !== 'shared') {
       emit({ type: 'store.degraded', name, status, why: messageOf(this.#why) })
     } else if (before !== 'starting') emit({ type: 'store.restored', name, forMs })

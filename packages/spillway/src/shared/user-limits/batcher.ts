@@ -9,7 +9,7 @@ import type { MaybePromise } from '../../store/port.js'
 
 const MOST_IN_A_TRIP = 256
 
-/** Who has asked. Hears one or the other, once, in whatever async context the answer came; does not throw. */
+/** Who has asked. Hears one or the other, once, in whatever async context the answer came. */
 export interface Asker<A> {
   onReply(reply: A): void
   onFailure(error: unknown): void
@@ -80,16 +80,27 @@ export class Batcher<Q, A> {
       try {
         reply = this.#options.instead(requests[index] as Q, cause)
       } catch (error) {
-        asker.onFailure(error)
+        tell(() => asker.onFailure(error))
         continue
       }
-      asker.onReply(reply)
+      tell(() => asker.onReply(reply))
     }
   }
 }
 
 function deliver<A>(askers: readonly Asker<A>[], replies: readonly A[]): void {
   for (let index = 0; index < askers.length; index++) {
-    askers[index]?.onReply(replies[index] as A)
+    tell(() => askers[index]?.onReply(replies[index] as A))
+  }
+}
+
+/** A mistake in one of them is not the others' fault: they hear, and whoever watches the process hears of it. */
+function tell(one: () => void): void {
+  try {
+    one()
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error
+    })
   }
 }

@@ -49,23 +49,24 @@ export class UserCharges {
   }
 
   charge(request: UserRequest): MaybePromise<UserReply> {
-    if (!this.remote) return this.#chargeHere(request, undefined)
+    if (!this.remote) return this.chargeHere(request)
     let onReply!: (reply: UserReply) => void
     let onFailure!: (error: unknown) => void
     const later = new Promise<UserReply>((resolve, reject) => {
       onReply = resolve
       onFailure = reject
     })
-    return this.ask(request, { onReply, onFailure }, undefined) ?? later
+    return this.ask(request, { onReply, onFailure }) ?? later
   }
 
-  /** The same without a promise. Nothing: `asker` will be told, which a store that is here needs none for. */
-  ask(
-    request: UserRequest,
-    asker: Asker<UserReply> | undefined,
-    atMs: number | undefined,
-  ): UserReply | undefined {
-    if (asker === undefined) return this.#chargeHere(request, atMs)
+  /** By a store that is here. */
+  chargeHere(request: UserRequest, atMs?: number): UserReply {
+    const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
+    return reply as LevelReply
+  }
+
+  /** By one that is not. Nothing: the asker will be told. */
+  ask(request: UserRequest, asker: Asker<UserReply>): UserReply | undefined {
     if (this.#alone !== undefined) return this.#askFar(this.#alone, request, asker)
     this.#batcher.ask(request, asker)
     return undefined
@@ -79,11 +80,6 @@ export class UserCharges {
     } catch {
       // As good as lost.
     }
-  }
-
-  #chargeHere(request: UserRequest, atMs: number | undefined): UserReply {
-    const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
-    return reply as LevelReply
   }
 
   #askFar(

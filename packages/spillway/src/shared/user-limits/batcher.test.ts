@@ -1,0 +1,24 @@
+import { once } from 'node:events'
+import { expect, it } from 'vitest'
+import { Batcher } from './batcher.js'
+
+it('one who makes a mistake with its answer does not keep the others from theirs', async () => {
+  const batcher = new Batcher<number, number>({
+    send: async (requests) => requests.map((each) => each * 2),
+    instead: () => 0,
+  })
+  const heard: number[] = []
+  const ask = (request: number, onReply: (reply: number) => void) =>
+    batcher.ask(request, { onReply, onFailure: () => {} })
+  const others = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException')
+  const mistake = once(process, 'uncaughtException')
+  ask(1, () => {
+    throw new Error('a mistake')
+  })
+  ask(2, (reply) => heard.push(reply))
+  const [error] = await mistake
+  for (const each of others) process.on('uncaughtException', each)
+  expect(error).toMatchObject({ message: 'a mistake' })
+  expect(heard).toEqual([4])
+})
