@@ -41,6 +41,14 @@ describe('the end of a turn', () => {
     expect(left).toEqual(['a', 'b', 'c'])
   })
 
+  it('is not waited for by some who leave together, nor by those behind them any longer', async () => {
+    const left: number[] = []
+    for (let i = 1; i <= 6; i++) leaveAtEndOfTurn({ leave: () => left.push(i) })
+    expect(left).toEqual([1, 2, 3, 4])
+    await nextTurn()
+    expect(left).toEqual([1, 2, 3, 4, 5, 6])
+  })
+
   it('does not mind a stream or an answer that is gone by then', async () => {
     const stream = new PassThrough()
     holdUntilEndOfTurn(stream)

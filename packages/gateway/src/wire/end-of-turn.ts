@@ -11,6 +11,9 @@ export interface Leaving {
   leave(): void
 }
 
+/** So many are worth a wake-up. */
+const MOST_LEAVING = 4
+
 let corked: Writable[] = []
 let leaving: Leaving[] = []
 let ends: { response: ClientResponse; text: string }[] = []
@@ -22,9 +25,10 @@ export function holdUntilEndOfTurn(stream: Writable): void {
   corked.push(stream)
 }
 
+/** Or with the others, as soon as there are some: the first of many does not wait for the last. */
 export function leaveAtEndOfTurn(one: Leaving): void {
   expectEnd()
-  leaving.push(one)
+  if (leaving.push(one) === MOST_LEAVING) letLeave()
 }
 
 /** Ends it with the whole of its body, in latin1. Node lets go of a socket with the end of a response. */
@@ -39,14 +43,18 @@ function expectEnd(): void {
 
 function letGo(): void {
   const streams = corked
-  const ready = leaving
   const responses = ends
   corked = []
-  leaving = []
   ends = []
   for (const stream of streams) stream.uncork()
-  for (const one of ready) one.leave()
+  letLeave()
   for (const { response, text } of responses) {
     if (!response.destroyed) response.end(text, 'latin1')
   }
+}
+
+function letLeave(): void {
+  const ready = leaving
+  leaving = []
+  for (const one of ready) one.leave()
 }
