@@ -6,7 +6,7 @@ import { connect as connectPlain, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectSafely } from 'node:tls'
 import { AnswerReader } from './answer-reader.js'
 import type { Asking, WireHandler } from './ask.js'
-import { type Leaving, leaveAtEndOfTurn } from './end-of-turn.js'
+import { type Leaving, leaveByEndOfTurn } from './end-of-turn.js'
 import type { RequestBytes } from './request-bytes.js'
 import { malformed, noteSent, WireError } from './wire-error.js'
 
@@ -37,7 +37,7 @@ export class Connection implements Leaving {
   readonly #socket: Socket
   #call: Call | undefined
   #connecting: NodeJS.Timeout | undefined
-  /** What it carries leaves with the end of this turn. */
+  /** What it carries leaves by the end of this turn. */
   #leaving = false
   /** It has carried a request before. */
   #used = false
@@ -116,10 +116,10 @@ export class Connection implements Leaving {
 
   #send(): void {
     this.#leaving = true
-    leaveAtEndOfTurn(this)
+    leaveByEndOfTurn(this)
   }
 
-  /** The end of the turn has come. */
+  /** The end of the turn has come, or others leave as well. */
   leave(): void {
     const call = this.#call
     const socket = this.#socket

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { PassThrough } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { endAtEndOfTurn, holdUntilEndOfTurn, leaveAtEndOfTurn } from './end-of-turn.js'
+import { endAtEndOfTurn, holdUntilEndOfTurn, leaveByEndOfTurn } from './end-of-turn.js'
 
 describe('the end of a turn', () => {
   it('lets go of everything that was written in it, and of the next turn’s at its own end', async () => {
@@ -31,8 +31,8 @@ describe('the end of a turn', () => {
         next?.()
       },
     })
-    leaveAtEndOfTurn(one('a', () => leaveAtEndOfTurn(one('c'))))
-    leaveAtEndOfTurn(one('b'))
+    leaveByEndOfTurn(one('a', () => leaveByEndOfTurn(one('c'))))
+    leaveByEndOfTurn(one('b'))
     await Promise.resolve()
     expect(left).toEqual([])
     await nextTurn()
@@ -43,7 +43,7 @@ describe('the end of a turn', () => {
 
   it('is not waited for by some who leave together, nor by those behind them any longer', async () => {
     const left: number[] = []
-    for (let i = 1; i <= 6; i++) leaveAtEndOfTurn({ leave: () => left.push(i) })
+    for (let i = 1; i <= 6; i++) leaveByEndOfTurn({ leave: () => left.push(i) })
     expect(left).toEqual([1, 2, 3, 4])
     await nextTurn()
     expect(left).toEqual([1, 2, 3, 4, 5, 6])

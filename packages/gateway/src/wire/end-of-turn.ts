@@ -11,7 +11,7 @@ export interface Leaving {
   leave(): void
 }
 
-/** So many are worth a wake-up. */
+/** So few already make a wake-up cheap for each, and hold each other up only a little. */
 const MOST_LEAVING = 4
 
 let corked: Writable[] = []
@@ -25,8 +25,8 @@ export function holdUntilEndOfTurn(stream: Writable): void {
   corked.push(stream)
 }
 
-/** Or with the others, as soon as there are some: the first of many does not wait for the last. */
-export function leaveAtEndOfTurn(one: Leaving): void {
+/** At its end, or as soon as a few want to: the first of many does not wait until the last has been read. */
+export function leaveByEndOfTurn(one: Leaving): void {
   expectEnd()
   if (leaving.push(one) === MOST_LEAVING) letLeave()
 }
