@@ -57,11 +57,6 @@ const STEPS = [
     args: [join(root, 'scripts/sync-docs.mjs'), '--check'],
   },
   {
-    name: 'lua',
-    what: 'the scripts we ship are the ones in lua/',
-    args: [join(root, 'scripts/build-lua.mjs'), '--check'],
-  },
-  {
     name: 'audit',
     what: 'no serious vulnerability is known in what users install',
     args: [join(root, 'scripts/audit.mjs')],

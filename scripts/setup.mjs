@@ -4,6 +4,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { buildLua } from './build-lua.mjs'
 import { buildPage } from './build-page.mjs'
 import { ensureRedis } from './ensure-redis.mjs'
 import { isMain, root, run, runNode, tools } from './run-command.mjs'
@@ -24,6 +25,7 @@ export async function setup({ quiet = false, build = ['.'], redis = false } = {}
   const say = quiet ? () => {} : (line) => process.stderr.write(`${line}\n`)
   checkNodeVersion()
   await install(say)
+  packScripts()
   const problem = redis ? await ensureRedis(say) : undefined
   if (problem !== undefined) throw new SetupError(problem)
   if (build.length > 0) await compile(build, say)
@@ -86,6 +88,14 @@ function npm(args) {
   if (cli && basename(cli) === 'npm-cli.js') return runNode([cli, ...args], { stdio: STDERR_ONLY })
   // On Windows npm is a .cmd file, which only a shell can start.
   return run('npm', args, { stdio: STDERR_ONLY, shell: process.platform === 'win32' })
+}
+
+function packScripts() {
+  try {
+    buildLua()
+  } catch (error) {
+    throw new SetupError(`The Lua scripts could not be packed: ${error.message}`)
+  }
 }
 
 async function compile(projects, say) {
