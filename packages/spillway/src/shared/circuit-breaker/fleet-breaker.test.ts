@@ -123,20 +123,17 @@ describe('breaker refusal events', () => {
 describe('idle breaker lanes', () => {
   const lanesOf = (pod: FleetBreaker) => pod.snapshots().map(({ lane }) => lane)
 
-  it.each([1, 2])(
-    'an idle lane is dropped after five minutes, with a quorum of %i',
-    async (quorum) => {
-      const { clock, create, note, enter } = setup({ quorum })
-      const pod = create()
-      for (let lane = 0; lane < 100; lane++) await note(pod, `lane ${lane}`, 'success', 'failure')
-      for (let minute = 0; minute < 6; minute++) {
-        expect(lanesOf(pod)).toContain('lane 99')
-        await enter(pod, 'used')
-        await clock.advance(MINUTE_MS)
-      }
-      expect(lanesOf(pod)).toEqual(['used'])
-    },
-  )
+  it.each([1, 2])('an idle lane is dropped after 5 minutes, quorum %i', async (quorum) => {
+    const { clock, create, note, enter } = setup({ quorum })
+    const pod = create()
+    for (let lane = 0; lane < 100; lane++) await note(pod, `lane ${lane}`, 'success', 'failure')
+    for (let minute = 0; minute < 6; minute++) {
+      expect(lanesOf(pod)).toContain('lane 99')
+      await enter(pod, 'used')
+      await clock.advance(MINUTE_MS)
+    }
+    expect(lanesOf(pod)).toEqual(['used'])
+  })
 
   it('a lane stays as long as one of its calls or probes runs', async () => {
     const { clock, create, enter } = setup({ openMs: '10s', maxProbeMs: '1h', successes: 1 })

@@ -407,16 +407,13 @@ describe('failures reported at once while successes wait', () => {
     expect(opened).toBe(0)
   }, 60_000)
 
-  it.each([1, 2, 3, 4, 5])(
-    'immediate failure reports do not trip a large fleet that has just started: seed %i',
-    async (seed) => {
-      // Each pod makes one or two calls before its first batch of successes is due.
-      const beginning = { errors: 0.05, pods: 100, callsPerMs: 2, forMs: 200, seed }
-      const { opened, worst } = await worstOf(beginning, rate)
-      expect(opened).toBe(0)
-      expect(worst).toBeLessThan(0.4)
-    },
-  )
+  it.each([1, 2, 3, 4, 5])('a new fleet with 5 % failures never trips: %i', async (seed) => {
+    // Each pod makes one or two calls before its first batch of successes is due.
+    const beginning = { errors: 0.05, pods: 100, callsPerMs: 2, forMs: 200, seed }
+    const { opened, worst } = await worstOf(beginning, rate)
+    expect(opened).toBe(0)
+    expect(worst).toBeLessThan(0.4)
+  })
 
   it('a failure rate of 60 % opens the breaker', async () => {
     const { opened } = await worstOf({ ...minute, errors: 0.6, forMs: 5_000 }, rate)

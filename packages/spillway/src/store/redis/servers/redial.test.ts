@@ -63,19 +63,16 @@ describe('Redial', () => {
   it.each([
     { jitter: 'least', chance: 0, pauses: [50, 100, 200, 400, 500, 500, 500] },
     { jitter: 'most', chance: 1, pauses: [100, 200, 400, 800, 1_000, 1_000, 1_000] },
-  ])(
-    'pauses between connection attempts grow with the $jitter jitter',
-    async ({ chance, pauses }) => {
-      const { clock, lines } = setup({ random: () => chance })
-      for (const pauseMs of pauses) {
-        await clock.settle()
-        const failedMs = clock.now()
-        lines.at(-1)?.fail(new Error('refused'))
-        await clock.advance(pauseMs)
-        expect(lines.at(-1)?.atMs).toBe(failedMs + pauseMs)
-      }
-    },
-  )
+  ])('reconnect pauses grow with the $jitter jitter', async ({ chance, pauses }) => {
+    const { clock, lines } = setup({ random: () => chance })
+    for (const pauseMs of pauses) {
+      await clock.settle()
+      const failedMs = clock.now()
+      lines.at(-1)?.fail(new Error('refused'))
+      await clock.advance(pauseMs)
+      expect(lines.at(-1)?.atMs).toBe(failedMs + pauseMs)
+    }
+  })
 
   it('pauses are short again after a successful connection', async () => {
     const { clock, lines } = setup()
