@@ -1,4 +1,4 @@
-/** A stream may end cleanly, as far as HTTP can tell, and not be all of the answer. */
+/** A stream may end cleanly in HTTP and still be an incomplete answer. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { readAll, until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
 
-/** Says these pieces, one by one, and ends. */
+/** Sends these chunks one by one and ends. */
 async function startSpeaker(pieces: readonly string[]): Promise<string> {
   const server = createServer(async (request, response) => {
     for await (const _ of request);
@@ -59,8 +59,8 @@ describe.each<[Way, string, string[]]>([
   ['messages', 'in the middle of an event', [event('message_start'), 'event: content_bl']],
   ['messages', 'between two events', [event('message_start'), event('content_block_delta')]],
   ['messages', 'after a sign of life', [event('message_start'), event('ping')]],
-])('%s: a stream that ends %s', (way, _, pieces) => {
-  it('is broken off with an error event, and counts as a failure of the vendor', async () => {
+])('%s: an incomplete stream that ends %s', (way, _, pieces) => {
+  it('an incomplete stream ends with an error event and counts as a vendor failure', async () => {
     const { text, broken, end, code, outcomes } = await through(way, pieces)
     expect({ broken, end, code, failures: outcomes.failure }).toEqual({
       broken: true,
@@ -69,7 +69,7 @@ describe.each<[Way, string, string[]]>([
       failures: 1,
     })
     expect(text).toMatch(/STREAM_CUT_OFF.*\n\n$/)
-    // What was whole has been passed on, and nothing else.
+    // Only complete events were passed on.
     const events = text.split('\n\n').slice(0, -2)
     for (const each of events) expect(pieces.join('')).toContain(each)
   })
@@ -115,21 +115,24 @@ describe.each<[Way, string, string[]]>([
     ],
   ],
   ['messages', 'in an error of its own', [event('message_start'), event('error')]],
-])('%s: a stream that ends %s', (way, _, pieces) => {
-  it('is passed on as it came', async () => {
+])('%s: a complete stream that ends %s', (way, _, pieces) => {
+  it('a complete stream is passed on unchanged', async () => {
     const { text, broken, end } = await through(way, pieces)
     expect({ text, broken, end }).toEqual({ text: pieces.join(''), broken: false, end: 'complete' })
   })
 })
 
-describe('a stream without a single event', () => {
-  it.each<Way>(['chat', 'messages'])('is a 502 to %s, and a failure of the vendor', async (way) => {
-    const { status, code, outcomes } = await through(way, [])
-    expect({ status, code }).toEqual({ status: 502, code: 'VENDOR_ERROR' })
-    expect(outcomes).toMatchObject({ failure: 1, success: 0 })
-  })
+describe('stream without events', () => {
+  it.each<Way>(['chat', 'messages'])(
+    'an empty stream is a 502 for %s and a failure',
+    async (way) => {
+      const { status, code, outcomes } = await through(way, [])
+      expect({ status, code }).toEqual({ status: 502, code: 'VENDOR_ERROR' })
+      expect(outcomes).toMatchObject({ failure: 1, success: 0 })
+    },
+  )
 
-  it('makes way for the next target', async () => {
+  it('a stream without events is replaced by the next target', async () => {
     const [silent, speaker] = [await startSpeaker([]), await startSpeaker([STOP, DONE])]
     const running = await startGateway({
       vendors: {
@@ -143,7 +146,7 @@ describe('a stream without a single event', () => {
     expect(answer.headers.get('spillway-vendor')).toBe('other')
   })
 
-  it.each(['HEAD', 'GET'])('is as good as any answer to a %s', async (method) => {
+  it.each(['HEAD', 'GET'])('a stream without events is a valid answer to a %s', async (method) => {
     const url = await startSpeaker([])
     const running = await startGateway({
       guard: { url },
