@@ -95,8 +95,8 @@ describe('import rules', () => {
       'one peer in the file of another',
       'local/worker-redis.ts -> node_modules/redis/index.js: piscina-only',
     ],
-    ['an import that leads nowhere', 'local/typo.ts -> ./missing.js: resolvable'],
-    ['a folder nobody decided about', 'misc/helpers.ts -> core/clock.ts: folder-without-a-row'],
+    ['an import that cannot be resolved', 'local/typo.ts -> ./missing.js: resolvable'],
+    ['a folder without a rule', 'misc/helpers.ts -> core/clock.ts: folder-without-a-row'],
   ])('import rules reject %s', (_, violation) => {
     expect(violations).toContain(violation)
   })

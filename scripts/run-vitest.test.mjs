@@ -35,7 +35,7 @@ describe.concurrent('runVitest', () => {
     const failingTest = PASSES + FAILS + WAITS
     const doesNotLoad = `import './missing.mjs'\n${PASSES}`
     const brokenHook = `describe('x', () => {\nbeforeAll(() => { throw 'no' })\n${PASSES}})\n`
-    const unhandledError = `${PASSES}void Promise.reject(new Error('nobody cares'))\n`
+    const unhandledError = `${PASSES}void Promise.reject(new Error('unhandled'))\n`
     const result = await runTests(failingTest, doesNotLoad, brokenHook, unhandledError)
     expect(result).toEqual({ line: '2 passed, 4 failed, 3 skipped', exitCode: 1 })
   })

@@ -8,7 +8,7 @@ import { type RedisServer, startRedis } from '../../spillway/test/redis-server.j
 import { browserPath, openPage, startBrowser, type WatchedPage } from './browser.js'
 
 const TOKEN = 'a-token-for-the-operators'
-const VENDOR_KEY = 'sk-nobody-may-see-this'
+const VENDOR_KEY = 'sk-must-stay-secret'
 const MARKUP_USER = '<script>alert(1)</script>'
 type Gateway = Awaited<ReturnType<typeof spawnGateway>>
 

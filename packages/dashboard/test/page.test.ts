@@ -197,7 +197,7 @@ describe.skipIf(browserPath === undefined)('dashboard page', () => {
   it('the page shows a lost connection, marks its data as old and reconnects by itself', async () => {
     const { page, feed } = await open()
     await page.getByTestId('calls').waitFor()
-    const by = { pod: 'pod-a', on: 'openai', ok: true, by: 'somebody' } as const
+    const by = { pod: 'pod-a', on: 'openai', ok: true, by: 'ann' } as const
     feed.send('act', { at: 1_000, act: 'isolate', did: 'isolated all lanes', ...by })
     feed.send('act', { at: 2_000, act: 'reset', did: 'closed all lanes', ...by })
     const lines = page.locator('.audit li bdi.name-full')

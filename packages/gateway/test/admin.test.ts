@@ -121,10 +121,10 @@ describe('admin port and web pages in a local browser', () => {
   it.each<[string, Headers, string]>([
     ['of another site', { origin: 'https://evil.example' }, 'OTHER_SITE'],
     ['of another port', { origin: 'http://127.0.0.1:3000' }, 'OTHER_SITE'],
-    ['without an origin that it tells', { origin: 'null' }, 'OTHER_SITE'],
-    ['across sites', { 'sec-fetch-site': 'cross-site' }, 'OTHER_SITE'],
-    ['of another port, by its own word', { 'sec-fetch-site': 'same-site' }, 'OTHER_SITE'],
-    ['that calls us by another name', { host: 'rebound.example' }, 'WRONG_HOST'],
+    ['with origin null', { origin: 'null' }, 'OTHER_SITE'],
+    ['with a cross-site request', { 'sec-fetch-site': 'cross-site' }, 'OTHER_SITE'],
+    ['with a same-site request', { 'sec-fetch-site': 'same-site' }, 'OTHER_SITE'],
+    ['under another host name', { host: 'rebound.example' }, 'WRONG_HOST'],
     ['that sends a form', { 'content-type': 'text/plain' }, 'NOT_JSON'],
     [
       'that sends another form',

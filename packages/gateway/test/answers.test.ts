@@ -266,7 +266,7 @@ describe('callers', () => {
     expect((await chat({}, as('ann-secret'))).status).toBe(200)
     expect((await chat({}, as('ann-secret'))).status).toBe(429)
     expect((await chat({}, as('bob-secret'))).status).toBe(200)
-    expect((await chat({}, as('nobody'))).status).toBe(401)
+    expect((await chat({}, as('unknown'))).status).toBe(401)
     expect((await chat()).status).toBe(401)
     expect(vendor.calls.map(({ key }) => key)).toEqual(['vendor-secret', 'vendor-secret'])
     expect(JSON.stringify(vendor.calls)).not.toContain('ann-secret')

@@ -218,7 +218,7 @@ describe('spillway doctor', () => {
       try {
         const redis = { sentinels: watched.urls, master: MASTER }
         const { run } = openShell({ redis, vendors })
-        const wrong = openShell({ redis: { ...redis, master: 'nobody' }, vendors })
+        const wrong = openShell({ redis: { ...redis, master: 'unknown' }, vendors })
         const [seen, done, lost] = await Promise.all([
           run('doctor'),
           run('breaker', 'open', 'openai', '--for', '1m'),
@@ -229,7 +229,7 @@ describe('spillway doctor', () => {
         expect(seen.code).toBe(0)
         expect(done.code).toBe(0)
         expect(lost.code).toBe(1)
-        expect(lost.stdout).toContain("does not know 'nobody'")
+        expect(lost.stdout).toContain("does not know 'unknown'")
       } finally {
         await watched.stop()
       }

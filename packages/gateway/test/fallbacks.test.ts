@@ -83,7 +83,7 @@ describe('fallbacks', () => {
 
 describe('fallbacks that are not used', () => {
   it.each([
-    ['a wrong request', { status: 400 }, 400],
+    ['an invalid request', { status: 400 }, 400],
     ['a key the vendor does not know', { status: 401 }, 401],
   ])('the fallback is not used after %s', async (_, knobs, status) => {
     const { chat, spare } = await startTwo(knobs)

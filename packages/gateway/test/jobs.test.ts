@@ -82,7 +82,7 @@ describe('async requests', () => {
     for (const path of [address, `${address}/result`]) {
       expect(await ask(path, as('key-of-ann'))).toBe(200)
       expect(await ask(path, as('key-of-bob'))).toBe(404)
-      expect(await ask(path, as('key-of-nobody'))).toBe(401)
+      expect(await ask(path, as('unknown-key'))).toBe(401)
       expect(await ask(path, {})).toBe(401)
     }
     expect(await ask(address, as('key-of-bob'), 'DELETE')).toBe(404)
@@ -119,7 +119,7 @@ describe('async requests', () => {
     const first = await submit(gateway, key)
     const again = await submit(gateway, key)
     const other = await submit(gateway, key, { messages: [{ role: 'user', content: 'another' }] })
-    const someone = await submit(gateway, { ...key, 'spillway-user': 'somebody-else' })
+    const someone = await submit(gateway, { ...key, 'spillway-user': 'another-user' })
     expect(again.address).toBe(first.address)
     expect(again.response.headers.get('spillway-decision')).toContain('known=?1')
     expect(other.response.status).toBe(422)

@@ -27,7 +27,7 @@ function lastWords(ending: string): string {
 describe('last lines of the log', () => {
   it.each([
     ['an exit', 'process.exit(3)'],
-    ['an uncaught error', "setImmediate(() => { throw new Error('nobody caught it') })"],
+    ['an uncaught error', "setImmediate(() => { throw new Error('uncaught') })"],
     ['having nothing left to do', ''],
     ['an exit after many lines', `${MANY}; process.exit(3)`],
     ['having nothing left to do after many lines', MANY],

@@ -106,7 +106,7 @@ const CASES: Case[] = [
     attempts: 1,
   },
   {
-    knob: 'a silence that is short enough',
+    knob: 'a silence below idleMs',
     knobs: { stallAfter: 3, stallMs: 30 },
     guard: { timeout: { idleMs: 5_000 } },
     result: { text: TEXT },

@@ -34,7 +34,7 @@ describe('gateway tracing', () => {
     )
     const answer = await chat({ stream: true }, { headers: { traceparent } })
     await answer.text()
-    await until('it is told', whole)
+    await until('it is exported', whole)
     const request = spanNamed('POST /v1/*')
     const call = spanNamed('spillway openai')
     const attempt = spanNamed('spillway openai attempt')
@@ -58,7 +58,7 @@ describe('gateway tracing', () => {
       tracing: { fromCallers: false, toVendors: false },
     })
     await (await chat({}, { headers: { traceparent } })).text()
-    await until('it is told', whole)
+    await until('it is exported', whole)
     expect(spanNamed('POST /v1/*')?.parentSpanContext).toBeUndefined()
     expect(spanNamed('POST /v1/*')?.spanContext().traceId).not.toBe(TRACE)
     expect(vendor.calls[0]?.headers.traceparent).toBeUndefined()
@@ -71,7 +71,7 @@ describe('gateway tracing', () => {
     })
     await (await chat()).text()
     await (await chat()).text()
-    await until('it is told', () => exporter.getFinishedSpans().length === 5)
+    await until('it is exported', () => exporter.getFinishedSpans().length === 5)
     const refused = exporter.getFinishedSpans().filter(({ events }) => events.length > 0)
     expect(refused.map(({ name }) => name).sort()).toEqual(['POST /v1/*', 'spillway openai'])
     for (const { events } of refused) {

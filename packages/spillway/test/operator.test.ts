@@ -120,7 +120,7 @@ describe.each(Object.keys(STORES))('operator on the %s store', (kind) => {
     expect(guard.breaker?.state({ lane: 'a' })).toBe('isolated')
     const { guards } = await operator.fleet()
     expect(guards[0]?.breakers.map(({ state }) => state)).toContain('isolated')
-    await operator.perform({ action: 'release', guard: 'vendor', by: 'somebody else' })
+    await operator.perform({ action: 'release', guard: 'vendor', by: 'dora' })
     expect(await outcomeOf(guard, 'a')).toBe('CIRCUIT_OPEN')
     await operator.perform({ action: 'release', guard: 'vendor', by: 'ada' })
     await soon(guard, 'a').toBe('served')

@@ -88,7 +88,7 @@ describe.each(['memory', 'redis'])('live pods in %s', (kind) => {
     await store.beat(beatOf('a'))
     await store.beat(beatOf('b'))
     await store.leave({ group: 'g', pod: 'a' })
-    await store.leave({ group: 'nobody was here', pod: 'a' })
+    await store.leave({ group: 'empty group', pod: 'a' })
     expect(await store.beat(beatOf('b'))).toMatchObject({ live: 1 })
   })
 

@@ -71,9 +71,9 @@ describe('Redis commands per job', () => {
   it.each([
     // Script, time and queue state; remove lease and job; move the next job from the queue to a
     // lease.
-    ['of which nothing is kept', 0, {}, 10],
+    ['without a kept result', 0, {}, 10],
     ['of a tenant', 0, { tenant: 'acme' }, 12],
-    ['whose result is kept', 60_000_000, {}, 12],
+    ['with a kept result', 60_000_000, {}, 12],
     ['with a key', 0, { key: 'k' }, 14],
     ['with long data', 0, { data: JSON.stringify('x'.repeat(10_000)) }, 14],
   ] as [string, number, Partial<NewJob>, number][])(

@@ -7,7 +7,7 @@ import { hashedLine } from './run-hash-key.js'
 
 const KEY = 'sk-0123456789abcdefghij'
 
-const nobody = () => {}
+const ignore = () => {}
 
 /** A terminal with simulated typing. */
 class Typist extends EventEmitter {
@@ -31,7 +31,7 @@ class Typist extends EventEmitter {
 
 describe('spillway hash-key', () => {
   it('hash-key prints a line by which the gateway recognises that key and no other', () => {
-    const line = hashedLine(`${KEY}\n`, nobody)
+    const line = hashedLine(`${KEY}\n`, ignore)
     expect(line).toMatch(/^key: sha256:[0-9a-f]{64}$/)
     const written = loadConfig({
       file: 'a.yaml',
@@ -72,7 +72,7 @@ callers:
 
   it('hash-key restores the terminal after Ctrl-C', async () => {
     const typist = new Typist().type('sk-01', '\u0003')
-    const asked = readHidden('Key: ', typist.terminal, { write: nobody })
+    const asked = readHidden('Key: ', typist.terminal, { write: ignore })
     await expect(asked).rejects.toThrow('nothing was typed')
     expect(typist.modes).toEqual([true, false])
   })
@@ -84,7 +84,7 @@ callers:
     ['one\ntwo', 'no header can carry'],
     ['ключ', 'no header can carry'],
   ])('hash-key rejects the key %j', (given, message) => {
-    expect(() => hashedLine(given, nobody)).toThrow(message)
+    expect(() => hashedLine(given, ignore)).toThrow(message)
   })
 
   it('hash-key warns of a key that can be guessed from its hash', () => {

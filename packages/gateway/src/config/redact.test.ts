@@ -23,7 +23,7 @@ describe('secrets in configuration reports', () => {
     ['among several', `vendors: { a: { protocol: openai, keys: { main: ${SECRET}, b: env:B } } }`],
     ['as the only one of several', `vendors: { a: { protocol: openai, keys: ${SECRET} } }`],
     ['without a name', `vendors: { a: { protocol: openai, keys: { ${SECRET} } } }`],
-    ['under a name nobody knows', `vendors: { a: { protocol: openai, ky: ${SECRET} } }`],
+    ['under an unknown name', `vendors: { a: { protocol: openai, ky: ${SECRET} } }`],
     ['in a list', `vendors: { a: { protocol: openai, keys: [${SECRET}] } }`],
     [
       'over several lines',
@@ -43,7 +43,7 @@ describe('secrets in configuration reports', () => {
       'in the URL of the store, with options',
       `redis: { url: "redis://u:${SECRET}@cache", prefx: a }`,
     ],
-    ['in a URL that is none', `redis: "u:${SECRET}@cache:6379"`],
+    ['in an invalid URL', `redis: "u:${SECRET}@cache:6379"`],
     [
       'in the URL of a vendor',
       `vendors: { a: { protocol: openai, url: "https://u:${SECRET}@a.b" } }`,
@@ -61,7 +61,7 @@ describe('secrets in configuration reports', () => {
     ['behind the tag of one of several', `vendors: { a: { keys: { main: !${SECRET} a } } }`],
     ['where its quote is not closed', `vendors:\n  a:\n    key: "${SECRET}\n`],
     ['where quotes are missing', `vendors:\n  a:\n    key: ${SECRET}: b\n`],
-    ['where something else is no YAML', `vendors:\n  a: { key: ${SECRET}, b: @ }\n`],
+    ['where something else is not YAML', `vendors:\n  a: { key: ${SECRET}, b: @ }\n`],
   ])('no report shows a secret: %s', (_, text) => {
     const shown = shownOf(text)
     expect(shown).not.toContain('4711471147')

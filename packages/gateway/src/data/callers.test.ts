@@ -29,8 +29,8 @@ describe('callers on one connection', () => {
 
   it.each([
     ['of the same length', 'key-of-anx'],
-    ['that is the beginning of it', 'key-of-an'],
-    ['that goes on behind it', 'key-of-ann '],
+    ['that is a prefix of it', 'key-of-an'],
+    ['that is longer', 'key-of-ann '],
     ['that is empty', ''],
     ['that is missing', undefined],
   ])('a wrong key after a right one is refused: one %s', (_, wrong) => {

@@ -49,7 +49,7 @@ describe('addresses in vendor answers', () => {
     '../berlin',
     '?c',
     '',
-    'mailto:somebody',
+    'mailto:ann',
     'http://[bad',
   ])('the address %s of another origin stays unchanged', (address) => {
     expect(new VendorAddresses('http://10.0.0.7/api', '/weather').here(address)).toBe(address)

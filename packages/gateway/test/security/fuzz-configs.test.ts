@@ -36,7 +36,7 @@ const PIECES = [
   'toString: 1',
   'hasOwnProperty: null',
   '<<: { __proto__: { polluted: yes } }',
-  '<<: *nobody',
+  '<<: *absent',
   'a: &a [*a]',
   '&a a: *a',
   '!!js/function "() => 1"',
@@ -131,7 +131,7 @@ it.each([
   ['as it is', BOMB],
   ['in a vendor', `vendors:\n  openai:\n${BOMB.replace(/^/gm, '    ')}`],
   ['merged', `${BOMB.replaceAll('[', '{ <<: [').replaceAll(']', '] }').replace('[x', '[{}')}`],
-  ['without its fuse', BOMB.replace('&b0', '')],
+  ['without its first anchor', BOMB.replace('&b0', '')],
 ])('an alias bomb is rejected (%s)', (_, text) => {
   // Expanding it would take hours.
   const load = () => loadConfig({ file: 'a.yaml', text, env })

@@ -232,7 +232,7 @@ describe('guard with fallbacks', () => {
   })
 
   it('enqueue() skips calls without a job and users who have used up a limit', async () => {
-    const queue = { name: 'q', add: () => Promise.reject(new Error('nobody should')) }
+    const queue = { name: 'q', add: () => Promise.reject(new Error('must not be added')) }
     const guard = guardWith({
       userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
       fallback: [enqueue({ queue }), staticValue('less')],

@@ -131,7 +131,7 @@ describe('queue lanes', () => {
     join('c', { lane: 'c', priority: 'high' })
     expect(room.bestOf(['a', 'b', 'c'], clock.now())).toBe('c')
     expect(room.bestOf(['b', 'a'], clock.now())).toBe('a')
-    expect(room.bestOf(['nobody'], clock.now())).toBeUndefined()
+    expect(room.bestOf(['empty'], clock.now())).toBeUndefined()
   })
 
   it('an empty lane is dropped', () => {

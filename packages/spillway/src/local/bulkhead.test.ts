@@ -158,7 +158,7 @@ describe('bulkhead', () => {
     await expect(bulkhead.run(throwing)).rejects.toBe(boom)
     await expect(bulkhead.run(() => Promise.reject(boom))).rejects.toBe(boom)
     await expect(bulkhead.run(() => 'at once')).resolves.toBe('at once')
-    // biome-ignore lint/suspicious/noThenProperty: somebody else's idea of a promise
+    // biome-ignore lint/suspicious/noThenProperty: a foreign thenable
     const thenable = { then: (resolve: (value: string) => void) => resolve('foreign') }
     await expect(bulkhead.run(() => thenable as PromiseLike<string>)).resolves.toBe('foreign')
     expect(bulkhead.active).toBe(0)

@@ -89,7 +89,7 @@ describe('retry decision', () => {
   it.each([
     ['a permanent error', { status: 404 }],
     ['a bug', new TypeError('x is not a function')],
-    ['an error that says so', Object.assign(new Error(), { retryable: false })],
+    ['an error marked as not retryable', Object.assign(new Error(), { retryable: false })],
   ])('%s is not retried', async (_, error) => {
     const { retry } = setup()
     const fn = flaky(1, error)

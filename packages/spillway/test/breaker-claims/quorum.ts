@@ -23,8 +23,8 @@ export function claimQuorum(fleet: Fleet): void {
   }
 
   describe.each([
-    ['a share of failures', { failureRate: 0.5, minimumCalls: 10 }],
-    ['failures in a row', { consecutiveFailures: 10 }],
+    ['failure rate', { failureRate: 0.5, minimumCalls: 10 }],
+    ['consecutive failures', { consecutiveFailures: 10 }],
   ])('breaker quorum on %s', (_, options) => {
     it('with a quorum, one failing pod isolates only itself', async () => {
       const pods = await eight(options)

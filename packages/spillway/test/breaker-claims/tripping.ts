@@ -165,7 +165,7 @@ export function claimTripping(fleet: Fleet): void {
     ]
 
     it.each([
-      { what: 'failures in a row', runs: inARow },
+      { what: 'consecutive failures', runs: inARow },
       { what: 'failures', runs: manyFailures },
       { what: 'slow calls', runs: manySlow },
     ])('each trip condition opens the breaker by itself: $what', async ({ runs }) => {

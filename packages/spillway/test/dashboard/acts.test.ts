@@ -74,7 +74,7 @@ describe('dashboard operator actions', () => {
     for (const lane of lanes) expect(await pause(lane)).toMatchObject({ status: 200 })
     await expect(run(other, keyed)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
     await expect(run(other, long)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
-    await run(asked, 'sk-proj-another-key-of-somebody')
+    await run(asked, 'sk-proj-another-key-of-ann-lee1')
     expect(await pause('sk-…')).toMatchObject({ status: 409 })
     expect(await pause('gh-…')).toMatchObject({ status: 404 })
     expect(await pause('used-elsewhere')).toMatchObject({ status: 200 })
@@ -123,7 +123,7 @@ describe('dashboard operator actions', () => {
       pods.some(({ state }) => state === 'asked'),
     )
     expect(fleet.pods.find(({ state }) => state === 'asked')?.pod).toBe(pod)
-    expect(await asked.act({ act: 'drain', pod: 'nobody' }, withToken)).toMatchObject({
+    expect(await asked.act({ act: 'drain', pod: 'unknown' }, withToken)).toMatchObject({
       status: 404,
     })
   })
@@ -197,7 +197,7 @@ describe('rejected operator actions', () => {
     [{ act: 'isolate', guard: 'openai' }, 400, 'act.forMs'],
     [{ act: 'isolate', guard: 'openai', forMs: -1 }, 400, 'act.forMs'],
     [{ act: 'isolate', guard: 'openai', forMs: 1e15 }, 400, 'act.forMs'],
-    [{ act: 'isolate', guard: 'nobody', forMs: 1_000 }, 404, "there is no guard 'nobody'"],
+    [{ act: 'isolate', guard: 'unknown', forMs: 1_000 }, 404, "there is no guard 'unknown'"],
     [
       { act: 'limit', guard: 'openai', id: 'tokens', limit: 5, forMs: 1_000 },
       400,

@@ -4,7 +4,7 @@ import { shown } from '../../src/http/dashboard/shown.js'
 import { startPod } from './dashboard-kit.js'
 
 const SECRETS = {
-  key: 'sk-proj-Zx81PlantedKeyNobodyMaySee',
+  key: 'sk-proj-Zx81PlantedKeyMustNotShow',
   token: 'Bearer planted-bearer-token-0123456789',
   jwt: 'eyJhbGciOiJIUzI1NiJ9.eyJwbGFudGVkIjoiand0In0.c2lnbmF0dXJlLXBsYW50ZWQ',
   url: 'redis://user:planted-password@cache:6379',

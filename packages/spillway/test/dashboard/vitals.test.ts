@@ -25,7 +25,7 @@ const VITALS: PodVitals = {
   memoryMb: 80,
   store: 'shared',
   guards: [GUARD],
-  notes: [{ number: 3, text: 'somebody has acted' }],
+  notes: [{ number: 3, text: 'an operator acted' }],
 }
 
 describe('pod vitals', () => {

@@ -82,7 +82,7 @@ describe('mock vendor call log', () => {
     expect(vendor.atOnce).toBe(0)
     expect(vendor.mostInAnyWindow('1h')).toBe(4)
     expect(vendor.mostInAnyWindow('1h', { model: 'a' })).toBe(2)
-    expect(vendor.mostInAnyWindow('1h', { model: 'a', key: 'nobody' })).toBe(0)
+    expect(vendor.mostInAnyWindow('1h', { model: 'a', key: 'unknown' })).toBe(0)
     expect(vendor.mostInAnyWindow('1h', { unit: 'tokens', model: 'b' })).toBe(2 * (3 + 7))
     // The last call came after the others were answered, a full latency later.
     expect(vendor.mostInAnyWindow(300)).toBe(3)

@@ -88,7 +88,7 @@ export function claimTold(fleet: Fleet): void {
       const add = (key: string) => fleet.until(queue.add('x', { key, as }))
       expect(await add('one')).toMatchObject({ fresh: true })
       expect(await add('one')).toMatchObject({ fresh: false })
-      await fleet.until(queue.add('of nobody'))
+      await fleet.until(queue.add('without a user'))
       await expect(add('no room')).rejects.toMatchObject({ code: 'QUEUE_FULL' })
       await fleet.sleep(50)
       // One of two requests is left, and a call uses it.

@@ -57,7 +57,7 @@ const CASES: Case[] = [
     result: { code: 'CALL_TIMEOUT' },
   },
   {
-    knob: 'a silence that is short enough',
+    knob: 'a silence below idleMs',
     knobs: { stallAfter: 3, stallMs: 30 },
     guard: { timeout: { idleMs: 5_000 } },
     result: { text: TEXT },

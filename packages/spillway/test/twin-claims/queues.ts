@@ -376,7 +376,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const dead = queue.dead.sorted()
         const known = [...queue.jobs.keys()]
         const pool = op.command === 'cancel' || dead.length === 0 ? known : dead
-        const any = pool[op.which % Math.max(1, pool.length)] ?? 'nobody'
+        const any = pool[op.which % Math.max(1, pool.length)] ?? 'unknown'
         const handedOut = op.command === 'cancel' && op.which % 2 === 0
         const id = (handedOut ? leased.at(-1)?.id : undefined) ?? any
         const command = { kind: op.command, id, keepUs: op.keepUs } as QueueCommand
@@ -395,7 +395,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const dead = listDead(queue, range, nowUs)
         expect(await queues.dead({ ...QUEUE, ...range })).toEqual(dead)
         count('too late', dead.filter(({ text }) => text === 'its deadline has passed').length)
-        const id = [...queue.jobs.keys()][op.which] ?? 'nobody'
+        const id = [...queue.jobs.keys()][op.which] ?? 'unknown'
         expect(await queues.job({ ...QUEUE, id })).toEqual(readJob(queue, id, nowUs))
         expect(await queues.standing({ ...QUEUE, id })).toEqual(readStanding(queue, id))
         break

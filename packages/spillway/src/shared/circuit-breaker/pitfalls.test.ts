@@ -123,7 +123,7 @@ describe('probe without an outcome', () => {
   it.each([
     ['whose error is ignored', notFound],
     ['that was throttled', tooMany],
-    ['that was refused further in', full],
+    ['that was refused by a later stage', full],
   ])('a probe %s frees its permit and neither closes nor opens the breaker', async (_, error) => {
     const { clock, pod, toHalfOpen } = setup({ probes: 1, successes: 1 })
     await toHalfOpen()
