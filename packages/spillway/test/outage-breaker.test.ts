@@ -90,7 +90,7 @@ describe('breaker during an outage', () => {
     expect(await call(1)).toBe('fine')
   })
 
-  it("outage rule 'open' lets every call through", async () => {
+  it('a breaker whose outage rule allows calls lets every call through', async () => {
     const { fleet, all, call } = setup({ ...BREAKER, outage: 'open' })
     await fleet.run(100)
     await fail(call, 0)
@@ -105,7 +105,7 @@ describe('breaker during an outage', () => {
     expect(await call(0)).toBe('CIRCUIT_OPEN')
   })
 
-  it("outage rule 'closed' refuses every call with STORE_UNAVAILABLE", async () => {
+  it('a breaker whose outage rule refuses calls refuses with STORE_UNAVAILABLE', async () => {
     const { fleet, all, call } = setup({ ...BREAKER, outage: 'closed' })
     await fleet.run(100)
     expect(await call(0)).toBe('fine')

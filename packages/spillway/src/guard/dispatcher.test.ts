@@ -175,7 +175,7 @@ describe('dispatcher while the store does not answer', () => {
     expect(guard.snapshot()).toMatchObject({ store: { status: 'away' }, room: { waiting: 0 } })
   })
 
-  it("a limit with outage 'closed' refuses at once while the store is unreachable", async () => {
+  it('a limit whose outage rule refuses calls does so at once while the store is unreachable', async () => {
     const limits = [{ limit: 100, ...MINUTE, outage: 'closed' }] as const
     const { clock, quick, connection } = createGuardPod({ ...options, limits }, { where: 'remote' })
     await clock.advance(10)

@@ -26,7 +26,7 @@ describe('client address', () => {
     expect(from(1, '10.0.0.1', 'localhost')).toBe('10.0.0.1')
   })
 
-  it('a number as trustProxy counts the proxies', () => {
+  it('a number as trustedProxies counts the proxies', () => {
     expect(from(1, '10.0.0.1', '6.6.6.6, 203.0.113.9')).toBe('203.0.113.9')
     expect(from(2, '10.0.0.1', '6.6.6.6, 203.0.113.9, 10.0.0.2')).toBe('203.0.113.9')
     // The request bypassed a proxy, so no part of the header is trustworthy.

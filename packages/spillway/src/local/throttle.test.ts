@@ -80,7 +80,7 @@ describe('throttle', () => {
     expect(throttle.snapshot()).toMatchObject({ accepts: 20 })
   })
 
-  it('throttle refuses with SHED and states the numbers behind it', async () => {
+  it('a refusal by the throttle states the numbers behind it', async () => {
     const { vendor, throttle, many } = createWorld({ random: () => 0 })
     vendor.down = true
     await many(10)

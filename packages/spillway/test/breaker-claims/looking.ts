@@ -300,7 +300,7 @@ export function claimLooking(fleet: Fleet): void {
     expect(alone).toContainEqual(['CIRCUIT_OPEN', 'open'])
   })
 
-  it('a closed pod refuses with CLOSED and leaves the other pods alone', async () => {
+  it('a closed pod refuses calls and leaves the other pods alone', async () => {
     const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
     const [a, b] = [pod(), pod()]
     await untilKnown(fleet, [b])

@@ -208,7 +208,7 @@ export function claimAsking(fleet: Fleet): void {
   })
 
   describe('limiter close()', () => {
-    it('close() rejects waiting and later requests with CLOSED', async () => {
+    it('close() rejects waiting and later requests', async () => {
       const one = ofRequests(1)()
       await take(one)
       const waiting = one.acquireWithin('2h')

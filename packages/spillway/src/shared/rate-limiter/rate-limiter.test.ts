@@ -305,7 +305,7 @@ describe('rate limiter costs', () => {
 })
 
 describe('shared rate limiter options', () => {
-  it('createRateLimiter of spillway/shared names the invalid option', () => {
+  it('shared rate limiter names the invalid option', () => {
     const wrong = (options: object) => () => setup(options as Partial<RateLimiterOptions>)
     expect(wrong({ limits: [] })).toThrow('rateLimiter.limits: must be 1 to 16 limits')
     expect(wrong({ limits: [{ limit: 0, windowMs: 1 }] })).toThrow('rateLimiter.limits[0].limit')
