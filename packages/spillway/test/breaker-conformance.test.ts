@@ -1,4 +1,7 @@
-/** Everything the shared circuit breaker promises, in memory and on one server; see also `topologies/`. */
+/**
+ * Claims about the shared circuit breaker, with the memory store and one Redis server; see also
+ * `topologies/`.
+ */
 import { claimBreakers } from './breaker-claims/all.js'
 import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
 

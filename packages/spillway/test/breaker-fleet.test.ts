@@ -1,4 +1,7 @@
-/** The shared circuit breaker in a fleet: real processes, a real server, and a vendor that counts. */
+/**
+ * The shared circuit breaker in a fleet of real processes, with a real server and a counting
+ * vendor.
+ */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisStore, redisStore } from 'spillway/redis'
 import { type CircuitBreakerOptions, createCircuitBreaker } from 'spillway/shared'
@@ -48,9 +51,9 @@ beforeEach(() => {
 
 type Options = Omit<CircuitBreakerOptions, 'name' | 'store'>
 
-/** A breaker on all pods, and here, where nobody calls but everything is heard. */
+/** Creates the breaker on all pods, and one here that only listens. */
 async function openBreaker(name: string, options: Options, isBroken = (_pod: number) => false) {
-  // No quorum: who is not one of the pods must not be counted as one.
+  // No quorum, because this process must not count as a pod.
   const breaker = createCircuitBreaker({ name, store, ...options, quorum: 1 })
   const changes: string[] = []
   breaker.onChange(({ to }) => changes.push(to))
@@ -70,13 +73,15 @@ function untilAll(name: string, state: string): Promise<number[]> {
   return eachPod((pod) => pod.ask('until', { name, state }))
 }
 
-describe('a fleet of eight', () => {
-  it('never has more than three probes at the vendor, in fifty rounds', async ({ annotate }) => {
+describe('fleet of eight pods', () => {
+  it('fleet never has more than three probes at the vendor in fifty half-open rounds', async ({
+    annotate,
+  }) => {
     const name = 'rounds'
     const options = { consecutiveFailures: 1, openMs: 120, probes: 3, successes: 2, rampMs: 0 }
     const { breaker, changes } = await openBreaker(name, options)
     const random = createRandom(3)
-    // Probes succeed more often than not; then calls come, and fail.
+    // Most probes succeed; then calls arrive and fail.
     vendor.answer = (probe) =>
       probe
         ? { status: random() < 0.75 ? 200 : 500, afterMs: 5 + 20 * random() }
@@ -98,7 +103,7 @@ describe('a fleet of eight', () => {
     expect(times('open')).toBeGreaterThan(45)
   }, 40_000)
 
-  it('is open on every pod when one has recorded fifty failures', async () => {
+  it('breaker opens on every pod after one pod has recorded fifty failures', async () => {
     const name = 'fifty'
     const { breaker } = await openBreaker(name, { consecutiveFailures: 50, openMs: MINUTE_MS })
     const [first, second] = pods
@@ -109,7 +114,7 @@ describe('a fleet of eight', () => {
     expect(breaker.snapshot()).toMatchObject({ state: 'open', failures: 50 })
   })
 
-  it('counts failures that all pods record at once exactly, and a success resets the row', async () => {
+  it('simultaneous failures of all pods are counted exactly, and a success resets them', async () => {
     const name = 'exactly'
     const each = 3
     const { breaker } = await openBreaker(name, {
@@ -117,7 +122,7 @@ describe('a fleet of eight', () => {
       openMs: MINUTE_MS,
     })
     const counted = async () => {
-      // The next word of the store is the newest.
+      // Waits for a fresh view of the store.
       await vi.waitUntil(() => breaker.snapshot().ageMs < 50, { timeout: 5_000, interval: 10 })
       return breaker.snapshot()
     }
@@ -136,7 +141,7 @@ describe('a fleet of eight', () => {
     await untilAll(name, 'open')
   }, 20_000)
 
-  it('gets over a pod that was killed with the only probe, within its lease', async ({
+  it('breaker recovers within a lease after the pod with the only probe was killed', async ({
     annotate,
   }) => {
     const [name, probeLeaseMs] = ['killed', 1_000]
@@ -150,7 +155,7 @@ describe('a fleet of eight', () => {
     const hammering = eachPod((pod) =>
       pod.ask('hammer', { name, lines: 2, pauseMs: 5, forMs: 15_000 }),
     )
-    // Alive, it keeps its place although that takes longer than a lease.
+    // While alive, the pod keeps its probe although that takes longer than a lease.
     await sleep(1.5 * probeLeaseMs)
     expect(vendor.probes.total).toBe(1)
     const killedMs = performance.now()
@@ -160,13 +165,13 @@ describe('a fleet of eight', () => {
     await eachPod((pod) => pod.ask('rest', { name }))
     await hammering
     await annotate(`closed again ${tookMs.toFixed(0)} ms after the kill`)
-    // A margin for a machine that has other things to do.
+    // Tolerance for a busy machine.
     expect(tookMs).toBeLessThan(probeLeaseMs + 1_000)
     expect(vendor.probes.most).toBe(1)
     pods.push(await startOne())
   }, 30_000)
 
-  it('stops within 50 ms of the failure that trips it, and refuses in memory', async ({
+  it('fleet stops calling within 50 ms of the tripping failure and then refuses from memory', async ({
     annotate,
   }) => {
     const [name, rounds] = ['spread', 100]
@@ -193,7 +198,7 @@ describe('a fleet of eight', () => {
     expect(refusals).toEqual(Array.from(pods, () => ({ refused: times, commands: 0 })))
   }, 30_000)
 
-  it('goes on without the one pod whose network is broken', async ({ annotate }) => {
+  it('fleet continues without the one pod whose network is broken', async ({ annotate }) => {
     const name = 'one-broken'
     const options = { quorum: 2, failureRate: 0.5, openMs: MINUTE_MS }
     const { changes } = await openBreaker(name, options, (pod) => pod === 0)
@@ -215,7 +220,7 @@ describe('a fleet of eight', () => {
     ])
   }, 30_000)
 
-  it('stops when half of its pods fail', async () => {
+  it('fleet stops calling when half of its pods fail', async () => {
     const name = 'half-broken'
     const options = { quorum: 2, failureRate: 0.5, openMs: MINUTE_MS }
     await openBreaker(name, options, (pod) => pod % 2 === 0)
@@ -225,7 +230,9 @@ describe('a fleet of eight', () => {
     for (const { refused } of counts) expect(refused).toBeGreaterThan(0)
   }, 30_000)
 
-  it('never stops for 5 % of errors, at 1,000 calls a second', async ({ annotate }) => {
+  it('a failure rate of 5 % at 1,000 calls per second never opens the breaker', async ({
+    annotate,
+  }) => {
     const name = 'five-percent'
     const { changes } = await openBreaker(name, { failureRate: 0.5 })
     const random = createRandom(20)
@@ -244,11 +251,12 @@ describe('a fleet of eight', () => {
     expect(failed / called).toBeCloseTo(0.05, 1)
     const { calls, failures } = await pods[0]!.ask('state', { name })
     expect(failures / calls).toBeLessThan(0.1)
-    // Failures go at once, successes ten times a second, and once a second each asks how things are.
+    // Failures are reported at once, successes ten times a second, and each pod syncs once a
+    // second.
     expect(sum('commands')).toBeLessThan(failed + PODS * 12 * (10 + 1) + 200)
   }, 40_000)
 
-  it('knows what it knew when pods join, and when each has been replaced', async () => {
+  it('breaker state survives new pods and the replacement of every pod', async () => {
     const counting = { consecutiveFailures: 10, openMs: MINUTE_MS }
     const names = ['counting', 'opened', 'isolated'] as const
     for (const name of names) await openBreaker(name, counting)
@@ -262,7 +270,7 @@ describe('a fleet of eight', () => {
     const replaced = pods
     pods = []
     for (const old of replaced) {
-      // One that joins, for a moment one more than before; then an old one leaves.
+      // A new pod joins, then an old one leaves.
       const [young] = await Promise.all([startOne(), pods.at(-1)?.ask('state', { name: 'opened' })])
       for (const name of names) await young.ask('open', { name, options: counting })
       pods.push(young)
@@ -274,7 +282,7 @@ describe('a fleet of eight', () => {
     expect(await stateOf('counting')).toEqual(Array(PODS).fill('closed'))
     expect(await stateOf('opened')).toEqual(Array(PODS).fill('open'))
     expect(await stateOf('isolated')).toEqual(Array(PODS).fill('isolated'))
-    // Nine failures are still known: one more is the tenth.
+    // Nine failures are still counted, so one more is the tenth.
     await oneMore(pods[3]!)
     await untilAll('counting', 'open')
   }, 60_000)

@@ -1,4 +1,7 @@
-/** Everything the shared rate limiter promises, in memory and on one server; see also `topologies/`. */
+/**
+ * Claims about the shared rate limiter, with the memory store and one Redis server; see also
+ * `topologies/`.
+ */
 import { claimLimits } from './limit-claims/all.js'
 import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
 

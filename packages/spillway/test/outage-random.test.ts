@@ -1,4 +1,4 @@
-/** Two hours of random faults in virtual time: whatever happens to the store, the promises hold. */
+/** Two hours of random faults in virtual time. */
 import { createRandom } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import { createOutageFleet, type OutageFleet } from './outage-fleet.js'
@@ -6,7 +6,7 @@ import { createOutageFleet, type OutageFleet } from './outage-fleet.js'
 const TWO_HOURS_MS = 7_200_000
 const PODS = 3
 
-/** Each begins something; what it answers with ends it. */
+/** Each fault starts something and returns the function that ends it. */
 const FAULTS: Record<string, (all: OutageFleet, pod: number) => () => void> = {
   gone(all) {
     all.each(({ store }) => store.goDown())
@@ -44,7 +44,7 @@ async function twoHours(seed: number) {
     limit: 60,
     windowMs: 10_000,
     callers: () => 2,
-    // Callers wait for their turn, so that a history of two hours is not one of refusals.
+    // Calls are queued, so that two hours do not consist of refusals.
     guard: {
       limits: [{ limit: 60, windowMs: 10_000 }],
       breaker: { consecutiveFailures: 5, openMs: '2s' },
@@ -79,7 +79,7 @@ async function twoHours(seed: number) {
 }
 
 describe('two hours of random faults', () => {
-  it('exceed no contract, lose no call to the store, and end shared; twice the same', async ({
+  it('random faults exceed no limit, fail no call, end in shared mode and are reproducible', async ({
     annotate,
   }) => {
     const one = await twoHours(8)

@@ -1,4 +1,4 @@
-/** A thousand streams at once, a third of which their callers abort: nothing may be left behind. */
+/** A thousand concurrent streams, of which a third is aborted: nothing is left behind. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
@@ -7,10 +7,10 @@ import { pauseMs, question, startGuard } from './stream-kit.js'
 import { sharedNowMs, startVendorProcess } from './vendor-process.js'
 
 const STREAMS = 1_000
-/** Of those that are to be aborted: on a busy machine some of their answers are complete before. */
+/** Of the streams to be aborted, some may be complete before on a busy machine. */
 const MANY = STREAMS / 10
 
-it('of 1,000 concurrent streams a third is aborted at random points, and nothing is left', {
+it('1,000 concurrent streams with a third aborted at random leave nothing behind', {
   timeout: 90_000,
 }, async () => {
   const vendor = await startVendorProcess({ knobs: { tokens: 10, tokenMs: [100, 300] } })
@@ -23,7 +23,7 @@ it('of 1,000 concurrent streams a third is aborted at random points, and nothing
   async function stream(number: number, aborting: boolean): Promise<string> {
     const leave = new AbortController()
     let abortedMs = 0
-    /** After so many chunks, and in the middle of waiting for the next. */
+    /** Aborts after this many chunks, while waiting for the next. */
     let patience = aborting ? Math.floor(random() * 6) : Number.POSITIVE_INFINITY
     try {
       const response = await guard.fetch(`${vendor.url}/v1/chat/completions`, {
@@ -81,16 +81,16 @@ it('of 1,000 concurrent streams a third is aborted at random points, and nothing
     heaps.push(usedHeap())
   }
   expect(mostAtOnce).toBeGreaterThan(STREAMS / 2)
-  // They share the machine with other tests: the round that was disturbed least says how long a
-  // cancellation takes until the vendor, in its own process, has seen it.
+  // The machine is shared with other tests, so the least disturbed round shows how long a
+  // cancellation takes to reach the vendor process.
   expect(Math.min(...medians)).toBeLessThan(50)
-  // Two warm it up; from then on it stays.
+  // Two rounds of warm-up; from then on the heap stays constant.
   const grownMb = ((heaps[3] ?? 0) - (heaps[1] ?? 0)) / 1_048_576
   if (process.env.SPILLWAY_SHOW !== undefined) {
     console.log({ medians, heapsMb: heaps.map((each) => each / 1_048_576) })
   }
   expect(grownMb).toBeLessThan(8)
-  // What is left are connections kept for the next call: nothing is under way on any of them.
+  // Only idle kept-alive connections are left.
   await agent().close()
   while ((await vendor.report()).openSockets > 0) await pauseMs(10)
 })
@@ -103,7 +103,7 @@ function usedHeap(): number {
   return process.memoryUsage().heapUsed
 }
 
-/** What Node's fetch keeps its connections in. */
+/** The dispatcher in which Node's fetch keeps its connections. */
 function agent(): { close(): Promise<void> } {
   return Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'))
 }

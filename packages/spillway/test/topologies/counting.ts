@@ -1,4 +1,4 @@
-/** Scripts that show whether one ran twice, on connections of every library at once. */
+/** Scripts that show whether a command ran twice, on connections of every library. */
 import { createHash } from 'node:crypto'
 import { onTestFinished, vi } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
@@ -14,7 +14,7 @@ function script(name: string, text: string): Script {
 }
 
 export const ADD = script('add', "return redis.call('INCR', KEYS[1])")
-/** Two keys, as most of ours have. */
+/** Two keys, as most scripts have. */
 export const ADD_TO_BOTH = script(
   'addToBoth',
   "redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])",
@@ -26,7 +26,7 @@ export interface Pod {
   readonly runner: ScriptRunner
 }
 
-/** A pod for each library, connected, and closed after the test. */
+/** Connects one pod per library, closed after the test. */
 export async function startPods(
   connection: RedisConnectionOptions,
   commandTimeoutMs = 200,
@@ -44,24 +44,27 @@ export async function startPods(
 }
 
 export interface Tally {
-  /** Keys that were counted up, each by one command. */
+  /** Keys that were incremented, each by one command. */
   readonly keys: string[]
   readonly replies: unknown[]
   readonly failures: StoreFailure[]
-  /** The longest anybody waited for an answer of whatever kind. */
+  /** The longest wait for a reply of any kind. */
   longestMs: number
-  /** The longest this process did not get to look: on a busy machine that is much. */
+  /** The longest time this process was blocked, which is long on a busy machine. */
   stalledMs: number
 }
 
-/** A deadline is noticed by a process when it gets to look: to begin it, at its end, and once more. */
+/**
+ * A deadline can be noticed late by up to three blocked periods: at its start, at its end and once
+ * more.
+ */
 export function latestMs(deadlineMs: number, { stalledMs }: Tally): number {
   return deadlineMs + 3 * stalledMs + 50
 }
 
 /**
- * Each pod sends command after command, each with a key of its own in the slot of `tag`, until it is
- * told to stop. A key that is counted up twice was sent twice.
+ * Each pod sends command after command, each with its own key in the slot of `tag`, until it is
+ * stopped. A key incremented twice was sent twice.
  */
 export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
   const tally: Tally = { keys: [], replies: [], failures: [], longestMs: 0, stalledMs: 0 }
@@ -99,7 +102,7 @@ export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
   }
 }
 
-/** Waits until every pod has been answered, and says how long that took. */
+/** Waits until every pod has received a reply and returns how long that took. */
 export async function untilAnswered(pods: readonly Pod[], key: string): Promise<number> {
   const startMs = performance.now()
   await Promise.all(

@@ -1,4 +1,4 @@
-/** A Redis for twin tests: scripts run on it, and everything that is published is kept. */
+/** A Redis for twin tests: runs scripts and keeps everything that is published. */
 import { createClient } from 'redis'
 import { afterAll, beforeAll, vi } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
@@ -7,12 +7,12 @@ import { connectTestRedis } from '../test-connection.js'
 import { DRIVERS, driversToTest, type Servers, START_MS } from '../topologies.js'
 
 export interface TwinRedis {
-  /** Both are there once the tests run. */
+  /** Both are set once the tests run. */
   readonly servers: Servers
   readonly runner: ScriptRunner
-  /** All that is published, by channel. */
+  /** Published messages by channel. */
   readonly published: Map<string, string[]>
-  /** How many keys there are, and those that never end. */
+  /** Number of keys, and those without an expiry. */
   keys(): Promise<{ count: number; endless: string[] }>
 }
 
@@ -23,10 +23,10 @@ const KEYS = `
   end
   return { #keys, endless }`
 
-/** So many histories make more than ten thousand steps. */
+/** This number of histories gives more than ten thousand steps. */
 export const ALL_HISTORIES = 110
 
-/** Connected before the tests of a file, and closed after them. */
+/** Connects before the tests of a file and closes after them. */
 export function twinRedis(begin: () => Promise<Servers>): TwinRedis {
   const published = new Map<string, string[]>()
   let servers: Servers
@@ -53,7 +53,7 @@ export function twinRedis(begin: () => Promise<Servers>): TwinRedis {
     await servers.stop()
   })
   let turn = 0
-  /** The libraries take turns. */
+  /** The client libraries take turns. */
   const runner: ScriptRunner = {
     run: (...args) => runners[turn++ % runners.length]!.run(...args),
     get slotOf() {
