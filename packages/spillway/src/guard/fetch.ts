@@ -11,8 +11,7 @@ import { withinConnectTime } from './connect-time.js'
 import type { CallContext } from './context.js'
 import type { RunOptions } from './run-options.js'
 import { inWordsOf, type SdkErrors } from './sdk-errors.js'
-import { observerOf } from './stream/stream-observer.js'
-import { type Dispatcher, dispatcherOf, heedsDispatcher, Unsignalled } from './unsignalled.js'
+import { reportErrorsAs } from './stream/watched-stream.js'
 
 export type Fetch = typeof globalThis.fetch
 
@@ -81,7 +80,7 @@ function tellingAs(sdk: SdkErrors, send: Fetch): Fetch {
   const inItsWords = (error: unknown) => inWordsOf(sdk, error)
   return async (input, init) => {
     const response = await send(input, init)
-    if (response.body !== null) observerOf(response.body)?.tellAs(inItsWords)
+    if (response.body !== null) reportErrorsAs(response.body, inItsWords)
     return response
   }
 }
@@ -140,28 +139,12 @@ class GuardedRequest {
   send(context: CallContext): Promise<Response> {
     const { connectMs, clock } = this.#sender
     const headers = this.#headersFor(context)
-    if (connectMs !== undefined) {
-      return withinConnectTime(connectMs, clock, context, (signal) =>
-        this.#sendWith(signal, undefined, headers),
-      )
-    }
-    // One that was made elsewhere may have a dispatcher of its own, which nobody can see.
-    const through = this.made === undefined ? dispatcherOf(this.#init) : undefined
-    if (through === undefined) return this.#sendWith(context.signal, undefined, headers)
-    const { send } = this.#sender
-    const dispatcher = new Unsignalled(through, send)
-    const signal = heedsDispatcher(send) ? null : context.signal
-    context.onAbort((reason) => dispatcher.abort(reason))
-    return this.#sendWith(signal, dispatcher, headers)
+    if (connectMs === undefined) return this.#sendWith(context.signal, headers)
+    return withinConnectTime(connectMs, clock, context, (signal) => this.#sendWith(signal, headers))
   }
 
-  #sendWith(
-    signal: AbortSignal | null,
-    dispatcher: Dispatcher | undefined,
-    headers: Headers | undefined,
-  ): Promise<Response> {
+  #sendWith(signal: AbortSignal, headers: Headers | undefined): Promise<Response> {
     const init: RequestInit = { ...this.#init, signal }
-    if (dispatcher !== undefined) init.dispatcher = dispatcher as never
     if (headers !== undefined) init.headers = headers
     return this.#sender.send(this.#input, init)
   }

@@ -341,11 +341,22 @@ describe('Node stream', () => {
     expect(outcomesOf(guard)).toEqual({ success: 1 })
   })
 
-  it('guard returns the same Node stream that the function returned', async () => {
+  it('a Node stream is wrapped, and everything its class has is reached through the wrapper', async () => {
+    class Labelled extends Readable {
+      readonly label = 'vendor'
+      shout(): string {
+        return this.label.toUpperCase()
+      }
+    }
     const guard = startGuard()
-    const stream = Readable.from(['a', 'b'])
-    expect(await guard.run(() => stream)).toBe(stream)
-    expect(await readAll(stream)).toEqual({ chunks: ['a', 'b'], error: undefined })
+    const source = new Labelled({ read() {} })
+    const stream = await guard.run(() => source)
+    expect(stream).not.toBe(source)
+    expect([stream.label, stream.shout()]).toEqual(['vendor', 'VENDOR'])
+    expect([source.push, source.read]).toEqual([Readable.prototype.push, Readable.prototype.read])
+    source.push('a')
+    source.push(null)
+    expect(String(Buffer.concat((await readAll(stream)).chunks as Buffer[]))).toBe('a')
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 })

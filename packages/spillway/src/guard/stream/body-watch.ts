@@ -32,11 +32,6 @@ export interface BodyListener {
 export interface WatchedBody {
   /** It is over: breaks the reader's side off, and the downstream's. */
   breakOff(error: unknown): void
-  /**
-   * Asked before it is let go because nobody reads it: whether somebody does, whom the watch does not
-   * hear of. If so, it is told how the body ends.
-   */
-  isReadUnseen?(): boolean
 }
 
 /**
@@ -148,11 +143,6 @@ export class BodyWatch implements Timed, ComingBody {
 
   #unread(): void {
     const { name, unreadMs } = this.#limits
-    if (this.#body?.isReadUnseen?.() === true) {
-      // For as long as that may last: whoever reads it next may be seen.
-      this.#waitFor('reader')
-      return this.#arm(this.#sinceMs)
-    }
     this.#call?.giveUp(unreadError(name, unreadMs))
   }
 

@@ -3,10 +3,10 @@ import type { Readable } from 'node:stream'
 import { isResponse } from '../../core/outcome.js'
 import { swallow } from '../../core/thenable.js'
 import type { BodyWatch, WatchedBody } from './body-watch.js'
-import { observe } from './observed-stream.js'
-import { passOn } from './passed-stream.js'
 import { isRelayed } from './relayed.js'
+import { watchNodeStream } from './watched-node-stream.js'
 import { watchResponse } from './watched-response.js'
+import { watchStream } from './watched-stream.js'
 
 /** Whether a value goes on after the function has returned it; one that cannot be asked does not. */
 export function isStreamed(value: unknown): boolean {
@@ -35,62 +35,9 @@ function isOpen({ body, headers }: Response): boolean {
 /** The same value, watched. */
 export function watched<T>(value: T, watch: BodyWatch): T {
   if (isResponse(value)) return watchResponse(value, watch) as T
-  if (isWebStream(value)) return watchWeb(value, watch) as T
-  if (isNodeStream(value)) return watchNode(value, watch) as T
+  if (isWebStream(value)) return watchStream(value, watch) as T
+  if (isNodeStream(value)) return watchNodeStream(value, watch) as T
   return watchIterable(value as AsyncIterable<unknown>, watch) as T
-}
-
-function watchWeb(source: ReadableStream<unknown>, watch: BodyWatch): ReadableStream<unknown> {
-  if (observe(source, watch)) return source
-  const stream = passOn(source.getReader())
-  observe(stream, watch)
-  return stream
-}
-
-/** The stream itself: whoever gets it may want what only its own class has. */
-function watchNode(stream: Readable, watch: BodyWatch): Readable {
-  const { push, read } = stream
-  /** Somebody asked, and got nothing yet. */
-  let asked = false
-  // A stream reads ahead by itself; that alone does not mean that anybody reads it.
-  const look = () => {
-    const waiting = stream.readableLength === 0 && (asked || stream.readableFlowing === true)
-    if (waiting) watch.reading()
-    else watch.resting()
-  }
-  stream.push = (chunk: unknown, encoding?: BufferEncoding) => {
-    const before = stream.readableLength
-    const wantsMore = push.call(stream, chunk, encoding)
-    // Not kept: it went straight to those who listen.
-    if (chunk !== null && stream.readableLength === before) watch.chunk(chunk)
-    look()
-    return wantsMore
-  }
-  stream.read = (size?: number) => {
-    const chunk: unknown = read.call(stream, size)
-    if (size === 0) return chunk
-    asked = chunk === null
-    if (chunk !== null) watch.chunk(chunk)
-    look()
-    return chunk
-  }
-  stream.on('pause', look)
-  stream.once('end', () => watch.complete())
-  stream.once('error', (error) => {
-    if (isReaderLeaving(stream, error)) watch.left()
-    else watch.truncated(error)
-  })
-  stream.once('close', () => watch.left())
-  watch.begin({ breakOff: (error) => stream.destroy(error as Error) })
-  if (stream.readableFlowing === true) look()
-  return stream
-}
-
-/** How Node's `pipeline` and `for await` put it that nobody wants the rest. */
-function isReaderLeaving(stream: Readable, { name, code }: NodeJS.ErrnoException): boolean {
-  // Of an answer over node:http they abort the request.
-  const { req } = stream as { req?: { aborted?: unknown } }
-  return name === 'AbortError' || code === 'ERR_STREAM_PREMATURE_CLOSE' || req?.aborted === true
 }
 
 /** What an SDK's stream has beyond what can be iterated. Its methods call `iterator`. */

@@ -1,4 +1,4 @@
-/** Requests are aborted through their dispatcher where possible, and not by a signal. */
+/** Aborting a guarded fetch reaches the vendor, wherever its request is at that moment. */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -34,7 +34,7 @@ function singleConnection(): object {
 }
 
 describe('aborted request', () => {
-  it('an abort reaches the vendor after fetch has shown that it needs no signal', async () => {
+  it('an abort reaches the vendor and frees the slot', async () => {
     const { url, seen } = await serve((request, response) => {
       if (request.url === '/quick') response.end('ok')
     })
@@ -102,8 +102,8 @@ describe('aborted request', () => {
   })
 })
 
-describe('fetch without a known dispatcher', () => {
-  it('an unknown fetch gets a signal every time', async () => {
+describe('other kinds of fetch', () => {
+  it('a fetch that the application supplies gets a signal every time', async () => {
     const signals: unknown[] = []
     const guard = startGuard({
       timeout: { callMs: 50 },

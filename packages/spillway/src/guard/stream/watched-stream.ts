@@ -1,0 +1,119 @@
+/**
+ * A Web stream around the downstream's stream. It reads from its source only when its own reader asks, so
+ * nothing is buffered and a pending pull means that the reader waits for the downstream. The source is never
+ * changed.
+ */
+import type {
+  ReadableStreamReadResult,
+  UnderlyingByteSource,
+  UnderlyingSource,
+} from 'node:stream/web'
+import { swallow } from '../../core/thenable.js'
+import type { BodyWatch, WatchedBody } from './body-watch.js'
+
+type Controller = ReadableStreamDefaultController<unknown> | ReadableByteStreamController
+
+/** Finds the wrapper of a stream that Spillway created, for `reportErrorsAs`. */
+const wrappers = new WeakMap<ReadableStream, WatchedStream>()
+
+/** Changes the error that the reader of `stream` gets when Spillway ends it early. */
+export function reportErrorsAs(stream: ReadableStream, convert: (error: unknown) => unknown): void {
+  wrappers.get(stream)?.reportErrorsAs(convert)
+}
+
+/** Returns a stream with the same content as `source`, which it locks. */
+export function watchStream<C>(source: ReadableStream<C>, watch: BodyWatch): ReadableStream<C> {
+  const watched = new WatchedStream(isByteStream(source), watch)
+  watched.readFrom(source)
+  return watched.stream as ReadableStream<C>
+}
+
+export class WatchedStream implements WatchedBody {
+  readonly stream: ReadableStream<unknown>
+  readonly #watch: BodyWatch
+  readonly #bytes: boolean
+  #controller!: Controller
+  #reader: ReadableStreamDefaultReader<unknown> | undefined
+  #convertError = (error: unknown) => error
+
+  constructor(bytes: boolean, watch: BodyWatch) {
+    this.#watch = watch
+    this.#bytes = bytes
+    const source = {
+      start: (controller: Controller) => {
+        this.#controller = controller
+      },
+      pull: () => this.#pull(),
+      cancel: (reason: unknown) => this.#cancel(reason),
+    }
+    this.stream = bytes
+      ? new ReadableStream({ ...source, type: 'bytes' } as UnderlyingByteSource)
+      : new ReadableStream(source as UnderlyingSource, { highWaterMark: 0 })
+    wrappers.set(this.stream, this)
+  }
+
+  /** Locks `source`; from here on the watch applies its timeouts. */
+  readFrom(source: ReadableStream<unknown>): void {
+    this.#reader = source.getReader()
+    this.#watch.begin(this)
+  }
+
+  async #pull(): Promise<void> {
+    this.#watch.reading()
+    let result: ReadableStreamReadResult<unknown> | undefined
+    try {
+      result = await this.#reader?.read()
+    } catch (error) {
+      this.#watch.truncated(error)
+      throw error
+    }
+    if (result === undefined || result.done) this.#complete()
+    else this.#pass(result.value)
+  }
+
+  #pass(chunk: unknown): void {
+    if (this.#isOver) return
+    // A byte stream takes over the chunk's memory, so the watch gets a copy.
+    this.#watch.chunk(this.#bytes ? (chunk as Uint8Array).slice() : chunk)
+    this.#controller.enqueue(chunk as never)
+  }
+
+  #complete(): void {
+    if (this.#isOver) return
+    this.#watch.complete()
+    this.#controller.close()
+    // A reader that brought its own buffer gets it back empty.
+    if (this.#bytes) (this.#controller as ReadableByteStreamController).byobRequest?.respond(0)
+  }
+
+  #cancel(reason: unknown): Promise<void> | undefined {
+    this.#watch.left()
+    return this.#reader?.cancel(reason)
+  }
+
+  /** The stream was cancelled by its reader or ended by `breakOff`. */
+  get #isOver(): boolean {
+    return this.#controller.desiredSize === null || this.#reader === undefined
+  }
+
+  reportErrorsAs(convert: (error: unknown) => unknown): void {
+    this.#convertError = convert
+  }
+
+  breakOff(error: unknown): void {
+    const reader = this.#reader
+    this.#reader = undefined
+    this.#controller.error(this.#convertError(error))
+    if (reader !== undefined) swallow(reader.cancel(error))
+  }
+}
+
+/** Only a byte stream hands out readers that bring their own buffer. */
+export function isByteStream(stream: ReadableStream<unknown>): boolean {
+  try {
+    stream.getReader({ mode: 'byob' }).releaseLock()
+    return true
+  } catch {
+    return false
+  }
+}
