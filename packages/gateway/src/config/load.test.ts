@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSpillway } from 'spillway'
 import { describe, expect, it } from 'vitest'
+import { DEFAULT_PATHS } from './default-paths.js'
 import { embeddedConfig } from './embedded.js'
 import { ConfigError } from './error.js'
 import { type LoadOptions, loadConfig } from './load.js'
@@ -77,8 +78,9 @@ describe('a configuration', () => {
       ],
       routes: [
         {
-          name: '/v1/*',
-          path: '/v1/*',
+          name: 'openai defaults',
+          paths: DEFAULT_PATHS.openai,
+          defaultsOf: 'openai',
           models: undefined,
           choices: 1,
           targets: [{ vendor: 'openai', key: undefined, model: undefined }],
@@ -170,7 +172,8 @@ log: { level: warn }
     expect(config.routes).toEqual([
       {
         name: '/v1/chat/completions gpt-4o,gpt-4o-*',
-        path: '/v1/chat/completions',
+        paths: [{ path: '/v1/chat/completions', methods: undefined }],
+        defaultsOf: undefined,
         models: ['gpt-4o', 'gpt-4o-*'],
         choices: 1,
         targets: [
@@ -183,7 +186,7 @@ log: { level: warn }
         keepAliveMs: 10_000,
         stripPrefix: undefined,
       },
-      expect.objectContaining({ name: 'the rest', path: '/v1/*' }),
+      expect.objectContaining({ name: 'the rest', defaultsOf: 'openai' }),
     ])
   })
 
@@ -227,7 +230,7 @@ describe('without a file', () => {
       ['openai', 'openai', 'mock'],
       ['anthropic', 'anthropic', 'mock'],
     ])
-    expect(config.routes.map(({ path }) => path)).toEqual(['/v1/messages*', '/v1/*'])
+    expect(config.routes.map(({ name }) => name)).toEqual(['anthropic defaults', 'openai defaults'])
     expect(config.callers).toBeUndefined()
     expect(config.redis).toBeUndefined()
     expect(config.queues).toMatchObject([{ name: 'later', vendor: 'openai', concurrency: 2 }])
