@@ -124,6 +124,8 @@ export interface GatewayConfig {
     readonly token: string | undefined
     /** Who may look without being one. */
     readonly look: 'operators' | 'machine' | 'anybody'
+    /** Names besides `localhost` and addresses under which the admin port may be asked. */
+    readonly hosts: readonly string[]
   }
   /** Shared state; none: in this process alone. */
   readonly redis: RedisConfig | undefined

@@ -62,7 +62,7 @@ describe('a configuration', () => {
       server: SERVER_LIMITS,
       host: '0.0.0.0',
       port: 8080,
-      admin: { host: '127.0.0.1', port: 8081, look: 'operators' },
+      admin: { host: '127.0.0.1', port: 8081, look: 'operators', hosts: [] },
       redis: undefined,
       pod: undefined,
       vendors: [
@@ -73,7 +73,7 @@ describe('a configuration', () => {
           keys: [],
           headers: {},
           connectMs: 5_000,
-          guard: {},
+          guard: { timeout: { firstByteMs: 60_000 } },
         },
       ],
       routes: [
@@ -163,7 +163,11 @@ log: { level: warn }
       ],
       headers: { 'openai-organization': 'sk-openai-spare', 'x-team': 'search' },
       connectMs: 3_000,
-      guard: { limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }], queue: { size: 10 } },
+      guard: {
+        limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }],
+        queue: { size: 10 },
+        timeout: { firstByteMs: 60_000 },
+      },
     })
     expect(azure).toMatchObject({
       url: 'http://azure.example/openai',

@@ -58,6 +58,9 @@ const PUBLIC_API = {
   anthropic: 'https://api.anthropic.com',
 } as const
 
+/** From the start of an attempt to the first byte of the vendor's body, unless `timeout.firstByteMs` is set. */
+const FIRST_BYTE_MS = 60_000
+
 /** What a vendor's only key is called. */
 const ONLY_KEY = 'default'
 
@@ -128,7 +131,12 @@ function readGuard(
     }
     guard.shed = shed
   }
-  return readGuardOptions(guard, path, problems)
+  return withFirstByteTimeout(readGuardOptions(guard, path, problems))
+}
+
+/** A vendor that accepts requests and never answers would hold slots and connections for ever. */
+function withFirstByteTimeout(guard: VendorConfig['guard']): VendorConfig['guard'] {
+  return { ...guard, timeout: { firstByteMs: FIRST_BYTE_MS, ...guard.timeout } }
 }
 
 function readKeys(sources: Sources): Check<readonly VendorKey[]> {
