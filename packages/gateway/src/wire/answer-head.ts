@@ -58,6 +58,8 @@ export function readHead(text: string, bodiless: boolean): AnswerHead {
   const announced = coding === undefined ? Number(length ?? 0) : Number.POSITIVE_INFINITY
   const unwantedBytes = mustBeBodiless ? announced : 0
   const isNew = text.charCodeAt(MINOR_AT) === ONE
+  if (status < 200 && !isNew)
+    throw malformed('has a status in between, which HTTP/1.0 does not have')
   const lasts = isNew ? !CLOSE.test(connection) : KEEP_ALIVE.test(connection) && body !== CHUNKED
   // Some vendors send that body nevertheless: the next answer on this connection would begin with it.
   const reusable = lasts && body !== UNTIL_CLOSE && unwantedBytes === 0

@@ -266,7 +266,9 @@ describe('default routes', () => {
 
 it('all addresses of one IPv6 network share the limit per address', async () => {
   let address = ''
-  vi.spyOn(Socket.prototype, 'remoteAddress', 'get').mockImplementation(() => address)
+  // What `remoteAddress` reads: loopback has one IPv6 address only.
+  const sockets = Socket.prototype as unknown as { _getpeername(): { address: string } }
+  vi.spyOn(sockets, '_getpeername').mockImplementation(() => ({ address }))
   onTestFinished(() => void vi.restoreAllMocks())
   const { url: vendorUrl } = await startRecordingVendor()
   const userLimits = [{ per: 'ip', limit: 2, windowMs: '1h' }]
