@@ -64,6 +64,20 @@ describe('a gateway that traces', () => {
     expect(vendor.calls[0]?.headers.traceparent).toBeUndefined()
   })
 
+  it('spans show paths as logs do: without the key of the caller and without what looks like a key', async () => {
+    const { url, records } = await startGateway({ tracing: {} })
+    const key = 'plainly-the-key'
+    for (const path of [`/v1/${key}/x?key=${key}`, '/v1/sk-planted0123456789/x', '/v1/%70lainly']) {
+      await (await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key}` } })).text()
+    }
+    await until('all three are recorded', () => exporter.getFinishedSpans().length === 3)
+    const paths = exporter.getFinishedSpans().map(({ attributes }) => attributes['url.path'])
+    expect(paths).toEqual(['***', '/v1/***/x', '/v1/plainly'])
+    expect(records.map(({ path }) => path)).toEqual(paths)
+    const told = exporter.getFinishedSpans().map(({ name, attributes }) => [name, attributes])
+    expect(JSON.stringify(told)).not.toMatch(/plainly-the-key|planted/)
+  })
+
   it('says why a request was refused', async () => {
     const { chat } = await startGateway({
       tracing: {},

@@ -390,6 +390,10 @@ log:
       'callers: [{ key: env:SEARCH_KEY }]',
       'callers[0].user: must be a non-empty string, got nothing',
     ],
+    [
+      `callers: [{ key: env:KEY, user: ${'u'.repeat(201)} }]`,
+      'callers[0].user: must have at most 200 characters',
+    ],
     ['callers: [[a]]', 'callers[0]: must be an object with key and user'],
     [
       'callers: [{ key: env:SEARCH_KEY, user: a, priority: hihg }]',
