@@ -391,7 +391,7 @@ log:
       'callers[0].user: must be a non-empty string, got nothing',
     ],
     [
-      `callers: [{ key: env:KEY, user: ${'u'.repeat(201)} }]`,
+      `callers: [{ key: env:SEARCH_KEY, user: ${'u'.repeat(201)} }]`,
       'callers[0].user: must have at most 200 characters',
     ],
     ['callers: [[a]]', 'callers[0]: must be an object with key and user'],
