@@ -19,6 +19,13 @@ function mistakesIn(text: string): string[] {
 const ONE = 'vendors:\n  openai: { protocol: openai }\n'
 
 describe('a vendor', () => {
+  it('has endpoint limits for paths in their canonical form only', () => {
+    const limits = 'userLimits: [{ per: endpoint, limit: { "/v1/ch%61t": 5 }, windowMs: 1m }]'
+    expect(vendor(`protocol: openai, ${limits}`)).toEqual([
+      'vendors.a.userLimits[0].limit./v1/ch%61t: must be written as /v1/chat',
+    ])
+  })
+
   it('has a first-byte timeout of 60 s, unless another one is written', () => {
     const timeoutOf = (timeout: string) =>
       load(

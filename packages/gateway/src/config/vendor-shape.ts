@@ -13,6 +13,7 @@ import {
   readGuardOptions,
   schemaOf,
 } from 'spillway/options'
+import { canonicalPath } from '../request/canonical-path.js'
 import type { ProtocolName, VendorConfig, VendorKey } from './config.js'
 import { readHeaders } from './header-shape.js'
 import { checkUnits, withUnits } from './limit-units.js'
@@ -131,7 +132,23 @@ function readGuard(
     }
     guard.shed = shed
   }
+  checkEndpoints(guard.userLimits, `${path}.userLimits`, problems)
   return withFirstByteTimeout(readGuardOptions(guard, path, problems))
+}
+
+/** Requests are counted under their canonical path: a limit in another spelling would never apply. */
+function checkEndpoints(userLimits: unknown, path: string, problems: Mistake[]): void {
+  if (!Array.isArray(userLimits)) return
+  for (const [index, level] of userLimits.entries()) {
+    const { per, limit } = (level ?? {}) as { per?: unknown; limit?: unknown }
+    if (per !== 'endpoint' || typeof limit !== 'object' || limit === null) continue
+    for (const name of Object.keys(limit)) {
+      const canonical = canonicalPath(name)
+      if (canonical === name) continue
+      const message = `must be written as ${canonical}`
+      problems.push({ path: `${path}[${index}].limit.${name}`, message, at: 'key' })
+    }
+  }
 }
 
 /** A vendor that accepts requests and never answers would hold slots and connections for ever. */
