@@ -22,7 +22,7 @@ const load = (text: string) =>
 
 describe('the examples in the documentation', () => {
   it('are right', () => {
-    expect(blocks).toHaveLength(4)
+    expect(blocks).toHaveLength(5)
     for (const text of blocks) expect(load(text).vendors.length).toBeGreaterThan(0)
   })
 

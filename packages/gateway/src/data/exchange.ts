@@ -198,7 +198,8 @@ export class Exchange implements AnswerListener {
   }
 
   #noRoute(query: RouteQuery): RequestError {
-    const fault = faultInLlmPath(this.#path)
+    // Another spelling of a path that has a route is refused as it would be on that route.
+    const fault = this.#path.startsWith('/v1') ? faultInLlmPath(this.#path) : undefined
     if (fault !== undefined) return new RequestError(fault)
     const { callers, config } = this.#site
     const { headers } = this.#request
