@@ -38,7 +38,7 @@ describe.each([false, true])('an answer without a body (read by Node: %s)', (byN
   })
 
   it.each(['', 'hello'])(
-    'HEAD is told the length of the body and gets none (vendor sends %j)',
+    'an answer to HEAD keeps its length and has no body (vendor sends %j)',
     async (body) => {
       const answer = `HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n${body}`
       const { texts, seen } = await askFor(answer, 'HEAD', byNode)

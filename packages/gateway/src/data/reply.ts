@@ -106,7 +106,7 @@ export class Reply implements AnswerSink {
     if (response.destroyed) return
     this.firstByteMs ??= performance.now() - this.#arrivedMs
     const length = { 'content-length': String(Buffer.byteLength(body)) }
-    const bodiless = hasNoBody(status)
+    const bodiless = isBodiless(status)
     response.writeHead(status, { ...this.#head(), ...headers, ...(!bodiless && length) })
     response.end(bodiless ? undefined : body)
   }
@@ -207,7 +207,7 @@ export class Reply implements AnswerSink {
       ours.push('x-should-retry')
     }
     const knowsLength = wholeBytes !== undefined && wholeBytes > 0
-    if (this.#frames !== undefined || knowsLength || hasNoBody(answer.status)) {
+    if (this.#frames !== undefined || knowsLength || isBodiless(answer.status)) {
       ours.push('content-length')
     }
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
@@ -276,6 +276,6 @@ export class Reply implements AnswerSink {
 }
 
 /** Some clients wait for a body if one of these has a content-length (RFC 9110, 8.6). */
-function hasNoBody(status: number): boolean {
+function isBodiless(status: number): boolean {
   return status === 204 || status === 304
 }

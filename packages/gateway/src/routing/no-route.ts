@@ -8,7 +8,7 @@ interface Refused {
   readonly query: RouteQuery
   readonly shownPath: string
   readonly routes: readonly RouteConfig[]
-  /** Names of vendors are told to known callers only. */
+  /** Only known callers learn the names of vendors. */
   readonly isKnownCaller: boolean
 }
 

@@ -28,7 +28,7 @@ const INSERTED = [
 ]
 const QUERIES = ['', '', '', '?', '?a=b', '?%61=%2e%2e', '?/../x', '?a=%2F', '?a?b']
 
-/** A path of a route, spelled in another way that may or may not mean the same. */
+/** A path of a route, in another spelling, which may mean another path. */
 export function spell(dice: Dice): string {
   const { below, pick } = dice
   let path = pick(PATHS)
@@ -42,7 +42,7 @@ export function spell(dice: Dice): string {
   return path + pick(QUERIES)
 }
 
-/** Another spelling that means the same. */
+/** Another spelling with an unchanged meaning. */
 export function encodeSome(path: string, { below, pick }: Dice): string {
   const share = pick([2, 5, 20])
   return path.replace(/[^/%]/g, (character) => {
