@@ -9,6 +9,7 @@ import { createMockVendor, type MockVendor } from 'spillway/testing'
 import { accessOf } from './admin/access.js'
 import { DASHBOARD_PATH } from './admin/dashboard.js'
 import { Health } from './admin/health.js'
+import { createHostCheck } from './admin/host-check.js'
 import { OperatorNews } from './admin/operator-news.js'
 import { type ConfigAnswer, createAdminServer } from './admin/server.js'
 import type { GatewayConfig, VendorConfig } from './config/config.js'
@@ -107,6 +108,7 @@ export async function createGateway(
   const data = new DataServer(sites, (path) => health.at(path))
   const demo = inside && createDemo(config, inside, spillway, () => address)
   const access = accessOf(config.admin)
+  const operators = createOperatorAccess(access)
   const dashboard = createDashboard({
     spillway,
     path: DASHBOARD_PATH,
@@ -123,7 +125,8 @@ export async function createGateway(
     registry: metrics.registry,
     spillway,
     operator,
-    access: createOperatorAccess(access),
+    access: operators,
+    checkHost: createHostCheck(config.admin, operators),
     audit: (event) => log.event(event),
     config: {
       status: () => reloads.status(),

@@ -112,6 +112,7 @@ describe('requests that are not idempotent', () => {
     })
     const { url } = await startGateway({
       guard: { url: vendor, retry: { attempts: 3, budget: 1, baseMs: 1 } },
+      routes: [{ path: '/v1/*', vendor: 'openai' }],
     })
     await fetch(`${url}/v1/fine_tuning/jobs`, { method: 'POST', body: '{}' })
     expect(asked).toBe(1)
@@ -232,7 +233,7 @@ describe('estimated tokens', () => {
   })
 
   it('requests that generate nothing reserve no tokens', async () => {
-    const { url } = await startGateway({ guard })
+    const { url } = await startGateway({ guard, routes: [{ vendor: 'openai' }] })
     for (let i = 0; i < 5; i++) expect((await fetch(`${url}/v1/models`)).status).toBe(200)
   })
 })
@@ -406,7 +407,10 @@ describe('event stream frames', () => {
         setTimeout(() => response.destroy(), 50)
       }
     })
-    const { url } = await startGateway({ guard: { url: vendor } })
+    const { url } = await startGateway({
+      guard: { url: vendor },
+      routes: [{ path: '/v1/*', vendor: 'openai' }],
+    })
     expect(await (await fetch(`${url}/v1/zipped`)).text()).toBe('data: 1\n\ndata: 2\n\n')
     const answer = await fetch(`${url}/v1/plain`)
     const { chunks } = answer.ok ? await readAll(answer.body!) : { chunks: [] }

@@ -79,7 +79,7 @@ describe('configuration reload', () => {
       changed: [
         'vendors.openai.limits',
         'vendors.anthropic.limits',
-        'routes./v1/*.timeoutMs',
+        'routes.openai defaults.timeoutMs',
         'callers',
       ],
       removed: ['vendors.spare'],

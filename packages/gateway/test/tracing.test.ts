@@ -34,8 +34,8 @@ describe('gateway tracing', () => {
     )
     const answer = await chat({ stream: true }, { headers: { traceparent } })
     await answer.text()
-    await until('it is exported', whole)
-    const request = spanNamed('POST /v1/*')
+    await until('it is told', whole)
+    const request = spanNamed('POST openai defaults')
     const call = spanNamed('spillway openai')
     const attempt = spanNamed('spillway openai attempt')
     expect(request?.kind).toBe(api.SpanKind.SERVER)
@@ -58,10 +58,24 @@ describe('gateway tracing', () => {
       tracing: { fromCallers: false, toVendors: false },
     })
     await (await chat({}, { headers: { traceparent } })).text()
-    await until('it is exported', whole)
-    expect(spanNamed('POST /v1/*')?.parentSpanContext).toBeUndefined()
-    expect(spanNamed('POST /v1/*')?.spanContext().traceId).not.toBe(TRACE)
+    await until('it is told', whole)
+    expect(spanNamed('POST openai defaults')?.parentSpanContext).toBeUndefined()
+    expect(spanNamed('POST openai defaults')?.spanContext().traceId).not.toBe(TRACE)
     expect(vendor.calls[0]?.headers.traceparent).toBeUndefined()
+  })
+
+  it('spans show paths as logs do: without the key of the caller and without what looks like a key', async () => {
+    const { url, records } = await startGateway({ tracing: {} })
+    const key = 'plainly-the-key'
+    for (const path of [`/v1/${key}/x?key=${key}`, '/v1/sk-planted0123456789/x', '/v1/%70lainly']) {
+      await (await fetch(`${url}${path}`, { headers: { authorization: `Bearer ${key}` } })).text()
+    }
+    await until('all three are recorded', () => exporter.getFinishedSpans().length === 3)
+    const paths = exporter.getFinishedSpans().map(({ attributes }) => attributes['url.path'])
+    expect(paths).toEqual(['***', '/v1/***/x', '/v1/plainly'])
+    expect(records.map(({ path }) => path)).toEqual(paths)
+    const told = exporter.getFinishedSpans().map(({ name, attributes }) => [name, attributes])
+    expect(JSON.stringify(told)).not.toMatch(/plainly-the-key|planted/)
   })
 
   it('a span states why a request was refused', async () => {
@@ -73,7 +87,10 @@ describe('gateway tracing', () => {
     await (await chat()).text()
     await until('it is exported', () => exporter.getFinishedSpans().length === 5)
     const refused = exporter.getFinishedSpans().filter(({ events }) => events.length > 0)
-    expect(refused.map(({ name }) => name).sort()).toEqual(['POST /v1/*', 'spillway openai'])
+    expect(refused.map(({ name }) => name).sort()).toEqual([
+      'POST openai defaults',
+      'spillway openai',
+    ])
     for (const { events } of refused) {
       expect(events[0]?.attributes).toMatchObject({ code: 'USER_LIMITED', stage: 'user-limit' })
     }

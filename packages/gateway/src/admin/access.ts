@@ -5,12 +5,14 @@ export interface AdminAccess {
   readonly host: string
   readonly token: string | undefined
   readonly look: OperatorAccessOptions['look']
+  readonly hosts: readonly string[]
 }
 
-export function accessOf({ host, token, look }: AdminAccess): OperatorAccessOptions {
+export function accessOf({ host, token, look, hosts }: AdminAccess): OperatorAccessOptions {
   return {
     ...(token !== undefined && { token }),
     ...(look !== undefined && { look }),
+    hosts,
     exposed: !/^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host),
   }
 }

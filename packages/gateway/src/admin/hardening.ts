@@ -8,6 +8,7 @@ import type { FastifyHttpOptions, FastifyInstance, FastifyReply, FastifyRequest 
 import type { SpillwayEvent } from 'spillway'
 import type { AccessDenial, OperatorAccess } from 'spillway/http'
 import { attempt } from './audit.js'
+import type { HostCheck } from './host-check.js'
 
 /** As strict as the data port, and less patient: who operates sends little. */
 export const ADMIN_SERVER_OPTIONS = {
@@ -43,12 +44,13 @@ const HEADERS = {
 export function harden(
   server: FastifyInstance,
   access: OperatorAccess,
+  checkHost: HostCheck,
   audit: (event: SpillwayEvent) => void,
 ): void {
   server.server.maxConnections = MOST_CONNECTIONS
   server.addHook('onRequest', async (request, reply) => {
     reply.headers(HEADERS)
-    const denial = access.stranger(request.raw)
+    const denial = access.stranger(request.raw) ?? checkHost(request)
     return denial && turnAway(denial, request, reply, audit)
   })
   server.setNotFoundHandler((_, reply) => refuse(reply, 404, 'NOT_FOUND'))

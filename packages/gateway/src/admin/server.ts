@@ -6,6 +6,7 @@ import type { Dashboard, OperatorAccess } from 'spillway/http'
 import { mountDashboard } from './dashboard.js'
 import { ADMIN_SERVER_OPTIONS, harden } from './hardening.js'
 import type { Health } from './health.js'
+import type { HostCheck } from './host-check.js'
 import { type ConfigHooks, operations } from './operations.js'
 
 export type { ConfigAnswer } from './operations.js'
@@ -16,6 +17,7 @@ export interface AdminOptions {
   readonly spillway: Spillway
   readonly operator: () => Operator
   readonly access: OperatorAccess
+  readonly checkHost: HostCheck
   /** Hears of every attempt that was refused; of actions everybody hears. */
   readonly audit: (event: SpillwayEvent) => void
   readonly config: ConfigHooks
@@ -23,9 +25,9 @@ export interface AdminOptions {
 }
 
 export function createAdminServer(options: AdminOptions): FastifyInstance {
-  const { health, registry, spillway, operator, access, audit, config } = options
+  const { health, registry, spillway, operator, access, checkHost, audit, config } = options
   const server = fastify(ADMIN_SERVER_OPTIONS)
-  harden(server, access, audit)
+  harden(server, access, checkHost, audit)
   // A form of another site could send that without asking first.
   server.removeContentTypeParser('text/plain')
   for (const path of ['/health/live', '/health/ready']) {

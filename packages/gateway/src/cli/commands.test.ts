@@ -132,7 +132,7 @@ describe('spillway init', () => {
     const routed = text.replace(/^# (?=routes:|callers:| {2})/gm, '')
     expect(
       loadConfig({ file, text: routed, env: { OPENAI_API_KEY: 'k', SEARCH_TEAM_KEY: 'k' } }).routes,
-    ).toHaveLength(1)
+    ).toHaveLength(2)
   })
 })
 

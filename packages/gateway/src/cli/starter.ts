@@ -38,13 +38,15 @@ vendors:
     # userLimits:
     #   - { per: user, limit: 60, windowMs: 1m }
 
-# Without routes, everything under /v1 goes to the vendor above.
+# Without routes, requests that generate or list models go to the vendor above. Files, batches and stored
+# responses belong to the whole account: they need a route. A list of routes replaces the default ones.
 # routes:
 #   - path: /v1/chat/completions
 #     models: [gpt-4o, "gpt-4o-*"]
 #     vendor: openai
 #     fallbacks:
 #       - model: gpt-4o-mini
+#   - vendor: openai # the default paths
 
 # Without callers, everybody who reaches the port may ask.
 # callers:

@@ -8,16 +8,27 @@ import {
   schemaOf,
   text,
 } from 'spillway/options'
+import { isShort, LONGEST_NAME } from '../request/short-text.js'
 import type { CallerConfig } from './config.js'
 import { hashOfKey, writtenHash } from './key-hash.js'
 import type { Mistake } from './mistake.js'
 import { type Sources, secret } from './references.js'
 
+const name: Check<string> = (value, path, problems) => {
+  const read = readText(value, path, problems)
+  if (typeof read === 'string' && !isShort(read)) {
+    problems.push({ path, message: `must have at most ${LONGEST_NAME} characters` })
+  }
+  return read
+}
+const readText = text()
+described(name, { type: 'string', minLength: 1, maxLength: LONGEST_NAME })
+
 export function readCallers(sources: Sources): Check<readonly CallerConfig[]> {
   const readCaller = object({
     key: keyHash(sources),
-    user: text(),
-    tier: optional(text()),
+    user: name,
+    tier: optional(name),
     priority: optional(readPriority, 'normal'),
   })
   const check: Check<readonly CallerConfig[]> = (value, path, problems: Mistake[]) => {

@@ -4,6 +4,7 @@
  */
 import type { GuardOptions, JobQueueOptions, Priority } from 'spillway'
 import type { RedisStoreOptions } from 'spillway/redis'
+import type { LlmProtocol, RoutePath } from './default-paths.js'
 import type { ServerLimits } from './server-limits-shape.js'
 
 export type ProtocolName = 'openai' | 'anthropic' | 'http'
@@ -39,8 +40,10 @@ export interface TargetConfig {
 
 export interface RouteConfig {
   readonly name: string
-  /** Exact, or up to a `*` at its end. */
-  readonly path: string
+  /** Which requests it takes: those of one path, or of the default paths. */
+  readonly paths: readonly RoutePath[]
+  /** Set if the route names no path: it takes the default paths of this protocol. */
+  readonly defaultsOf: LlmProtocol | undefined
   /** Exact, or with `*`; none: any model, and requests without one. */
   readonly models: readonly string[] | undefined
   /**
@@ -121,6 +124,8 @@ export interface GatewayConfig {
     readonly token: string | undefined
     /** Who may look without being one. */
     readonly look: 'operators' | 'machine' | 'anybody'
+    /** Names besides `localhost` and addresses under which the admin port may be asked. */
+    readonly hosts: readonly string[]
   }
   /** Shared state; none: in this process alone. */
   readonly redis: RedisConfig | undefined

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createSpillway } from 'spillway'
 import { describe, expect, it } from 'vitest'
+import { DEFAULT_PATHS } from './default-paths.js'
 import { embeddedConfig } from './embedded.js'
 import { ConfigError } from './error.js'
 import { type LoadOptions, loadConfig } from './load.js'
@@ -61,7 +62,7 @@ describe('loadConfig', () => {
       server: SERVER_LIMITS,
       host: '0.0.0.0',
       port: 8080,
-      admin: { host: '127.0.0.1', port: 8081, look: 'operators' },
+      admin: { host: '127.0.0.1', port: 8081, look: 'operators', hosts: [] },
       redis: undefined,
       pod: undefined,
       vendors: [
@@ -72,13 +73,14 @@ describe('loadConfig', () => {
           keys: [],
           headers: {},
           connectMs: 5_000,
-          guard: {},
+          guard: { timeout: { firstByteMs: 60_000 } },
         },
       ],
       routes: [
         {
-          name: '/v1/*',
-          path: '/v1/*',
+          name: 'openai defaults',
+          paths: DEFAULT_PATHS.openai,
+          defaultsOf: 'openai',
           models: undefined,
           choices: 1,
           targets: [{ vendor: 'openai', key: undefined, model: undefined }],
@@ -161,7 +163,11 @@ log: { level: warn }
       ],
       headers: { 'openai-organization': 'sk-openai-spare', 'x-team': 'search' },
       connectMs: 3_000,
-      guard: { limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }], queue: { size: 10 } },
+      guard: {
+        limits: [{ unit: 'requests', limit: 500, windowMs: '1m' }],
+        queue: { size: 10 },
+        timeout: { firstByteMs: 60_000 },
+      },
     })
     expect(azure).toMatchObject({
       url: 'http://azure.example/openai',
@@ -170,7 +176,8 @@ log: { level: warn }
     expect(config.routes).toEqual([
       {
         name: '/v1/chat/completions gpt-4o,gpt-4o-*',
-        path: '/v1/chat/completions',
+        paths: [{ path: '/v1/chat/completions', methods: undefined }],
+        defaultsOf: undefined,
         models: ['gpt-4o', 'gpt-4o-*'],
         choices: 1,
         targets: [
@@ -183,7 +190,7 @@ log: { level: warn }
         keepAliveMs: 10_000,
         stripPrefix: undefined,
       },
-      expect.objectContaining({ name: 'the rest', path: '/v1/*' }),
+      expect.objectContaining({ name: 'the rest', defaultsOf: 'openai' }),
     ])
   })
 
@@ -227,7 +234,7 @@ describe('embedded configuration', () => {
       ['openai', 'openai', 'mock'],
       ['anthropic', 'anthropic', 'mock'],
     ])
-    expect(config.routes.map(({ path }) => path)).toEqual(['/v1/messages*', '/v1/*'])
+    expect(config.routes.map(({ name }) => name)).toEqual(['anthropic defaults', 'openai defaults'])
     expect(config.callers).toBeUndefined()
     expect(config.redis).toBeUndefined()
     expect(config.queues).toMatchObject([{ name: 'later', vendor: 'openai', concurrency: 2 }])
@@ -382,6 +389,10 @@ log:
     [
       'callers: [{ key: env:SEARCH_KEY }]',
       'callers[0].user: must be a non-empty string, got nothing',
+    ],
+    [
+      `callers: [{ key: env:SEARCH_KEY, user: ${'u'.repeat(201)} }]`,
+      'callers[0].user: must have at most 200 characters',
     ],
     ['callers: [[a]]', 'callers[0]: must be an object with key and user'],
     [

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { DEFAULT_PATHS } from './default-paths.js'
 import { ConfigError } from './error.js'
 import { loadConfig } from './load.js'
 
@@ -32,7 +33,7 @@ describe('routes to several vendors', () => {
         `{ pick: headroom, vendors: [openai, { vendor: azure, model: big }], model: small, fallbacks: [{ model: tiny }] }`,
       ),
     ).routes
-    expect(only?.path).toBe('/v1/*')
+    expect(only?.paths).toBe(DEFAULT_PATHS.openai)
     expect(only?.choices).toBe(3)
     expect(only?.targets).toEqual([
       { vendor: 'openai', key: 'main', model: 'small' },
@@ -144,7 +145,7 @@ describe('routes', () => {
   it('a route of an http vendor needs a path, has no models and may strip a prefix', () => {
     const http = (route: string) => `${HTTP}routes: [{ vendor: weather, ${route} }]`
     expect(load(http('path: /weather/*, stripPrefix: /weather')).routes[0]).toMatchObject({
-      path: '/weather/*',
+      paths: [{ path: '/weather/*', methods: undefined }],
       stripPrefix: '/weather',
     })
     expect(mistakesIn(http('model: a, models: [b]'))).toEqual([
@@ -159,20 +160,33 @@ describe('routes', () => {
     }
   })
 
-  it('default routes are ordered by the more specific path', () => {
+  it('without routes, each vendor has a route with the default paths of its protocol', () => {
     const config = load('vendors: { a: { protocol: openai }, b: { protocol: anthropic } }')
-    expect(config.routes.map(({ path, targets }) => [path, targets[0].vendor])).toEqual([
-      ['/v1/messages*', 'b'],
-      ['/v1/*', 'a'],
+    expect(
+      config.routes.map(({ name, paths, targets }) => [name, paths, targets[0].vendor]),
+    ).toEqual([
+      ['anthropic defaults', DEFAULT_PATHS.anthropic, 'b'],
+      ['openai defaults', DEFAULT_PATHS.openai, 'a'],
     ])
+  })
+
+  it('a path that no request can have in its canonical form is a mistake that names that form', () => {
+    const written = (path: string) => `${HTTP}routes: [{ vendor: weather, path: "${path}" }]`
+    const path = (text: string) => mistakesIn(written(text))
+    expect(path('/caf%c3%a9/*')).toEqual(['routes[0].path: must be written as /caf%C3%A9/*'])
+    expect(path('/%77eather')).toEqual(['routes[0].path: must be written as /weather'])
+    expect(path('/a/../b')).toEqual([
+      'routes[0].path: matches no request: a path must not have . or .. as one of its segments',
+    ])
+    expect(load(written('/caf%C3%A9/*')).routes[0]?.name).toBe('/caf%C3%A9/*')
   })
 
   it('a vendor without a default path needs a route', () => {
     expect(mistakesIn(HTTP)).toEqual([
-      'vendors.weather: needs a route: a vendor of protocol http has no path of its own',
+      'vendors.weather: needs a route: a vendor of protocol http has no default paths',
     ])
     expect(mistakesIn(TWO)).toEqual([
-      "vendors.azure: needs a route: without routes, /v1/* leads to 'openai'",
+      "vendors.azure: needs a route: without routes, the default paths of openai lead to 'openai'",
     ])
   })
 

@@ -1,13 +1,12 @@
 /** Where routes lead, and which there are when none is written. */
 import { suggest } from 'spillway/options'
 import type { ProtocolName, RouteConfig, TargetConfig } from './config.js'
+import { DEFAULT_PATHS, defaultRouteName, type LlmProtocol } from './default-paths.js'
 import type { Mistake } from './mistake.js'
 import type { WrittenRoute } from './route-shape.js'
 import type { WrittenVendor } from './vendor-shape.js'
 
 type Vendors = ReadonlyMap<string, WrittenVendor>
-
-const USUAL_PATH = { anthropic: '/v1/messages*', openai: '/v1/*', http: undefined } as const
 
 /** Routes that lead to the vendors there are. */
 export function linkRoutes(
@@ -29,7 +28,7 @@ export function linkRoutes(
     if (written === undefined) return []
     const route = linkRoute(written, at, vendors, problems)
     const before = names.get(route.name)
-    if (before === undefined || route.path === '') names.set(route.name, index)
+    if (before === undefined || route.paths.length === 0) names.set(route.name, index)
     else problems.push(complaintOfTwo(written, at, `${path.slice(1)}[${before}]`))
     return [route]
   })
@@ -54,15 +53,16 @@ function linkRoute(
   if (written.models?.length === 0) {
     problems.push({ path: `${at}.models`, message: 'must have at least one model' })
   }
-  const path = written.path ?? (protocol && USUAL_PATH[protocol]) ?? ''
-  const { stripPrefix, models } = written
-  if (stripPrefix !== undefined && !isPrefix(stripPrefix, path)) {
+  const { path, stripPrefix, models } = written
+  const defaultsOf = path === undefined && isLlm(protocol) ? protocol : undefined
+  if (stripPrefix !== undefined && path !== undefined && !isPrefix(stripPrefix, path)) {
     const message = `must be what the route's path begins with, without a * and a / at its end`
     problems.push({ path: `${at}.stripPrefix`, message })
   }
   return {
-    name: written.name ?? [path, models?.join(',')].filter(Boolean).join(' '),
-    path,
+    name: written.name ?? nameOf(path, defaultsOf, models),
+    paths: pathsOf(path, defaultsOf),
+    defaultsOf,
     models,
     choices: choices.length,
     targets: [
@@ -73,6 +73,28 @@ function linkRoute(
     keepAliveMs: written.keepAliveMs,
     stripPrefix,
   }
+}
+
+function isLlm(protocol: ProtocolName | undefined): protocol is LlmProtocol {
+  return protocol !== undefined && protocol !== 'http'
+}
+
+function nameOf(
+  path: string | undefined,
+  defaultsOf: LlmProtocol | undefined,
+  models: readonly string[] | undefined,
+): string {
+  const where = path ?? (defaultsOf && defaultRouteName(defaultsOf))
+  return [where, models?.join(',')].filter(Boolean).join(' ')
+}
+
+/** None, if the route has a mistake that has been reported. */
+function pathsOf(
+  path: string | undefined,
+  defaultsOf: LlmProtocol | undefined,
+): RouteConfig['paths'] {
+  if (path !== undefined) return [{ path, methods: undefined }]
+  return defaultsOf === undefined ? [] : DEFAULT_PATHS[defaultsOf]
 }
 
 function isPrefix(prefix: string, path: string): boolean {
@@ -264,30 +286,30 @@ function checkSameProtocol(
   problems.push({ path: `${at}.vendor`, message })
 }
 
-/** One to each vendor, the more particular paths first. */
+/** Without `routes`: the default paths of each vendor. */
 export function usualRoutes(vendors: Vendors, path: string, problems: Mistake[]): RouteConfig[] {
   const all = [...vendors.values()]
   const routes: RouteConfig[] = []
   for (const protocol of ['anthropic', 'openai', 'http'] as const) {
     const [first, ...others] = all.filter((vendor) => vendor.protocol === protocol)
     if (first === undefined) continue
-    const usual = USUAL_PATH[protocol]
-    for (const { name } of usual === undefined ? [first, ...others] : others) {
+    for (const { name } of protocol === 'http' ? [first, ...others] : others) {
       const message =
-        usual === undefined
-          ? 'needs a route: a vendor of protocol http has no path of its own'
-          : `needs a route: without routes, ${usual} leads to '${first.name}'`
+        protocol === 'http'
+          ? 'needs a route: a vendor of protocol http has no default paths'
+          : `needs a route: without routes, the default paths of ${protocol} lead to '${first.name}'`
       problems.push({ path: `${path}.${name}`, message, at: 'key' })
     }
-    if (usual !== undefined) routes.push(routeTo(first.name, usual))
+    if (protocol !== 'http') routes.push(defaultRoute(first.name, protocol))
   }
   return routes
 }
 
-function routeTo(vendor: string, path: string): RouteConfig {
+function defaultRoute(vendor: string, protocol: LlmProtocol): RouteConfig {
   return {
-    name: path,
-    path,
+    name: defaultRouteName(protocol),
+    paths: DEFAULT_PATHS[protocol],
+    defaultsOf: protocol,
     models: undefined,
     choices: 1,
     targets: [{ vendor, key: undefined, model: undefined }],

@@ -10,14 +10,28 @@ import {
   text,
 } from 'spillway/options'
 
+import { canonicalPath } from '../request/canonical-path.js'
+import { faultInUrl } from '../request/request-url.js'
+
 const PATH = /^\/[^\s?#*]*\*?$/
 
 const readPath: Check<string> = (value, path, problems) => {
-  if (typeof value === 'string' && PATH.test(value)) return value
+  if (typeof value === 'string' && PATH.test(value)) {
+    const message = problemWith(value)
+    if (message !== undefined) problems.push({ path, message })
+    return value
+  }
   const found = value === undefined ? 'nothing' : JSON.stringify(value)
   const expected = 'a path that begins with / and may end in *'
   problems.push({ path, message: `must be ${expected}, got ${found}` })
   return undefined as never
+}
+/** Requests are matched in their canonical form: a pattern in another form would never match. */
+function problemWith(pattern: string): string | undefined {
+  const fault = faultInUrl(pattern)
+  if (fault !== undefined) return `matches no request: ${fault.message}`
+  const canonical = canonicalPath(pattern)
+  return canonical === pattern ? undefined : `must be written as ${canonical}`
 }
 described(readPath, { type: 'string', pattern: PATH.source })
 

@@ -20,6 +20,7 @@ interface Schema {
   maximum?: number
   exclusiveMinimum?: number
   minLength?: number
+  maxLength?: number
   pattern?: string
   minItems?: number
   minProperties?: number
@@ -28,7 +29,7 @@ interface Schema {
 
 const KNOWN = new Set([
   ...['type', 'enum', 'const', 'anyOf', 'properties', 'required', 'additionalProperties', 'items'],
-  ...['minimum', 'maximum', 'exclusiveMinimum', 'minLength', 'pattern', 'minItems'],
+  ...['minimum', 'maximum', 'exclusiveMinimum', 'minLength', 'maxLength', 'pattern', 'minItems'],
   ...['minProperties', 'propertyNames', '$schema', 'title', 'description'],
 ])
 
@@ -46,7 +47,8 @@ function problemsIn(value: unknown, schema: Schema, path = ''): string[] {
   if (typeof value === 'number') return isWithin(value, schema) ? [] : [path]
   if (typeof value === 'string') {
     const fits = new RegExp(schema.pattern ?? '', 'u').test(value)
-    return fits && value.length >= (schema.minLength ?? 0) ? [] : [path]
+    const { minLength = 0, maxLength = Number.POSITIVE_INFINITY } = schema
+    return fits && value.length >= minLength && value.length <= maxLength ? [] : [path]
   }
   if (Array.isArray(value)) {
     const few = value.length < (schema.minItems ?? 0) ? [path] : []

@@ -1,5 +1,6 @@
 /** How a configuration is written down. What comes out is `config.ts`. */
 import {
+  arrayOf,
   bool,
   type Check,
   described,
@@ -26,7 +27,13 @@ import { readToken } from './token-shape.js'
 import { readVendors } from './vendor-shape.js'
 
 const PORT = 8_080
-const ADMIN = { host: '127.0.0.1', port: 8_081, token: undefined, look: 'operators' as const }
+const ADMIN = {
+  host: '127.0.0.1',
+  port: 8_081,
+  token: undefined,
+  look: 'operators' as const,
+  hosts: [] as readonly string[],
+}
 const KEEP_BYTES = 1_024 ** 2
 const MAX_BYTES = 32 * 1_024 ** 2
 
@@ -38,6 +45,7 @@ const readAdmin = (sources: Sources) =>
     port: optional(port, ADMIN.port),
     token: optional(readToken(sources)),
     look: optional(oneOf('operators', 'machine', 'anybody'), ADMIN.look),
+    hosts: optional(arrayOf(text()), ADMIN.hosts),
   })
 
 const readBody = together(

@@ -19,6 +19,23 @@ function mistakesIn(text: string): string[] {
 const ONE = 'vendors:\n  openai: { protocol: openai }\n'
 
 describe('vendors in the configuration', () => {
+  it('has endpoint limits for paths in their canonical form only', () => {
+    const limits = 'userLimits: [{ per: endpoint, limit: { "/v1/ch%61t": 5 }, windowMs: 1m }]'
+    expect(vendor(`protocol: openai, ${limits}`)).toEqual([
+      'vendors.a.userLimits[0].limit./v1/ch%61t: must be written as /v1/chat',
+    ])
+  })
+
+  it('has a first-byte timeout of 60 s, unless another one is written', () => {
+    const timeoutOf = (timeout: string) =>
+      load(
+        `vendors: { a: { protocol: http, url: "http://a"${timeout} } }\nroutes: [{ vendor: a, path: /a }]`,
+      ).vendors[0]?.guard.timeout
+    expect(timeoutOf('')).toEqual({ firstByteMs: 60_000 })
+    expect(timeoutOf(', timeout: { idleMs: 15s }')).toEqual({ firstByteMs: 60_000, idleMs: '15s' })
+    expect(timeoutOf(', timeout: { firstByteMs: 5m }')).toEqual({ firstByteMs: '5m' })
+  })
+
   const vendor = (options: string) => mistakesIn(`vendors: { a: { ${options} } }\n`)
 
   it.each([

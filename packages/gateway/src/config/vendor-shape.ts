@@ -13,6 +13,7 @@ import {
   readGuardOptions,
   schemaOf,
 } from 'spillway/options'
+import { canonicalPath } from '../request/canonical-path.js'
 import type { ProtocolName, VendorConfig, VendorKey } from './config.js'
 import { readHeaders } from './header-shape.js'
 import { checkUnits, withUnits } from './limit-units.js'
@@ -57,6 +58,9 @@ const PUBLIC_API = {
   openai: 'https://api.openai.com',
   anthropic: 'https://api.anthropic.com',
 } as const
+
+/** From the start of an attempt to the first byte of the vendor's body, unless `timeout.firstByteMs` is set. */
+const FIRST_BYTE_MS = 60_000
 
 /** What a vendor's only key is called. */
 const ONLY_KEY = 'default'
@@ -128,7 +132,28 @@ function readGuard(
     }
     guard.shed = shed
   }
-  return readGuardOptions(guard, path, problems)
+  checkEndpoints(guard.userLimits, `${path}.userLimits`, problems)
+  return withFirstByteTimeout(readGuardOptions(guard, path, problems))
+}
+
+/** Requests are counted under their canonical path: a limit in another spelling would never apply. */
+function checkEndpoints(userLimits: unknown, path: string, problems: Mistake[]): void {
+  if (!Array.isArray(userLimits)) return
+  for (const [index, level] of userLimits.entries()) {
+    const { per, limit } = (level ?? {}) as { per?: unknown; limit?: unknown }
+    if (per !== 'endpoint' || typeof limit !== 'object' || limit === null) continue
+    for (const name of Object.keys(limit)) {
+      const canonical = canonicalPath(name)
+      if (canonical === name) continue
+      const message = `must be written as ${canonical}`
+      problems.push({ path: `${path}[${index}].limit.${name}`, message, at: 'key' })
+    }
+  }
+}
+
+/** A vendor that accepts requests and never answers would hold slots and connections for ever. */
+function withFirstByteTimeout(guard: VendorConfig['guard']): VendorConfig['guard'] {
+  return { ...guard, timeout: { firstByteMs: FIRST_BYTE_MS, ...guard.timeout } }
 }
 
 function readKeys(sources: Sources): Check<readonly VendorKey[]> {

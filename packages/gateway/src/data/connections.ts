@@ -3,6 +3,7 @@
  * part. Looked at once a second, so a request costs nothing for it.
  */
 import type { Socket } from 'node:net'
+import { clientNetwork } from 'spillway/http'
 import type { ServerLimits } from '../config/server-limits-shape.js'
 
 const LOOK_EVERY_MS = 1_000
@@ -27,7 +28,7 @@ export class Connections {
 
   /** False: there are too many, and this one is closed. */
   admit(socket: Socket): boolean {
-    const address = addressOf(socket.remoteAddress)
+    const address = clientNetwork(socket.remoteAddress ?? '')
     const theirs = this.#byAddress.get(address) ?? 0
     const { connections, connectionsPerAddress } = this.#limits
     if (theirs >= connectionsPerAddress || this.#open.size >= connections) {
@@ -55,16 +56,4 @@ export class Connections {
     if (left === 0) this.#byAddress.delete(address)
     else this.#byAddress.set(address, left)
   }
-}
-
-/** Somebody who has one address of IPv6 has as many as there are in the second half. */
-export function addressOf(remote = ''): string {
-  const mapped = /^::ffff:([\d.]+)$/i.exec(remote)
-  if (mapped !== null) return mapped[1] as string
-  if (!remote.includes(':')) return remote
-  const [left = '', right] = remote.split('::')
-  const before = left === '' ? [] : left.split(':')
-  const after = right === undefined || right === '' ? [] : right.split(':')
-  const zeros = right === undefined ? 0 : 8 - before.length - after.length
-  return [...before, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after].slice(0, 4).join(':')
 }

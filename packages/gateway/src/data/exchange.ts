@@ -13,7 +13,14 @@ import {
   SpillwayError,
   type UserStanding,
 } from 'spillway'
+import { clientNetwork } from 'spillway/http'
 import type { RouteConfig } from '../config/config.js'
+import { anthropic } from '../protocols/anthropic.js'
+import { openai } from '../protocols/openai.js'
+import { requestTarget } from '../request/canonical-path.js'
+import { faultInLlmPath } from '../request/request-url.js'
+import { ambiguous, notFound } from '../routing/no-route.js'
+import type { RouteQuery } from '../routing/routes.js'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientResponse } from '../wire/client.js'
 import type { PlainRequest } from '../wire/plain-request.js'
@@ -83,9 +90,9 @@ export class Exchange implements AnswerListener {
     this.#site = site
     this.#request = request
     this.#response = response
-    this.#path = pathOf(request.url ?? '/')
+    this.#path = requestTarget(request.url ?? '/').path
     this.#id = requestIdFor(request.headers)
-    this.#trace = site.hooks.tracer?.begin(request, this.#path)
+    this.#trace = site.hooks.tracer?.begin(request, this.#shownPath)
     this.#reply = new Reply(response, this.#id, this.#arrivedMs, site.hooks)
   }
 
@@ -152,15 +159,25 @@ export class Exchange implements AnswerListener {
     const fault = faultIn(request, config.server)
     if (fault !== undefined) throw new RequestError(fault)
     if (deferral?.owns(this.#path)) return this.#attend(deferral)
-    const rows = routes.onPath(this.#path)
+    const query: RouteQuery = {
+      method: request.method ?? 'GET',
+      path: this.#path,
+      fromAnthropicClient: headers['anthropic-version'] !== undefined,
+    }
+    const { kind, rows } = routes.find(query)
     const [first] = rows
-    if (first === undefined) throw notFound(this.#shownPath)
+    if (first === undefined) throw this.#noRoute(query)
     const protocol = this.#site.protocolOf(first.route)
     this.#reply.speak(protocol)
     const key = protocol.callerKey(headers)
     const caller = callers.find(key, request)
     if (caller === undefined) throw unauthorized()
     this.#caller = caller
+    const pathFault = protocol.name === 'http' ? undefined : faultInLlmPath(this.#path)
+    if (pathFault !== undefined) throw new RequestError(pathFault)
+    if (kind === 'ambiguous') {
+      throw ambiguous({ query, shownPath: this.#shownPath, routes: config.routes })
+    }
     const reading = readBody(request, config.body, (error) => this.#leaving.abort(error))
     const body = reading instanceof Promise ? await reading : reading
     const { 'content-type': type, 'content-length': length } = headers
@@ -178,6 +195,20 @@ export class Exchange implements AnswerListener {
       this.#reply.keepAlive(route.keepAliveMs)
     }
     await this.#ask(question)
+  }
+
+  #noRoute(query: RouteQuery): RequestError {
+    // Another spelling of a path that has a route is refused as it would be on that route.
+    const fault = this.#path.startsWith('/v1') ? faultInLlmPath(this.#path) : undefined
+    if (fault !== undefined) return new RequestError(fault)
+    const { callers, config } = this.#site
+    const { headers } = this.#request
+    this.#reply.speak(query.fromAnthropicClient ? anthropic : openai)
+    const isKnownCaller = [openai, anthropic].some(
+      ({ callerKey }) => callers.find(callerKey(headers), this.#request) !== undefined,
+    )
+    const shownPath = this.#shownPath
+    return notFound({ query, shownPath, routes: config.routes, isKnownCaller })
   }
 
   /** It is about something that was asked for before. */
@@ -267,7 +298,7 @@ export class Exchange implements AnswerListener {
       timeoutMs: this.#timeLeftMs(question.route),
       user: charged ? undefined : caller.user,
       tier: charged ? undefined : caller.tier,
-      ip: charged ? undefined : this.#request.socket.remoteAddress,
+      ip: charged ? undefined : clientNetwork(this.#request.socket.remoteAddress ?? ''),
       endpoint: charged ? undefined : this.#path,
       onUserLimit: (standing) => {
         this.#standing = standing
@@ -394,11 +425,6 @@ function tenths(ms: number): number {
   return Math.round(ms * 10) / 10
 }
 
-function pathOf(url: string): string {
-  const question = url.indexOf('?')
-  return question === -1 ? url : url.slice(0, question)
-}
-
 function presentable(name: string | undefined): string | undefined {
   return name === undefined ? undefined : presentableName(name)
 }
@@ -411,14 +437,6 @@ function misplacedKey(): RequestError {
 function slowBody(): RequestError {
   const message = 'the body did not come in time'
   return new RequestError({ status: 408, code: 'SLOW_BODY', message, closes: true })
-}
-
-function notFound(path: string): RequestError {
-  return new RequestError({
-    status: 404,
-    code: 'NOT_FOUND',
-    message: `nothing is at ${path}`,
-  })
 }
 
 function noModel(model: string | undefined): RequestError {

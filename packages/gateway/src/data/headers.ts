@@ -1,4 +1,5 @@
 /** Which headers go through the gateway, and which stay on their side of it. */
+import { isShort } from '../request/short-text.js'
 import type { VendorAddresses } from './vendor-addresses.js'
 
 /** Between two neighbours only (RFC 9110, 7.6.1), or made anew for each connection. */
@@ -112,6 +113,7 @@ export class ForwardedHeaders {
   #learn(written: string): string {
     const name = written.toLowerCase()
     const passed = this.#stays(name) ? '' : name
+    if (!isShort(written)) return passed
     if (this.#names.size >= MOST_NAMES) this.#names.clear()
     this.#names.set(written, passed)
     return passed
@@ -141,6 +143,7 @@ function fateOf(name: string): Fate {
   if (known !== undefined) return known
   const stays = KEPT_FROM_CLIENTS.has(name) || KEPT_GROUPS.test(name)
   const fate = stays ? 'stays' : ADDRESSES.has(name) ? 'address' : 'passes'
+  if (!isShort(name)) return fate
   if (fates.size >= MOST_NAMES) fates.clear()
   fates.set(name, fate)
   return fate

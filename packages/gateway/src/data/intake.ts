@@ -4,9 +4,10 @@
  * asking for what a gateway does not do. One pass over the headers, nothing kept.
  */
 import type { ServerLimits } from '../config/server-limits-shape.js'
+import { faultInUrl } from '../request/request-url.js'
+import { isShort, LONGEST_NAME } from '../request/short-text.js'
 import type { ClientRequest } from '../wire/client.js'
 import type { Fault } from './complaint.js'
-import { faultInUrl } from './request-url.js'
 
 const METHODS: ReadonlySet<string | undefined> = new Set([
   'POST',
@@ -30,10 +31,21 @@ const SINGLE: ReadonlyMap<string, number> = new Map([
   ['content-encoding', 128],
   ['transfer-encoding', 256],
   ['spillway-deadline-ms', 512],
+  ['spillway-user', 1_024],
+  ['spillway-tier', 2_048],
+  ['spillway-priority', 4_096],
 ])
 const IS_SINGLE_LENGTH: readonly boolean[] = Array.from({ length: 21 }, (_, length) =>
   [...SINGLE.keys()].some((name) => name.length === length),
 )
+/** Limits, logs and job queues remember these names for longer than the request lasts. */
+const NAMES = ['spillway-user', 'spillway-tier'] as const
+/**
+ * Many servers ignore the body of these requests and read it as the next request of the connection, which the
+ * gateway shares between callers.
+ */
+const BODILESS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS'])
+const NO_LENGTH = /^0*$/
 const HOST = /^[\w.:[\]-]*$/
 
 export function faultIn(request: ClientRequest, limits: ServerLimits): Fault | undefined {
@@ -47,7 +59,12 @@ export function faultIn(request: ClientRequest, limits: ServerLimits): Fault | u
   if (raw.length > 2 * limits.maxHeaders) {
     return refused(431, 'TOO_MANY_HEADERS', `there are more than ${limits.maxHeaders} headers`)
   }
-  return faultInUrl(url) ?? faultInHeaders(raw) ?? faultInFraming(request, headers)
+  return (
+    faultInUrl(url) ??
+    faultInHeaders(raw) ??
+    faultInNames(headers) ??
+    faultInFraming(request, headers)
+  )
 }
 
 function faultInHeaders(raw: readonly string[]): Fault | undefined {
@@ -63,15 +80,28 @@ function faultInHeaders(raw: readonly string[]): Fault | undefined {
   return undefined
 }
 
+function faultInNames(headers: ClientRequest['headers']): Fault | undefined {
+  for (const name of NAMES) {
+    const value = headers[name]
+    if (typeof value !== 'string' || isShort(value)) continue
+    const message = `the header ${name} has ${value.length} characters; at most ${LONGEST_NAME} are allowed`
+    return refused(400, 'NAME_TOO_LONG', message)
+  }
+  return undefined
+}
+
 function faultInFraming(
   request: ClientRequest,
   headers: ClientRequest['headers'],
 ): Fault | undefined {
-  const { host, upgrade, expect, 'transfer-encoding': coding } = headers
+  const { host, upgrade, expect, 'transfer-encoding': coding, 'content-length': length } = headers
   const isOld = request.httpVersionMinor === 0
   if (host === undefined ? !isOld : !HOST.test(host)) return malformed('the host is missing or odd')
   if (coding !== undefined && (isOld || coding.toLowerCase() !== 'chunked')) {
     return refused(501, 'TRANSFER_ENCODING', 'the only transfer-encoding here is chunked')
+  }
+  if (BODILESS.has(request.method) && (coding !== undefined || !NO_LENGTH.test(length ?? ''))) {
+    return refused(400, 'UNEXPECTED_BODY', `a ${request.method} request must not have a body`)
   }
   // Some clients offer HTTP/2 with their first request, and do not mind if nobody answers that.
   if (upgrade !== undefined && upgrade.toLowerCase() !== 'h2c') {

@@ -1,5 +1,6 @@
 /** A request as a vendor gets it: its path, headers and body, with what is ours in place of the client's. */
 import type { Dispatcher } from 'undici'
+import { requestTarget } from '../request/canonical-path.js'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientRequest } from '../wire/client.js'
 import type { Aim } from './aim.js'
@@ -12,13 +13,15 @@ export function outgoing(
   aim: Aim,
   tellUsage: boolean,
 ): WireRequest {
+  // The vendor gets the path by which the route and the limits were chosen.
+  const url = question.path + requestTarget(request.url ?? '/').query
   const headers = aim.forwarded.of(request.rawHeaders, request.headers.connection)
   // Node's parser lets characters pass that ours does not.
   const trustedUpTo = request.isPlain === true ? headers.length : 0
   addOwnHeaders(headers, request, question, aim)
   return {
     method: (request.method ?? 'GET') as Dispatcher.HttpMethod,
-    path: pathFor(request.url ?? '/', question.route.stripPrefix),
+    path: pathFor(url, question.route.stripPrefix),
     headers,
     trustedUpTo,
     body: bodyFor(question, aim, tellUsage),

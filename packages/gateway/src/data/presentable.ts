@@ -3,13 +3,14 @@
  * and headers, and people put keys and prompts where they do not belong.
  */
 
+import { isShort, LONGEST_NAME } from '../request/short-text.js'
+
 /** As the keys of well-known services begin; or a run of letters and digits that nobody would think up. */
 const KEY_LIKE =
   /\b(?:[prs]k|gh[opsu]|github_pat|glpat|gsk|hf|spw|whsec|xox[a-z])[-_][\w-]{6,}|\b(?:AKIA|ASIA|AIza|eyJ|ya29\.)[\w.-]{12,}|(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{32,}/
 const ALL_KEY_LIKE = new RegExp(KEY_LIKE, 'g')
 /** Of one word: a text with spaces may be a prompt. */
 const ONE_WORD = /^[\x21-\x7e]*$/
-const LONGEST = 200
 export const MASK = '***'
 
 /** Shorter ones are no keys, and may well be a part of something else. */
@@ -32,8 +33,9 @@ const MOST_KNOWN = 1_000
 export function presentableName(name: string): string {
   const before = known.get(name)
   if (before !== undefined) return before
-  const isName = name.length <= LONGEST && ONE_WORD.test(name) && !looksLikeKey(name)
+  const isName = isShort(name) && ONE_WORD.test(name) && !looksLikeKey(name)
   const shown = isName ? name : MASK
+  if (!isShort(name)) return shown
   if (known.size >= MOST_KNOWN) known.clear()
   known.set(name, shown)
   return shown
@@ -47,9 +49,10 @@ export function presentablePath(path: string): string {
   if (before !== undefined) return before
   // No path at all: user, password and host may be in it.
   if (!path.startsWith('/')) return MASK
-  const [plain = ''] = path.slice(0, LONGEST).split('%', 1)
+  const [plain = ''] = path.slice(0, LONGEST_NAME).split('%', 1)
   const readable = plain.replace(ALL_KEY_LIKE, MASK).replace(/[^\x21-\x7e]/g, '?')
   const shown = plain.length === path.length ? readable : `${readable}…`
+  if (!isShort(path)) return shown
   if (knownPaths.size >= MOST_KNOWN) knownPaths.clear()
   knownPaths.set(path, shown)
   return shown

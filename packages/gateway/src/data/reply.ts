@@ -106,8 +106,9 @@ export class Reply implements AnswerSink {
     if (response.destroyed) return
     this.firstByteMs ??= performance.now() - this.#arrivedMs
     const length = { 'content-length': String(Buffer.byteLength(body)) }
-    response.writeHead(status, { ...this.#head(), ...headers, ...length })
-    response.end(body)
+    const bodiless = isBodiless(status)
+    response.writeHead(status, { ...this.#head(), ...headers, ...(!bodiless && length) })
+    response.end(bodiless ? undefined : body)
   }
 
   /** In place of an answer. `asked`: the last vendor that was, if any was. */
@@ -206,7 +207,9 @@ export class Reply implements AnswerSink {
       ours.push('x-should-retry')
     }
     const knowsLength = wholeBytes !== undefined && wholeBytes > 0
-    if (this.#frames !== undefined || knowsLength) ours.push('content-length')
+    if (this.#frames !== undefined || knowsLength || isBodiless(answer.status)) {
+      ours.push('content-length')
+    }
     if (this.#frames === undefined && knowsLength) headers.push('content-length', `${wholeBytes}`)
     const own = headers.length
     addVendorHeaders(headers, answer.raw, ours, addresses)
@@ -270,4 +273,9 @@ export class Reply implements AnswerSink {
   #stopWaiting(): void {
     clearInterval(this.#keepAlive)
   }
+}
+
+/** Some clients wait for a body if one of these has a content-length (RFC 9110, 8.6). */
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 304
 }

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerOptions } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import type { ServerLimits } from '../config/server-limits-shape.js'
+import { requestTarget } from '../request/canonical-path.js'
 import type { ClientResponse } from '../wire/client.js'
 import { keepAliveLines, PlainConnection, type PlainOwner } from '../wire/plain-connection.js'
 import type { PlainRequest } from '../wire/plain-request.js'
@@ -155,9 +156,8 @@ export class DataServer {
   }
 
   #handle(request: IncomingMessage | PlainRequest, response: ClientResponse): void {
-    const health = request.url?.startsWith('/health/')
-      ? this.#health(request.url.split('?', 1)[0] as string)
-      : undefined
+    const { path } = requestTarget(request.url ?? '/')
+    const health = path.startsWith('/health/') ? this.#health(path) : undefined
     if (health !== undefined) {
       response.writeHead(health.status, { 'content-type': 'application/json' })
       response.end(health.body)

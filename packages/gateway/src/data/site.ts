@@ -1,12 +1,12 @@
 /** What one configuration makes: everything that the requests which began under it have in common. */
 import type { GatewayConfig, RouteConfig, TargetConfig } from '../config/config.js'
 import type { Protocol } from '../protocols/protocol.js'
+import { Routes } from '../routing/routes.js'
 import type { Aim } from './aim.js'
 import { Callers } from './callers.js'
 import type { Deferral } from './deferral.js'
 import { ForwardedHeaders } from './headers.js'
 import type { RequestRecord } from './record.js'
-import { Routes } from './routes.js'
 import type { RequestTracer } from './trace.js'
 import type { Vendor } from './vendor.js'
 import { VendorAddresses } from './vendor-addresses.js'
@@ -40,7 +40,7 @@ export class Site {
     this.config = config
     this.vendors = vendors
     this.hooks = hooks
-    this.routes = new Routes(config.routes)
+    this.routes = new Routes(config)
     this.callers = new Callers(config.callers)
     this.#aims = new Map(
       config.routes.map((route) => [

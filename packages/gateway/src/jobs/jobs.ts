@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { type AddOptions, onEvent, type Priority, type Spillway, SpillwayError } from 'spillway'
+import { clientNetwork } from 'spillway/http'
 import type { QueueConfig } from '../config/config.js'
 import type { Aim } from '../data/aim.js'
 import type { Caller } from '../data/callers.js'
@@ -159,7 +160,7 @@ export class Jobs implements Deferral {
       as: {
         user: caller.user,
         tier: caller.tier,
-        ip: request.socket.remoteAddress,
+        ip: clientNetwork(request.socket.remoteAddress ?? ''),
         endpoint: question.path,
       },
     }

@@ -11,6 +11,8 @@ export interface AnswerHead {
   readonly headers: string[]
   /** Bytes of the body; `CHUNKED`, or `UNTIL_CLOSE`. */
   readonly length: number
+  /** Bytes of a body that its headers announce although its status or its request allow none. */
+  readonly unwantedBytes: number
   /** The connection can be used again, for so long if it says so. */
   readonly keepAliveMs: number
 }
@@ -51,11 +53,18 @@ export function readHead(text: string, bodiless: boolean): AnswerHead {
     } else if (name === 'connection') connection += `,${value.toLowerCase()}`
     else if (name === 'keep-alive') keepAlive = value
   }
-  const body = bodyLength(length, coding, bodiless || status === 204 || status === 304)
+  const mustBeBodiless = bodiless || status === 204 || status === 304
+  const body = bodyLength(length, coding, mustBeBodiless)
+  const announced = coding === undefined ? Number(length ?? 0) : Number.POSITIVE_INFINITY
+  const unwantedBytes = mustBeBodiless ? announced : 0
   const isNew = text.charCodeAt(MINOR_AT) === ONE
+  if (status < 200 && !isNew)
+    throw malformed('has a status in between, which HTTP/1.0 does not have')
   const lasts = isNew ? !CLOSE.test(connection) : KEEP_ALIVE.test(connection) && body !== CHUNKED
-  const reusable = lasts && body !== UNTIL_CLOSE
-  return { status, headers, length: body, keepAliveMs: reusable ? timeoutOf(keepAlive) : 0 }
+  // Some vendors send that body nevertheless: the next answer on this connection would begin with it.
+  const reusable = lasts && body !== UNTIL_CLOSE && unwantedBytes === 0
+  const keepAliveMs = reusable ? timeoutOf(keepAlive) : 0
+  return { status, headers, length: body, unwantedBytes, keepAliveMs }
 }
 
 /** `HTTP/1.1 200`, and then nothing, or a space and some words. */

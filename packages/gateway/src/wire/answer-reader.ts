@@ -111,6 +111,11 @@ export class AnswerReader {
 
   /** A line break too many is common, and the end of the connection; anything else is an error. */
   #checkRest(bytes: Buffer, from: number): void {
+    // Not passed on. Its connection is not used again.
+    if (bytes.length - from <= (this.#head?.unwantedBytes ?? 0)) {
+      this.#spilled ||= bytes.length > from
+      return
+    }
     for (let at = from; at < bytes.length; at++) {
       if (bytes[at] !== CR && bytes[at] !== LF) throw malformed('is longer than it says')
       this.#spilled = true

@@ -18,6 +18,8 @@ const SPACE = 0x20
 const TAB = 0x09
 /** Names come from others: nobody may fill the memory with them. */
 const MOST_NAMES = 500
+/** Longer ones are checked each time. */
+const LONGEST_NAME = 200
 const MOST_PLACES = 64
 
 const names = new Map<string, string>()
@@ -71,7 +73,7 @@ export class FieldReader {
     if (colon === -1 || colon >= end) throw this.#fail('has a header without a colon')
     const name = this.name(text.slice(start, colon))
     const known = { written: owned(text.slice(start, colon + 1)), name }
-    if (place < MOST_PLACES) this.#lastAt[place] = known
+    if (place < MOST_PLACES && known.written.length <= LONGEST_NAME) this.#lastAt[place] = known
     return known
   }
 
@@ -81,6 +83,7 @@ export class FieldReader {
     const lower = own.toLowerCase()
     // Nobody needs it, and it is no name for a property.
     const name = lower === '__proto__' ? '-proto-' : lower
+    if (own.length > LONGEST_NAME) return name
     if (names.size >= MOST_NAMES) names.clear()
     names.set(own, name)
     return name

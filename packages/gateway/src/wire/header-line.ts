@@ -6,6 +6,8 @@ const NOT_VALUE = /[^\t\x20-\x7e\x80-\xff]/
 /** Names that were found to be names. They come from others: nobody may fill the memory. */
 const names = new Set<string>()
 const MOST_NAMES = 500
+/** Longer ones are checked each time. */
+const LONGEST_NAME = 200
 
 export function headerLine(name: string, value: string): string {
   if (!names.has(name)) learnName(name)
@@ -24,6 +26,7 @@ export function trustedLine(name: string, value: string): string {
 
 function learnName(name: string): void {
   if (!isHeaderName(name)) throw new TypeError('a header has a name that is none')
+  if (name.length > LONGEST_NAME) return
   if (names.size >= MOST_NAMES) names.clear()
   names.add(name)
 }

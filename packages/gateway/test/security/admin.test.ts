@@ -56,3 +56,47 @@ it('the admin port refuses malformed HTTP and oversized headers', async () => {
     'POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'
   expect((await say(adminUrl, twice)).statuses).toEqual([400])
 })
+
+const TOKEN = 'an-admin-token-0123456789'
+
+it.each(['/metrics', '/health/deep'])(
+  '%s on a port that other machines reach answers addresses, listed names and operators only',
+  async (path) => {
+    const { adminUrl } = await startGateway(
+      { admin: { port: 0, host: '0.0.0.0', token: 'env:TOKEN', hosts: ['Gateway.internal'] } },
+      {},
+      { TOKEN },
+    )
+    const { port } = new URL(adminUrl)
+    const of = async (host: string, headers: Record<string, string> = {}) =>
+      (await ask(`${adminUrl}${path}`, { host, ...headers })).status
+    expect(await of(`rebound.example:${port}`)).toBe(403)
+    expect(await of('rebound.example')).toBe(403)
+    expect(await of('127.0.0.1.rebound.example')).toBe(403)
+    expect(await of('localhost.rebound.example')).toBe(403)
+    expect(await of(`127.0.0.1:${port}`)).toBe(200)
+    expect(await of('10.1.2.3')).toBe(200)
+    expect(await of(`[2001:db8::1]:${port}`)).toBe(200)
+    expect(await of(`localhost:${port}`)).toBe(200)
+    expect(await of(`gateway.internal:${port}`)).toBe(200)
+    expect(await of('rebound.example', { authorization: `Bearer ${TOKEN}` })).toBe(200)
+    expect(await of('rebound.example', { authorization: 'Bearer another' })).toBe(403)
+  },
+)
+
+it('probes of an admin port that other machines reach may use any name', async () => {
+  const { adminUrl } = await startGateway({ admin: { port: 0, host: '0.0.0.0' } })
+  for (const path of ['/health/live', '/health/ready']) {
+    expect((await ask(`${adminUrl}${path}`, { host: 'gateway.example' })).status).toBe(200)
+  }
+})
+
+it('with look: anybody an unknown name sees neither the snapshot nor the dashboard', async () => {
+  const { adminUrl } = await startGateway({
+    admin: { port: 0, host: '0.0.0.0', look: 'anybody' },
+  })
+  for (const path of ['/snapshot', '/status', '/config', '/dashboard/']) {
+    expect((await ask(`${adminUrl}${path}`, { host: 'rebound.example' })).status).toBe(403)
+    expect((await ask(`${adminUrl}${path}`, { host: '10.1.2.3' })).status).toBe(200)
+  }
+})

@@ -14,6 +14,7 @@ const SEEDS = [
   'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n3;a=b\r\nyou\r\n0\r\n\r\n',
   'HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\nnothing here',
   'HTTP/1.1 204 No Content\r\nx: y\r\n\r\n',
+  'HTTP/1.1 204 No Content\r\ncontent-length: 5\r\n\r\nhello',
   'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 503 x\r\ncontent-length: 2\r\n\r\nno',
 ]
 /** No tab: Node refuses one after a length, which the standard allows. */
@@ -99,6 +100,11 @@ describe('malformed vendor answers', () => {
         reply = text
         const ours = await askUs()
         if (ours === undefined) return
+        // A body that a 204 announces is ignored by us; Node refuses the answer.
+        if (ours.status === 204 && /^(content-length|transfer-encoding):/im.test(text)) {
+          expect(ours.body).toBe('')
+          return
+        }
         taken++
         expect(ours).toEqual(await askNode())
       }),

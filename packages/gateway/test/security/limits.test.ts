@@ -1,8 +1,8 @@
 /** Clients that are slow or take more than their share. */
 import { once } from 'node:events'
+import { clientNetwork } from 'spillway/http'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../spillway/test/streams/stream-kit.js'
-import { addressOf } from '../../src/data/connections.js'
 import { expectIdle, startGateway, startVendor } from '../gateway-kit.js'
 import { startGatewayProcess } from '../gateway-process.js'
 import { connectTo, say, statusesIn } from './raw.js'
@@ -116,11 +116,11 @@ describe('connection limits', () => {
   it.each([
     ['10.0.0.1', '10.0.0.1'],
     ['::ffff:10.0.0.1', '10.0.0.1'],
-    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
-    ['2001:db8::1', '2001:db8:0:0'],
-    ['::1', '0:0:0:0'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:db8::1', '2001:db8:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
   ])('a connection from %s counts as one from %s', (remote, address) => {
-    expect(addressOf(remote)).toBe(address)
+    expect(clientNetwork(remote)).toBe(address)
   })
 })
 

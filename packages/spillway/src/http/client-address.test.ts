@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createClientAddress } from './client-address.js'
+import { clientNetwork, createClientAddress } from './client-address.js'
 
 const from = (trusted: number | string[], remote: string, forwardedFor?: string, bits = 64) =>
   createClientAddress(trusted, bits)(remote, forwardedFor)
@@ -45,4 +45,14 @@ describe('client address', () => {
     expect(from(0, '2001:db8:1:2ff::1', undefined, 56)).toBe('2001:db8:1:200::/56')
     expect(from(0, '::1', undefined, 128)).toBe('::1')
   })
+})
+
+it.each([
+  '::ffff:10.0.0.1',
+  '::FFFF:10.0.0.1',
+  '::ffff:a00:1',
+  '0:0:0:0:0:ffff:a00:1',
+  '[::ffff:a00:1]:80',
+])('an IPv4 address that is written as %s is counted as 10.0.0.1', (address) => {
+  expect(clientNetwork(address)).toBe('10.0.0.1')
 })

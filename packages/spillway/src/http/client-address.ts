@@ -36,7 +36,7 @@ export const readTrustedProxies: Check<TrustedProxies> = (value, path, problems)
 }
 
 export function createClientAddress(trusted: TrustedProxies, ipv6Bits: number): ClientAddress {
-  const counted = (address: string) => countedAs(plain(address), ipv6Bits)
+  const counted = (address: string) => clientNetwork(address, ipv6Bits)
   if (trusted === 0) return (remote) => counted(remote ?? '')
   if (typeof trusted === 'number') {
     return (remote, forwardedFor) => {
@@ -93,15 +93,33 @@ function addressesIn(header: unknown): string[] {
   return text.split(',').map((each) => each.trim())
 }
 
-/** Without brackets and port, and an IPv4 address as such also where it came over IPv6. */
+/** Without brackets and port. */
 function plain(address: string): string {
-  // As nearly all connections have it.
+  // Nearly all connections are IPv4.
   if (!address.includes(':')) return address
   const bare = /^\[(.*)\](?::\d+)?$/.exec(address)?.[1] ?? address.replace(/^([\d.]+):\d+$/, '$1')
-  return bare.startsWith('::ffff:') && bare.includes('.') ? bare.slice('::ffff:'.length) : bare
+  return isIP(bare) === 6 ? (mappedIPv4(groupsOf(bare)) ?? bare) : bare
 }
 
-/** A household has a whole network of IPv6 addresses: those are counted as one. */
+/** The IPv4 address of a client that is connected through an IPv6 socket: `::ffff:1.2.3.4`, in any notation. */
+function mappedIPv4(groups: readonly number[]): string | undefined {
+  const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
+  if (!isMapped) return undefined
+  return groups
+    .slice(6)
+    .flatMap((group) => [group >> 8, group & 0xff])
+    .join('.')
+}
+
+/**
+ * The address under which a client is counted. One household has a whole IPv6 network, so all addresses of one
+ * network count as one; an IPv4 address stands for itself, also where it arrives as `::ffff:1.2.3.4`.
+ * `ipv6Bits`: length of the network's prefix. Default: 64.
+ */
+export function clientNetwork(address: string, ipv6Bits = 64): string {
+  return countedAs(plain(address), ipv6Bits)
+}
+
 function countedAs(address: string, ipv6Bits: number): string {
   if (!address.includes(':') || ipv6Bits >= 128 || isIP(address) !== 6) return address
   const groups = groupsOf(address)

@@ -4,7 +4,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { isThenable } from '../core/thenable.js'
-import { pathOf } from './node-server.js'
+import { endpointOf } from './endpoint.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
 import { whenOver } from './when-over.js'
@@ -47,7 +47,7 @@ function plugin(app: FastifyInstance, options: FastifyServerOptions, ready: Done
         )
       return
     }
-    const endpoint = request.routeOptions.url ?? pathOf(raw.url as string)
+    const endpoint = request.routeOptions.url ?? endpointOf(raw.url as string)
     const call = gate.receive(raw, request, endpoint)
     const verdict = gate.decide(call, raw.headers)
     const follow = (each: Verdict) => {

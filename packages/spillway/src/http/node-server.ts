@@ -4,6 +4,7 @@ import { SpillwayError } from '../core/errors.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
 import { isThenable } from '../core/thenable.js'
 import type { HealthLevel } from '../health/health.js'
+import { endpointOf } from './endpoint.js'
 import { type ServerCall, ServerGate, type ServerSnapshot, type Verdict } from './server-gate.js'
 import type { ServerOptions } from './server-options.js'
 import { whenOver } from './when-over.js'
@@ -35,7 +36,7 @@ export function spillwayHttp(
         const result = handler(request, response, call)
         if (isThenable(result)) result.then(undefined, fail)
       }
-      passGate(gate, request, response, pathOf(request.url ?? '/'), { next, fail })
+      passGate(gate, request, response, endpointOf(request.url ?? '/'), { next, fail })
     } catch (error) {
       fail(error)
     }
@@ -119,9 +120,4 @@ function answerJson(response: ServerResponse, status: number, body: string): voi
   response.setHeader('content-type', 'application/json')
   response.setHeader('content-length', Buffer.byteLength(body))
   response.end(body)
-}
-
-export function pathOf(url: string): string {
-  const end = url.indexOf('?')
-  return end === -1 ? url : url.slice(0, end)
 }

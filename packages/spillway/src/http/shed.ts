@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { LoadShedder, ShedRequest } from '../local/load-shedder/load-shedder.js'
+import { endpointOf } from './endpoint.js'
 
 const BODY = JSON.stringify({
   error: {
@@ -35,7 +36,7 @@ export function shedRequest(
   response: ServerResponse,
   known?: ShedRequest,
 ): boolean {
-  const endpoint = known?.endpoint ?? pathOf(request.url ?? '')
+  const endpoint = known?.endpoint ?? endpointOf(request.url ?? '/')
   const visit = shedder.enter(known === undefined ? { endpoint } : { ...known, endpoint })
   if (visit === undefined) {
     response.writeHead(503, HEADERS)
@@ -44,9 +45,4 @@ export function shedRequest(
   }
   response.once('close', visit.end)
   return false
-}
-
-function pathOf(url: string): string {
-  const query = url.indexOf('?')
-  return query < 0 ? url : url.slice(0, query)
 }

@@ -3,6 +3,8 @@
  * that one script touches one slot of a cluster; so do all keys of a user.
  */
 
+import { hashOfName, isLongName } from '../core/long-name.js'
+
 /** Changes when what is stored under a key changes its form. */
 const SCHEMA = '1'
 /** Of job queues alone: their form has changed, that of others has not. */
@@ -57,11 +59,19 @@ export interface Keys {
 }
 
 /**
+ * A name as a part of a key, at most 1,000 characters long. No escaped name contains a colon, so a name is
+ * never mistaken for the hash of another.
+ */
+export function keyPart(name: string): string {
+  return isLongName(name) ? `h:${hashOfName(name)}` : escaped(name)
+}
+
+/**
  * A bucket of a user, an address, a tier. The subject is the hash tag, so all levels of one subject
  * are in one slot.
  */
 export function levelKey(subject: string, rest: string): string {
-  return `{${escaped(subject)}}:${rest}`
+  return `{${keyPart(subject)}}:${rest}`
 }
 
 /** What it says of itself, those that wait, are delayed, leased, ended, dead; who is parked; jobs, their

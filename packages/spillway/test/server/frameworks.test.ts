@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -110,6 +112,22 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     // Fastify knows the route that both paths belong to.
     const statuses = [(await ask('/b')).status, (await ask('/a?x=2')).status]
     expect(statuses).toEqual(endpointOf === 1 ? [429, 429] : [200, 429])
+  })
+
+  it('counts every spelling of a path that reaches the same handler as one endpoint', async () => {
+    const { url } = await start({
+      limits: [{ per: 'endpoint', limit: { '/chat': 1, '/*': 1 }, windowMs: '1h' }],
+    })
+    const { host, hostname, port } = new URL(url)
+    const spellings = ['/chat?a', `http://${host}/chat`, '/ch%61t', '/chat#x']
+    if (framework === 'express') spellings.push('/CHAT', '/chat/', '/Ch%61t/')
+    const statuses: number[] = []
+    for (const path of spellings) {
+      const asking = request({ hostname, port, path, agent: false }).end()
+      const [answer] = (await once(asking, 'response')) as [IncomingMessage]
+      statuses.push(answer.resume().statusCode ?? 0)
+    }
+    expect(statuses).toEqual([200, ...spellings.slice(1).map(() => 429)])
   })
 
   it('server sheds before any other work and tells the shedder when a request has ended', async () => {

@@ -1,5 +1,7 @@
 /** What one guard contributes to the log of decisions, and what is counted by lane while somebody looks. */
+
 import { type ErrorCode, SpillwayError, type Stage } from '../../core/errors.js'
+import { boundedName } from '../../core/long-name.js'
 import type { Machinery } from '../machinery.js'
 import type { RunOptions } from '../run-options.js'
 import { CallTrace, scopeOf, type TraceListener } from './call-trace.js'
@@ -112,8 +114,8 @@ export class DecisionBook implements DecisionWatcher, TraceListener {
       tookMs,
       guard: this.#machinery.name,
       lane,
-      user: options.user,
-      tier: options.tier,
+      user: options.user && boundedName(options.user),
+      tier: options.tier && boundedName(options.tier),
       importance,
       attempts: trace?.attempts ?? 0,
       path: trace?.path ?? [endOf(end.stage, tookMs, end.details)],

@@ -11,9 +11,12 @@ export interface JobOptions {
   delayMs?: Duration
   /** Of no use after this: then it is a dead letter instead. */
   timeoutMs?: Duration
-  /** Adding again under the same key adds nothing as long as that job is known. */
+  /**
+   * Adding again under the same key adds nothing as long as that job is known. One of more than 200 characters
+   * is kept as its SHA-256.
+   */
   key?: string
-  /** Inside a priority, tenants take turns. */
+  /** Inside a priority, tenants take turns. One of more than 200 characters is kept as its SHA-256. */
   tenant?: string
   /** By unit of the guard's limits; `requests` is 1 unless said otherwise. */
   cost?: Readonly<Record<string, number>>

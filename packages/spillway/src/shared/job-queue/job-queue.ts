@@ -3,7 +3,9 @@
  * Who works on them is somebody else's business: a guard's, because a job is taken together with what
  * its call needs. Not for work that somebody waits for: that is what a guard's room is for.
  */
+
 import { inMs, SpillwayError } from '../../core/errors.js'
+import { boundedName } from '../../core/long-name.js'
 import { OptionsError, text, validate } from '../../core/options.js'
 import { PRIORITIES, type Priority } from '../../core/priority.js'
 import type { JobView, NewJob, QueueRef, QueueStore, TenantDepths } from '../../store/queue-port.js'
@@ -157,8 +159,8 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
       priority: PRIORITIES.indexOf(priority),
       delayUs: toUs(delayMs),
       deadlineUs: timeoutMs === undefined ? 0 : toUs(timeoutMs),
-      key,
-      tenant,
+      key: boundedName(key),
+      tenant: boundedName(tenant),
       cost,
       attempts: attempts ?? this.#options.settings.attempts,
     }

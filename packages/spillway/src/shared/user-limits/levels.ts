@@ -1,5 +1,6 @@
 /** The levels of user limits: to whom each applies, and in which bucket it is counted. */
 
+import { isLongName } from '../../core/long-name.js'
 import {
   arrayOf,
   type Check,
@@ -12,7 +13,7 @@ import {
   optional,
 } from '../../core/options.js'
 import { described, schemaOf } from '../../core/schema.js'
-import { escaped, levelKey } from '../../store/keys.js'
+import { escaped, keyPart, levelKey } from '../../store/keys.js'
 import type { LevelCharge, LevelRequest } from '../../store/port.js'
 import { levelOutage, type OutageRule } from '../outage/rules.js'
 
@@ -128,7 +129,7 @@ function createLevel(
     if (before !== undefined) return before
     const units = limitFor(per === 'endpoint' ? subject.endpoint : subject.tier)
     if (who === undefined || units === 'unlimited') return undefined
-    const rest = per === 'endpoint' ? `${suffix}:${escaped(subject.endpoint ?? '')}` : suffix
+    const rest = per === 'endpoint' ? `${suffix}:${keyPart(subject.endpoint ?? '')}` : suffix
     const charge: OwnCharge = {
       key: levelKey(who, rest),
       limit: units,
@@ -140,7 +141,7 @@ function createLevel(
       outage,
     }
     const request = { levels: [charge], cost: 1 }
-    if (known !== undefined) {
+    if (known !== undefined && !isLongName(who)) {
       if (known.size >= MOST_KNOWN) known.clear()
       known.set(who, request)
     }

@@ -1,0 +1,94 @@
+/**
+ * Rejects URLs that a server behind the gateway could read in another way: with a host, with dot segments,
+ * with control characters, or encoded several times.
+ */
+import type { Fault } from '../data/complaint.js'
+
+/** Nearly all URLs match this: nothing in them is encoded or unusual. */
+const PLAIN = /^\/(?!\/)[\w\-.~!$&'()*+,;=:@/|^[\]]*(?:\?[\x21\x24\x26-\x3b\x3d\x3f-\x7e]*)?$/
+const PATH = /^[\w\-.~!$&'()*+,;=:@/|^[\]%]*$/
+const QUERY = /^[\x21\x24-\x3b\x3d\x3f-\x7e]*$/
+const BAD_ESCAPE = /%(?![0-9a-f]{2})/i
+/** Servers that know path parameters read `..;x` as `..`. */
+const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[/\\;?#]|$)/
+const UNPRINTABLE = /[^ -~\u{80}-\u{10ffff}]|\\/u
+/** All characters that change what a path means are ASCII, so only those are decoded again. */
+const ASCII_ESCAPE = /%[0-7][0-9a-f]/gi
+/** No client encodes a path more often than this; a path that is still encoded afterwards is refused. */
+const MOST_DECODINGS = 5
+
+export function faultInUrl(url: string): Fault | undefined {
+  if (PLAIN.test(url) && !url.includes('/.')) return undefined
+  const message = problemWith(url)
+  return message === undefined ? undefined : invalidUrl(message)
+}
+
+/**
+ * What an LLM API's path must not have in addition: empty segments, a slash at its end or path parameters,
+ * encoded or not. Some servers ignore them, so they would lead past the limit of an endpoint.
+ * `path`: its canonical form, in which `faultInUrl` has found nothing.
+ */
+export function faultInLlmPath(path: string): Fault | undefined {
+  for (const decoded of decodings(path)) {
+    if (decoded.includes('//')) return invalidUrl('a path must not contain //')
+    if (decoded.endsWith('/')) return invalidUrl('a path must not end in /')
+    if (decoded.includes(';')) return invalidUrl('a path must not contain ;')
+  }
+  return undefined
+}
+
+/** Its connection is closed, because a server in front of the gateway may have read the request otherwise. */
+function invalidUrl(message: string): Fault {
+  return { status: 400, code: 'INVALID_URL', message, closes: true }
+}
+
+function problemWith(url: string): string | undefined {
+  if (!url.startsWith('/') || /^\/[/\\]/.test(url)) {
+    return 'a URL must be a path that begins with a single /: a request cannot choose the host'
+  }
+  const at = url.indexOf('?')
+  const path = at === -1 ? url : url.slice(0, at)
+  const query = at === -1 ? '' : url.slice(at + 1)
+  if (!PATH.test(path) || !QUERY.test(query)) return 'a URL has a character that must be encoded'
+  if (BAD_ESCAPE.test(url)) return 'a URL has a % without two hex digits after it'
+  if (query.includes('%00')) return 'a URL must not contain a NUL'
+  if (!isUtf8(path)) return 'a path has escapes that are not UTF-8'
+  return problemWithPath(path)
+}
+
+function problemWithPath(path: string): string | undefined {
+  let decoded = path
+  for (decoded of decodings(path)) {
+    if (UNPRINTABLE.test(decoded)) {
+      return 'a path must not contain a backslash or a control character'
+    }
+    if (DOT_SEGMENT.test(decoded)) return 'a path must not have . or .. as one of its segments'
+  }
+  return decoded.search(ASCII_ESCAPE) === -1
+    ? undefined
+    : `a path must not be encoded more than ${MOST_DECODINGS} times`
+}
+
+/** The path as written, decoded once, decoded twice, and so on until decoding changes nothing. */
+function* decodings(path: string): Generator<string> {
+  let decoded = path
+  yield decoded
+  for (let times = 0; times < MOST_DECODINGS && decoded.includes('%'); times++) {
+    const next = decoded.replace(ASCII_ESCAPE, (encoded) =>
+      String.fromCharCode(Number.parseInt(encoded.slice(1), 16)),
+    )
+    if (next === decoded) return
+    decoded = next
+    yield decoded
+  }
+}
+
+function isUtf8(path: string): boolean {
+  if (!path.includes('%')) return true
+  try {
+    decodeURIComponent(path)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,51 @@
+/** Refusals of requests that no route takes. They name the route that would allow the request. */
+import type { RouteConfig } from '../config/config.js'
+import { RequestError } from '../data/complaint.js'
+import type { RouteQuery } from './routes.js'
+
+/** `shownPath`: the path without keys, as logs have it. */
+interface Refused {
+  readonly query: RouteQuery
+  readonly shownPath: string
+  readonly routes: readonly RouteConfig[]
+  /** Only known callers learn the names of vendors. */
+  readonly isKnownCaller: boolean
+}
+
+export function notFound({ query, shownPath, routes, isKnownCaller }: Refused): RequestError {
+  const defaults = routes.filter(({ defaultsOf }) => defaultsOf !== undefined)
+  const wanted = query.fromAnthropicClient ? 'anthropic' : 'openai'
+  const fitting = defaults.find(({ defaultsOf }) => defaultsOf === wanted) ?? defaults[0]
+  const isApi = query.path.startsWith('/v1/')
+  const hint =
+    isApi && isKnownCaller && fitting !== undefined
+      ? `; default routes only generate and list models. ${advice(pattern(shownPath), fitting)}`
+      : ''
+  const message = `no route for ${query.method} ${shownPath}${hint}`
+  return new RequestError({ status: 404, code: 'NOT_FOUND', message })
+}
+
+/** Only for callers that are known. */
+export function ambiguous({ query, shownPath, routes }: Omit<Refused, 'isKnownCaller'>) {
+  const vendors = routes.flatMap(({ defaultsOf, targets }) =>
+    defaultsOf === undefined ? [] : targets[0].vendor,
+  )
+  const other = routes.find(({ defaultsOf }) => defaultsOf === 'openai') as RouteConfig
+  const message =
+    `the default routes of ${vendors.join(' and ')} both take ${query.method} ${shownPath}; ` +
+    `an anthropic-version header chooses Anthropic. ${advice(pattern(shownPath), other)}`
+  return new RequestError({ status: 400, code: 'AMBIGUOUS_ROUTE', message })
+}
+
+function advice(path: string, { targets: [{ vendor }] }: RouteConfig): string {
+  return (
+    `To allow it, write "- { path: ${path}, vendor: ${vendor} }" under routes, before the routes ` +
+    `"- { vendor: … }", which stand for the default paths of each vendor`
+  )
+}
+
+/** All ids of a collection: `/v1/files/*` for `/v1/files/file-1`. */
+function pattern(shownPath: string): string {
+  const [, version, collection, ...rest] = shownPath.split('/')
+  return rest.length === 0 ? shownPath : `/${version}/${collection}/*`
+}

@@ -1,0 +1,165 @@
+/**
+ * Paths in odd spellings: the vendor receives the path by which the gateway chose the route and the endpoint limit,
+ * and all spellings of one path lead to the same decision.
+ */
+import { expect, it, vi } from 'vitest'
+import { unescaped } from '../../../spillway/src/store/keys.js'
+import { loadConfig } from '../../src/config/load.js'
+import type { Aim } from '../../src/data/aim.js'
+import { outgoing } from '../../src/data/outgoing.js'
+import type { Question } from '../../src/data/question.js'
+import { requestTarget } from '../../src/request/canonical-path.js'
+import { faultInLlmPath, faultInUrl } from '../../src/request/request-url.js'
+import { Routes } from '../../src/routing/routes.js'
+import type { ClientRequest } from '../../src/wire/client.js'
+import { startGateway } from '../gateway-kit.js'
+import { startRecordingVendor } from '../recording-vendor.js'
+import { dice } from './mutate.js'
+import {
+  encodeSome,
+  isDangerous,
+  meaningOf,
+  PATHS,
+  ROUTES,
+  routeFor,
+  spell,
+} from './path-spellings.js'
+import { say } from './raw.js'
+
+const CASES = 40_000
+const OVER_SOCKETS = 600
+const SEED = 31
+
+interface Decision {
+  readonly route: string
+  /** Under which limits count the request. */
+  readonly endpoint: string
+  /** What the vendor receives. */
+  readonly vendorUrl: string
+}
+
+const NEEDLESS_ESCAPE = /%(2d|2e|3\d|4[1-9a-f]|5[0-9a]|5f|6[1-9a-f]|7[0-9a]|7e)/i
+const SMALL_HEX = /%([a-f]|.[a-f])/
+
+/** The route is that of the path as a vendor reads it, and the vendor receives the path of the limit. */
+function expectSame(url: string, { route, endpoint, vendorUrl }: Decision): void {
+  const [path = ''] = url.split('?', 1)
+  const meaning = meaningOf(path) as string[]
+  const wanted = routeFor(meaning)
+  expect(route, url).toBe(wanted?.name)
+  const prefix = wanted !== undefined && 'stripPrefix' in wanted ? wanted.stripPrefix : ''
+  expect(prefix + vendorUrl, url).toBe(endpoint + url.slice(path.length))
+  expect(meaningOf(endpoint), url).toEqual(meaning)
+  expect(endpoint, url).not.toMatch(NEEDLESS_ESCAPE)
+  expect(endpoint, url).not.toMatch(SMALL_HEX)
+  if (route !== 'raw') expect(isDangerous(path), url).toBe(false)
+}
+
+const VENDORS = { files: { protocol: 'openai' }, raw: { protocol: 'http' } }
+const text = JSON.stringify({
+  vendors: {
+    openai: { protocol: 'openai' },
+    files: { protocol: 'openai' },
+    raw: { protocol: 'http', url: 'http://raw.example' },
+  },
+  routes: ROUTES,
+})
+const routes = new Routes(loadConfig({ file: 'test.yaml', text, env: {} }))
+const aim = { forwarded: { of: () => [] }, ownHeaders: [], target: {} } as unknown as Aim
+
+/** As a request goes through the gateway; nothing, if it is refused. */
+function decide(url: string): Decision | undefined {
+  if (faultInUrl(url) !== undefined) return undefined
+  const { path } = requestTarget(url)
+  const { rows } = routes.find({ method: 'POST', path, fromAnthropicClient: false })
+  const route = routes.forModel(rows, 'gpt')
+  if (route === undefined) return undefined
+  if (route.name !== 'raw' && faultInLlmPath(path) !== undefined) return undefined
+  const request = { method: 'POST', url, headers: {}, rawHeaders: [] } as unknown as ClientRequest
+  const body = { kind: 'whole', bytes: Buffer.alloc(0) }
+  const question = { route, path, body } as unknown as Question
+  return {
+    route: route.name,
+    endpoint: path,
+    vendorUrl: outgoing(request, question, aim, false).path,
+  }
+}
+
+it('of 40,000 odd paths none reaches a vendor in another form than it was decided by', () => {
+  const random = dice(SEED)
+  const taken = new Map<string, number>()
+  let dangerous = 0
+  for (let i = 0; i < CASES; i++) {
+    const url = spell(random)
+    if (isDangerous(url)) dangerous++
+    const decision = decide(url)
+    if (decision === undefined) continue
+    taken.set(decision.route, (taken.get(decision.route) ?? 0) + 1)
+    expectSame(url, decision)
+  }
+  // All kinds were there, or this would prove nothing.
+  for (const { name } of ROUTES) expect(taken.get(name), name).toBeGreaterThan(CASES / 100)
+  expect(dangerous).toBeGreaterThan(CASES / 10)
+})
+
+it('a path whose unreserved characters are encoded is decided as the path itself', () => {
+  const random = dice(SEED + 1)
+  for (let i = 0; i < CASES / 4; i++) {
+    const path = random.pick(PATHS)
+    const other = encodeSome(path, random)
+    expect(decide(other), other).toEqual(decide(path))
+  }
+})
+
+it('over sockets a vendor receives the path under which the gateway counted the request', async () => {
+  const vendor = await startRecordingVendor()
+  const userLimits = [{ per: 'endpoint', limit: 1_000_000, windowMs: '1h' }]
+  const options = { url: vendor.url, userLimits, concurrency: { limit: 50 } }
+  const { url, gateway, records, failures } = await startGateway({
+    vendors: {
+      openai: { protocol: 'openai', ...options },
+      ...Object.fromEntries(
+        Object.entries(VENDORS).map(([name, each]) => [name, { ...each, ...options }]),
+      ),
+    },
+    routes: [...ROUTES],
+  })
+  const counted: string[] = []
+  const { levels } = gateway.spillway.store
+  const check = levels.check.bind(levels)
+  vi.spyOn(levels, 'check').mockImplementation((requests, atMs) => {
+    for (const each of requests) counted.push(each.levels[0]?.key.replace(/^.*:/, '') ?? '')
+    return check(requests, atMs)
+  })
+  const random = dice(SEED + 2)
+  let taken = 0
+  for (let i = 0; i < OVER_SOCKETS; i++) {
+    const target = spell(random)
+    // Half of them are read by Node's HTTP parser.
+    const head = `POST ${target} HTTP/1.1\r\nHost: a\r\n${i % 2 === 0 ? '' : 'TE: trailers\r\n'}`
+    const enough = (heard: string) => /\r\n\r\n.*\}$/s.test(heard)
+    const { statuses } = await say(url, `${head}Content-Length: 2\r\n\r\n{}`, { enough })
+    const expected = decide(target)
+    expect([target, statuses]).toEqual([
+      target,
+      [expected === undefined ? expect.toBeOneOf([400, 404]) : 200],
+    ])
+    const seen = vendor.seen.splice(0)
+    const endpoints = counted.splice(0).map(unescaped)
+    if (expected === undefined) {
+      expect([target, seen, endpoints]).toEqual([target, [], []])
+      continue
+    }
+    taken++
+    const decision = {
+      route: records.at(-1)?.route ?? '',
+      endpoint: endpoints[0] ?? '',
+      vendorUrl: seen[0]?.url ?? '',
+    }
+    expect(seen).toHaveLength(1)
+    expect(decision).toEqual(expected)
+    expectSame(target, decision)
+  }
+  expect(taken).toBeGreaterThan(OVER_SOCKETS / 5)
+  expect(failures).toEqual([])
+}, 60_000)
