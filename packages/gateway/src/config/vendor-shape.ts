@@ -49,6 +49,7 @@ const GUARD_OPTIONS: Record<
   timeout: true,
   hedge: true,
   retry: true,
+  maxLanes: true,
   shadow: true,
 }
 const guardNames = Object.keys(GUARD_OPTIONS) as (keyof typeof GUARD_OPTIONS)[]

@@ -96,7 +96,14 @@ export function assemble(
   const users = createUsers(name, options, around, levelsAlone)
   const timeout = createTimeout(name, options, clock)
   // Last, because it begins to listen at once: nothing that complains comes after it.
-  const breaker = createBreaker(name, options, around, watch, lanes, stages?.has('breaker') === true)
+  const breaker = createBreaker(
+    name,
+    options,
+    around,
+    watch,
+    lanes,
+    stages?.has('breaker') === true,
+  )
   const dispatcher = new Dispatcher({
     clock,
     room,

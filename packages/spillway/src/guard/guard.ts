@@ -241,7 +241,8 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { dispatcher, running, breaker, counted, room, shedder, slots, throttles } = this.#machinery
+    const { dispatcher, running, breaker, counted, room, shedder, slots, throttles } =
+      this.#machinery
     this.#machinery.closed = true
     shedder?.close()
     this.#closing.close()

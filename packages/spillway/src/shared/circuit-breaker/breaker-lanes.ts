@@ -184,7 +184,5 @@ export class BreakerLanes {
 /** An open or isolated lane is never dropped; a half-open one is when no call has tried it for long. */
 function canDrop(breaker: LaneBreaker | QuorumLane, unusedMs: number): boolean {
   if (breaker.isIdle) return true
-  return (
-    unusedMs >= LANE_REST_MS && breaker.state === 'half-open' && breaker.hasNothingInFlight
-  )
+  return unusedMs >= LANE_REST_MS && breaker.state === 'half-open' && breaker.hasNothingInFlight
 }

@@ -134,10 +134,7 @@ export class InStep {
 }
 
 /** In one round trip. */
-async function ask(
-  store: BreakerStore,
-  lanes: readonly Pick<LaneBreaker, 'ask'>[],
-): Promise<void> {
+async function ask(store: BreakerStore, lanes: readonly Pick<LaneBreaker, 'ask'>[]): Promise<void> {
   if (lanes.length === 0) return
   const asked = lanes.map((lane) => lane.ask())
   const views = await store.sync(asked.map(({ request }) => request))
@@ -146,9 +143,7 @@ async function ask(
 
 /** Leases of probes run out; everything else can wait for a later round. */
 function byUrgency(one: LaneBreaker, other: LaneBreaker): number {
-  return (
-    Number(other.hasProbes) - Number(one.hasProbes) || one.heardMs - other.heardMs
-  )
+  return Number(other.hasProbes) - Number(one.hasProbes) || one.heardMs - other.heardMs
 }
 
 /** In the background: the next round tries again. */

@@ -32,7 +32,10 @@ export interface LaneRegistryOptions {
 interface LaneUse {
   /** Slots of this pod that attempts of this lane hold. */
   slots: number
+  /** When a call last used it. */
   usedMs: number
+  /** When a sweep last found it not idle. */
+  busyMs: number
 }
 
 export const DEFAULT_MAX_LANES = 1_000
@@ -150,7 +153,8 @@ export class LaneRegistry {
   /** Creates the lane even beyond `maxLanes`: something already depends on it. */
   add(name: string): void {
     if (name === ALL_LANES || this.#lanes.has(name)) return
-    this.#lanes.set(name, { slots: 0, usedMs: this.#clock.now() })
+    const nowMs = this.#clock.now()
+    this.#lanes.set(name, { slots: 0, usedMs: nowMs, busyMs: nowMs })
   }
 
   /** Attempts of this lane hold this many more slots; a lane with slots is never dropped. */
@@ -165,11 +169,12 @@ export class LaneRegistry {
     if (use !== undefined && use.slots > 0) use.slots--
   }
 
-  /** Drops lanes that were not used for `LANE_REST_MS` and are idle. */
+  /** Now and then: drops lanes that were idle for `LANE_REST_MS`. */
   sweep(): void {
     const nowMs = this.#clock.now()
-    for (const [name, { usedMs }] of this.#lanes) {
-      if (nowMs - usedMs >= LANE_REST_MS && this.#canDrop(name, nowMs)) this.#drop(name)
+    for (const [name, use] of this.#lanes) {
+      if (!this.#canDrop(name, nowMs)) use.busyMs = nowMs
+      else if (nowMs - Math.max(use.usedMs, use.busyMs) >= LANE_REST_MS) this.#drop(name)
     }
     if (this.size < this.#maxLanes) this.#crowded = false
   }
@@ -185,7 +190,8 @@ export class LaneRegistry {
 
   /** Moves the lane to the end of the order of use. */
   #use(name: string): string {
-    const use = this.#lanes.get(name) ?? { slots: 0, usedMs: 0 }
+    this.add(name)
+    const use = this.#lanes.get(name) as LaneUse
     use.usedMs = this.#clock.now()
     this.#lanes.delete(name)
     this.#lanes.set(name, use)
