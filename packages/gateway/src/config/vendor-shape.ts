@@ -44,12 +44,12 @@ const GUARD_OPTIONS: Record<
   jitterMs: true,
   maxPauseMs: true,
   basePauseMs: true,
+  maxLanes: true,
   pace: true,
   concurrency: true,
   timeout: true,
   hedge: true,
   retry: true,
-  maxLanes: true,
   shadow: true,
 }
 const guardNames = Object.keys(GUARD_OPTIONS) as (keyof typeof GUARD_OPTIONS)[]

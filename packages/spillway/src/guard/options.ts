@@ -238,6 +238,7 @@ const readFields = object({
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),
   basePauseMs: optional(duration({ min: 1 }), 500),
+  maxLanes: readMaxLanes,
   pace: optional(
     object({
       limit: integer({ min: 1 }),
@@ -290,7 +291,6 @@ const readFields = object({
       sdk: optional(readSdk),
     }),
   ),
-  maxLanes: readMaxLanes,
   shadow: optional(readShadow),
   classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
 })
