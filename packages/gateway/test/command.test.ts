@@ -37,7 +37,8 @@ describe('operators with nothing but the configuration and Redis', () => {
       const vendors = {
         openai: { protocol: 'openai', url: vendorUrl, key: 'env:VENDOR_KEY', ...GUARD },
       }
-      const config = { redis: { url: 'env:REDIS', prefix: 'op1' }, vendors }
+      const routes = [{ vendor: 'openai', models: ['gpt'] }]
+      const config = { redis: { url: 'env:REDIS', prefix: 'op1' }, vendors, routes }
       const env = { REDIS: redis.url }
       const gateway = await startGatewayProcess({ config, env: { ...env, VENDOR_KEY: 'k' } })
       const { run } = openShell(config, env)

@@ -56,9 +56,7 @@ describe('the fallback is asked', () => {
           keys: { main: 'env:MAIN', spare: 'env:SPARE' },
           limits: [{ limit: 1, windowMs: '1m' }],
         },
-        routes: [
-          { vendor: 'openai', models: ['gpt'], key: 'main', fallbacks: [{ key: 'spare' }] },
-        ],
+        routes: [{ vendor: 'openai', models: ['gpt'], key: 'main', fallbacks: [{ key: 'spare' }] }],
       },
       {},
       ENV,
