@@ -106,7 +106,7 @@ export async function startGateway(
 }
 
 /** Routes as without `routes`, but they name models that tests use: each has a lane from its first request on. */
-export function routesNaming(vendor: 'openai' | 'anthropic', ...models: string[]): object[] {
+function routesNaming(vendor: 'openai' | 'anthropic', ...models: string[]): object[] {
   const name = vendor === 'openai' ? '/v1/*' : '/v1/messages*'
   return [
     { name, vendor, models: [...models, '*'] },

@@ -38,7 +38,7 @@ interface LaneUse {
   busyMs: number
 }
 
-export const DEFAULT_MAX_LANES = 1_000
+const DEFAULT_MAX_LANES = 1_000
 
 /** The option, for everything that has lanes. */
 export const readMaxLanes = optional(integer({ min: 1 }), DEFAULT_MAX_LANES)
