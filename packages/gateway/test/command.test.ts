@@ -40,7 +40,8 @@ describe('CLI with the configuration and Redis only', () => {
       const vendors = {
         openai: { protocol: 'openai', url: vendorUrl, key: 'env:VENDOR_KEY', ...GUARD },
       }
-      const config = { redis: { url: 'env:REDIS', prefix: 'op1' }, vendors }
+      const routes = [{ vendor: 'openai', models: ['gpt'] }]
+      const config = { redis: { url: 'env:REDIS', prefix: 'op1' }, vendors, routes }
       const env = { REDIS: redis.url }
       const gateway = await startGatewayProcess({ config, env: { ...env, VENDOR_KEY: 'k' } })
       const { run } = openShell(config, env)

@@ -56,7 +56,7 @@ describe('fallbacks', () => {
           keys: { main: 'env:MAIN', spare: 'env:SPARE' },
           limits: [{ limit: 1, windowMs: '1m' }],
         },
-        routes: [{ vendor: 'openai', key: 'main', fallbacks: [{ key: 'spare' }] }],
+        routes: [{ vendor: 'openai', models: ['gpt'], key: 'main', fallbacks: [{ key: 'spare' }] }],
       },
       {},
       ENV,

@@ -15,7 +15,8 @@ afterAll(() => redis?.stop())
 /** Two processes in front of one vendor. */
 async function startTwo(name: string, guard: object, knobs: object = {}) {
   const { vendor, url } = await startVendor({ knobs: { tokens: 1, ...knobs } })
-  const config = { vendors: { [name]: { protocol: 'openai', url, ...guard } } }
+  const routes = [{ vendor: name, models: ['gpt'] }]
+  const config = { vendors: { [name]: { protocol: 'openai', url, ...guard } }, routes }
   const env = { REDIS_URL: redis.url }
   const both = await Promise.all([
     startGatewayProcess({ config, env }),

@@ -105,6 +105,20 @@ export async function startGateway(
   }
 }
 
+/** Routes as without `routes`, but they name models that tests use: each has a lane from its first request on. */
+function routesNaming(vendor: 'openai' | 'anthropic', ...models: string[]): object[] {
+  const name = vendor === 'openai' ? '/v1/*' : '/v1/messages*'
+  return [
+    { name, vendor, models: [...models, '*'] },
+    { name: `${name} without a model`, vendor },
+  ]
+}
+
+const ROUTES = [
+  ...routesNaming('anthropic', 'claude'),
+  ...routesNaming('openai', 'gpt', 'a', 'b', 'gpt-10', 'gpt-2000', 'a"b\\c'),
+]
+
 function fileOf({ guard = {}, vendors = {}, ...rest }: Written, vendorUrl: string): string {
   const ours = { url: vendorUrl, concurrency: { limit: 50 }, ...guard }
   // JSON is valid YAML.
@@ -117,6 +131,7 @@ function fileOf({ guard = {}, vendors = {}, ...rest }: Written, vendorUrl: strin
       anthropic: { protocol: 'anthropic', ...ours },
       ...vendors,
     },
+    ...(Object.keys(vendors).length === 0 && { routes: ROUTES }),
     ...rest,
   })
 }

@@ -73,7 +73,7 @@ describe('route with pick: headroom', () => {
           keys: { one: 'env:ONE', two: 'env:TWO' },
           limits: [{ limit: 5, windowMs: '1m' }],
         },
-        routes: [{ pick: 'headroom', vendors: ['openai'] }],
+        routes: [{ pick: 'headroom', vendors: ['openai'], models: ['gpt'] }],
       },
       { knobs: { tokens: 1 } },
       { ONE: 'key-one', TWO: 'key-two' },

@@ -269,7 +269,7 @@ describe('body too large to be kept', () => {
     const { chat } = await startGateway({
       guard: { limits: [{ limit: 1, windowMs: '1h' }] },
       vendors: { spare: { protocol: 'openai', url } },
-      routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'spare' }] }],
+      routes: [{ vendor: 'openai', models: ['gpt'], fallbacks: [{ vendor: 'spare' }] }],
       body: { keepBytes: 2_000 },
     })
     expect((await chat(large({ model: 'gpt' }))).headers.get('spillway-vendor')).toBe('openai')

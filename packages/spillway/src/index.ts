@@ -70,7 +70,7 @@ export type {
   FleetReport,
   FleetStoreStatus,
 } from './guard/fleet.js'
-export type { Guard } from './guard/guard.js'
+export { type Guard, nameLanes } from './guard/guard.js'
 export type { GuardSnapshot, GuardStoreSnapshot } from './guard/guard-snapshot.js'
 export type {
   Job,

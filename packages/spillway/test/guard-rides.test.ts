@@ -49,7 +49,8 @@ async function setup(options: GuardOptions = OPTIONS, { lanes = ['default'], see
   }
   /** The breaker's counts, as seen by another pod. */
   const counted = async (lane = 'default') => {
-    breaker.state({ lane })
+    // Reading creates no lane; an outcome that does not count does.
+    breaker.record('ignored', { lane })
     await clock.advance(1_500)
     return breaker.snapshot({ lane })
   }

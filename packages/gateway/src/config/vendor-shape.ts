@@ -45,6 +45,7 @@ const GUARD_OPTIONS: Record<
   jitterMs: true,
   maxPauseMs: true,
   basePauseMs: true,
+  maxLanes: true,
   pace: true,
   concurrency: true,
   timeout: true,

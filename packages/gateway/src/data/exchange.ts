@@ -145,10 +145,13 @@ export class Exchange implements AnswerListener {
     if (this.#question === undefined) this.#fail(error)
   }
 
-  onEnded(how: BodyEnd, usage: Usage | undefined): void {
+  onEnded(how: BodyEnd, usage: Usage | undefined, status: number): void {
     this.#end = how
     this.#usage = usage
-    if (usage?.outputTokens !== undefined) this.#aim?.vendor.learn(this.#lane, usage.outputTokens)
+    const whole = how === 'complete' || usage?.outputTokens !== undefined
+    if (!whole || status >= 300 || this.#aim === undefined) return
+    const { vendor, target } = this.#aim
+    vendor.answered(target.model ?? this.#question?.asked.model, target, usage?.outputTokens)
   }
 
   async #serve(): Promise<void> {

@@ -5,6 +5,7 @@
  */
 import type { Spillway } from 'spillway'
 import type { GatewayConfig, VendorConfig } from '../config/config.js'
+import { namedLanes } from './named-lanes.js'
 import { Site, type SiteHooks } from './site.js'
 import { Vendor } from './vendor.js'
 
@@ -48,7 +49,10 @@ export class Sites {
     const vendors = new Map(
       config.vendors.map((each) => {
         const before = this.#vendors.get(each.name)
-        return [each.name, new Vendor(each, urlOf(each), spillway, before)]
+        return [
+          each.name,
+          new Vendor(each, urlOf(each), spillway, namedLanes(config, each), before),
+        ]
       }),
     )
     for (const [name, vendor] of vendors) this.#vendors.set(name, vendor)

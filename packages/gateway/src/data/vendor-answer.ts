@@ -34,7 +34,7 @@ export interface AnswerSink {
 
 export interface AnswerListener {
   /** The body is over, for the vendor and the guard. */
-  onEnded(how: BodyEnd, usage: Usage | undefined): void
+  onEnded(how: BodyEnd, usage: Usage | undefined, status: number): void
 }
 
 /**
@@ -139,7 +139,7 @@ export class VendorAnswer implements Relayed, BodyOwner, WireHandler {
   }
 
   ended(how: BodyEnd, usage: Usage | undefined): void {
-    this.#listener.onEnded(how, usage)
+    this.#listener.onEnded(how, usage, this.status)
   }
 
   // What the reader says.

@@ -1,28 +1,20 @@
 /** One vendor: its guard, its connections, its lanes, and how a request looks on the way to it. */
 import { isDeepStrictEqual } from 'node:util'
-import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
+import { type CallContext, type Guard, type GuardOptions, nameLanes, type Spillway } from 'spillway'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Asked, Protocol } from '../protocols/protocol.js'
-import { AnswerPrior } from '../tokens/prior.js'
 import type { WireRequest } from '../wire/ask.js'
 import { Line } from '../wire/line.js'
 import { classifyByBlame } from './blame.js'
 import { Held } from './held.js'
-import { presentableName } from './presentable.js'
+import { ModelLanes } from './model-lanes.js'
+import { keyNameOf } from './named-lanes.js'
 import { type AnswerListener, VendorAnswer } from './vendor-answer.js'
 
-/** Models come from requests, and lanes are remembered: no request may fill the memory. */
-const MOST_LANES = 1_000
-const OTHER_LANE = '(other)'
+/** As many as the guard has without `maxLanes`. */
+const DEFAULT_MAX_LANES = 1_000
 const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
-
-/** What is known of a lane. */
-interface Lane {
-  readonly prior: AnswerPrior
-  /** It has answered: it is not somebody's invention. */
-  proven: boolean
-}
 
 type Cost = Readonly<Record<string, number>>
 
@@ -36,11 +28,20 @@ export class Vendor {
   readonly #origin: string
   readonly #basePath: string
   readonly #units: ReadonlySet<string>
-  readonly #lanes: Map<string, Lane>
+  readonly #lanes: ModelLanes
   #closed: Promise<void> | undefined
 
-  /** `before`: the same vendor in an older configuration. What has not changed stays in use. */
-  constructor(config: VendorConfig, url: string, spillway: Spillway, before?: Vendor) {
+  /**
+   * `named`: the lanes that the configuration names. `before`: the same vendor in an older configuration. What
+   * has not changed stays in use.
+   */
+  constructor(
+    config: VendorConfig,
+    url: string,
+    spillway: Spillway,
+    named: ReadonlySet<string>,
+    before?: Vendor,
+  ) {
     this.name = config.name
     this.protocol = PROTOCOLS[config.protocol]
     this.#config = config
@@ -51,8 +52,8 @@ export class Vendor {
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
     this.#line = this.#lineAfter(before)
-    // How long answers of a model are does not depend on who is asked for them.
-    this.#lanes = before === undefined ? new Map() : before.#lanes
+    this.#lanes = this.#lanesAfter(before, named)
+    nameLanes(this.guard, named)
   }
 
   /** Its guard, for a configuration that says the same of it. */
@@ -64,6 +65,14 @@ export class Vendor {
     const { connectMs } = this.#config
     if (before?.isAt(this.#origin, connectMs) === true) return before.#line.hold()
     return new Held(new Line(this.#origin, connectMs), (each) => each.destroy())
+  }
+
+  /** How long answers of a model are does not depend on the configuration. */
+  #lanesAfter(before: Vendor | undefined, named: ReadonlySet<string>): ModelLanes {
+    const { maxLanes = DEFAULT_MAX_LANES } = this.#config.guard
+    if (before === undefined) return new ModelLanes(maxLanes, named)
+    before.#lanes.configure(maxLanes, named)
+    return before.#lanes
   }
 
   isAt(origin: string, connectMs: number): boolean {
@@ -79,16 +88,9 @@ export class Vendor {
     return this.#units.has('tokens') || this.#units.has('outputTokens')
   }
 
-  /** What the vendor counts apart: the model, and the key if there are several. */
+  /** The lane of a request: what the vendor counts separately, or `(other)`. */
   laneOf(model: string | undefined, target: TargetConfig): string | undefined {
-    const key = this.#config.keys.length > 1 ? this.#keyOf(target)?.name : undefined
-    const lane = model === undefined ? key : key === undefined ? model : `${model} (${key})`
-    if (lane === undefined || this.#lanes.has(lane)) return lane
-    // Lanes are shown to everybody: a key or a prompt in the place of a model has none of its own.
-    if (model !== undefined && presentableName(model) !== model) return OTHER_LANE
-    if (this.#lanes.size >= MOST_LANES && !this.#forgetOne()) return OTHER_LANE
-    this.#laneOf(lane)
-    return lane
+    return this.#lanes.laneOf({ model, key: keyNameOf(this.#config, target.key) })
   }
 
   /** What it could take on of this model with this key: from 0, nothing now, to 1. */
@@ -101,7 +103,7 @@ export class Vendor {
     const units = this.#units
     if (units.size === 0 || (units.size === 1 && units.has('requests'))) return undefined
     const { promptTokens } = asked
-    const answerTokens = asked.maxTokens ?? this.#laneOf(lane).prior.guess()
+    const answerTokens = asked.maxTokens ?? this.#lanes.guess(lane)
     const cost: Record<string, number> = {}
     if (units.has('tokens')) cost.tokens = Math.ceil(promptTokens + answerTokens)
     if (units.has('inputTokens')) cost.inputTokens = Math.ceil(promptTokens)
@@ -109,10 +111,14 @@ export class Vendor {
     return cost
   }
 
-  learn(lane: string | undefined, outputTokens: number): void {
-    const known = this.#laneOf(lane)
-    known.proven = true
-    known.prior.learn(outputTokens)
+  /** It has answered a request for this model successfully. */
+  answered(
+    model: string | undefined,
+    target: TargetConfig,
+    outputTokens: number | undefined,
+  ): void {
+    const lane = this.#lanes.answered({ model, key: keyNameOf(this.#config, target.key) })
+    if (outputTokens !== undefined) this.#lanes.learn(lane, outputTokens)
   }
 
   /** Our key, and what else goes with every request. */
@@ -175,23 +181,6 @@ export class Vendor {
   #keyOf({ key }: TargetConfig) {
     const { keys } = this.#config
     return key === undefined ? keys[0] : keys.find(({ name }) => name === key)
-  }
-
-  #laneOf(lane = OTHER_LANE): Lane {
-    let known = this.#lanes.get(lane)
-    if (known === undefined) {
-      known = { prior: new AnswerPrior(), proven: false }
-      this.#lanes.set(lane, known)
-    }
-    return known
-  }
-
-  /** The oldest that nobody has ever answered for. */
-  #forgetOne(): boolean {
-    for (const [name, { proven }] of this.#lanes) {
-      if (!proven) return this.#lanes.delete(name)
-    }
-    return false
   }
 }
 

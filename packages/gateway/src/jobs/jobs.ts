@@ -82,7 +82,7 @@ export class Jobs implements Deferral {
     for (const queue of this.#byName.values()) {
       const { concurrency } = queue.config
       if (concurrency === 0) continue
-      const { config, lane } = queue
+      const { config } = queue
       queue.jobs.work(
         async (job, context) => {
           // Under the configuration it begins with, however long it takes.
@@ -90,7 +90,7 @@ export class Jobs implements Deferral {
           const vendor = site.vendors.get(config.vendor) as Vendor
           site.enter()
           try {
-            return await runRequest(job, context, { config, lane, vendor })
+            return await runRequest(job, context, { config, vendor })
           } finally {
             site.leave()
           }

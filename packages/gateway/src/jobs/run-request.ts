@@ -28,7 +28,7 @@ class BadAnswerError extends Error {
 export async function runRequest(
   job: Job<StoredRequest>,
   context: CallContext,
-  { vendor, config, lane }: Omit<LaneQueue, 'jobs'>,
+  { vendor, config }: Pick<LaneQueue, 'vendor' | 'config'>,
 ): Promise<StoredAnswer> {
   const { data } = job
   const target = { vendor: config.vendor, key: config.key, model: config.model }
@@ -54,7 +54,7 @@ export async function runRequest(
     }
     const cost = status < 400 ? usage.read() : undefined
     if (cost !== undefined) context.settle(cost)
-    if (cost?.outputTokens !== undefined) vendor.learn(lane, cost.outputTokens)
+    if (status < 300) vendor.answered(config.model, target, cost?.outputTokens)
     return storeAnswer(response, bytes)
   } catch (error) {
     if (neverConnected(error)) {

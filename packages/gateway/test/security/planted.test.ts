@@ -85,6 +85,9 @@ const env = {
   OTHER: PLANTED.environment,
 }
 
+const FAILURES = ['401', '500', '503', 'cut', 'garbage', 'hang', 'stream-cut', '429']
+const MODELS = ['gpt', 'gpt-limit', ...FAILURES.map((what) => `gpt-${what}`)]
+
 function configFor(url: string, redisUrl: string, callers: object[] | undefined) {
   const guard = {
     protocol: 'openai',
@@ -105,6 +108,8 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
     routes: [
       { path: '/v1/nowhere', vendor: 'nowhere', name: 'nowhere' },
       { path: '/only', vendor: 'openai', models: ['gpt*'], name: 'only' },
+      // Named, so that failures of one do not open the breaker of another.
+      { path: '/v1/*', vendor: 'openai', name: 'named', models: MODELS },
       { path: '/v1/*', vendor: 'openai', name: 'all' },
     ],
     ...(callers && { callers }),
@@ -162,7 +167,7 @@ async function drive(gateway: GatewayProcess, key: string): Promise<string[]> {
     await ask(path, { authorization: PLANTED.unknownKey, 'x-api-key': PLANTED.unknownKey }, chat),
     await ask(path, { 'spillway-deadline-ms': '1', 'x-do': 'hang' }, chat),
   ]
-  for (const what of ['401', '500', '503', 'cut', 'garbage', 'hang', 'stream-cut', '429']) {
+  for (const what of FAILURES) {
     statuses.push(
       await ask(
         path,

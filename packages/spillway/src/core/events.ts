@@ -30,6 +30,11 @@ export type SpillwayEvent =
     }
   /** This pod alone saw failures, so it alone stops calling. */
   | { type: 'breaker.self-isolated'; name: string; lane: string }
+  /**
+   * A guard has `maxLanes` lanes and none of them can be dropped, so calls of further lanes share `lane`. Emitted
+   * once for as long as that lasts.
+   */
+  | { type: 'lanes.full'; name: string; lane: string; maxLanes: number }
   /** In shadow mode it would have been. */
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
   /** The store does not answer (`away`), or has lost what it knew (`apart`): outage rules are in force. */

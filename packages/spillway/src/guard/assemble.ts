@@ -12,6 +12,7 @@ import type { TimedCall } from '../local/timed-call.js'
 import { createDeadlineTimeout, createLocalTimeout, type LocalTimeout } from '../local/timeout.js'
 import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
+import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import { watchOver } from '../shared/outage/watch-over.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
@@ -76,28 +77,38 @@ export function assemble(
     targetMs: queue?.targetMs ?? Math.max(1, queueMs / 10),
     agingMs: queue?.agingMs ?? Math.max(1, queueMs / 2),
   })
-  const lanes = createLaneLimits(name, options, clock)
+  const lanes = createLanes(name, options, around)
+  const laneLimits = createLaneLimits(name, options, clock, lanes)
   const stages = shadowStages(options)
   const bucket = pace && tokenBucket(pace.limit, pace.windowMs, pace.burst ?? pace.limit)
   const most = stages?.has('concurrency') ? undefined : concurrency?.limit
   const slots = new Slots(
     () => most ?? Number.POSITIVE_INFINITY,
     stages?.has('pace') ? undefined : bucket,
+    laneLimits,
     lanes,
   )
-  const throttles = options.throttle && new LaneThrottles(name, options.throttle, random)
+  const throttles = options.throttle && new LaneThrottles(name, options.throttle, random, lanes)
   const watch = createWatch(name, options, around)
-  const counted = createLimits(name, options, around, watch, () => machinery)
+  const counted = createLimits(name, options, around, watch, lanes, () => machinery)
   const limits = stages?.has('vendor-limit') ? undefined : counted
   const levelsAlone = createLevelsAlone(name, options, around, watch)
   const users = createUsers(name, options, around, levelsAlone)
   const timeout = createTimeout(name, options, clock)
   // Last, because it begins to listen at once: nothing that complains comes after it.
-  const breaker = createBreaker(name, options, around, watch, stages?.has('breaker') === true)
+  const breaker = createBreaker(
+    name,
+    options,
+    around,
+    watch,
+    lanes,
+    stages?.has('breaker') === true,
+  )
   const dispatcher = new Dispatcher({
     clock,
     room,
     slots,
+    lanes,
     breaker: breaker && {
       isClear: (lane) => breaker.isClear(lane),
       enter: (lane) => breaker.enter(lane),
@@ -138,6 +149,7 @@ export function assemble(
     sameClock: around.sameClock,
     clock,
     options,
+    lanes,
     room,
     slots,
     starter: new Starter(),
@@ -166,7 +178,7 @@ export function assemble(
     shedder: options.shed && new Shedder(name, options.shed, clock, random),
     throttles,
     hedger: options.hedge && new Hedger(name, options.hedge, budget as RetryBudget, clock),
-    meter: (lanes ?? throttles) && new AttemptMeter(clock, lanes, throttles),
+    meter: (laneLimits ?? throttles) && new AttemptMeter(clock, laneLimits, throttles),
     once: policy(ONCE),
     judging,
     tally,
@@ -194,6 +206,7 @@ function createBreaker(
   options: CheckedGuard,
   around: GuardSurroundings,
   watch: StoreWatch | undefined,
+  lanes: LaneRegistry,
   shadow: boolean,
 ): FleetBreaker | undefined {
   if (options.breaker === undefined) return undefined
@@ -201,7 +214,7 @@ function createBreaker(
   const policy = { ...options.breaker, shadow }
   const known = before?.breaker
   if (known?.goesBy(policy) === true) return known.share()
-  const breaker = new FleetBreaker({ name, store, pod, clock, policy, watch })
+  const breaker = new FleetBreaker({ name, store, pod, clock, policy, watch, lanes })
   if (known !== undefined) breaker.learnFrom(known)
   return breaker
 }
@@ -211,6 +224,7 @@ function createLimits(
   options: CheckedGuard,
   around: GuardSurroundings,
   watch: StoreWatch | undefined,
+  lanes: LaneRegistry,
   machinery: () => Machinery,
 ): LimitStage | undefined {
   if (options.limits === undefined) return undefined
@@ -225,6 +239,7 @@ function createLimits(
     jitterMs,
     basePauseMs,
     maxPauseMs,
+    lanes,
     watch,
     before: around.before?.counted?.book,
     onGivenBack: (lane) => machinery().dispatcher.unblock(lane),
@@ -284,13 +299,26 @@ function judgingOf(name: string, { breaker, classify }: CheckedGuard): OutcomeOp
   }
 }
 
+/** A guard that replaces another one keeps its lanes: calls of both use them, and perhaps one breaker. */
+function createLanes(
+  name: string,
+  { maxLanes, hedge }: CheckedGuard,
+  { clock, before }: GuardSurroundings,
+): LaneRegistry {
+  const named = hedge?.lane === undefined ? [] : [hedge.lane]
+  if (before === undefined) return new LaneRegistry({ name, clock, maxLanes, named })
+  before.lanes.configure(maxLanes, named)
+  return before.lanes
+}
+
 function createLaneLimits(
   name: string,
   { concurrency }: CheckedGuard,
   clock: Clock,
+  lanes: LaneRegistry,
 ): LaneLimits | undefined {
   if (concurrency?.adaptive === undefined) return undefined
-  return new LaneLimits(name, { ...concurrency, adaptive: concurrency.adaptive }, clock)
+  return new LaneLimits(name, { ...concurrency, adaptive: concurrency.adaptive }, clock, lanes)
 }
 
 function createUsers(

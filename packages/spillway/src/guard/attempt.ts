@@ -7,6 +7,7 @@ import { callSafely } from '../core/events.js'
 import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome.js'
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
+import { DEFAULT_LANE, OTHER_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { CallContext, CallFunction } from './context.js'
 import type { CallAdmission, Machinery } from './machinery.js'
@@ -64,8 +65,9 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#timed.onAbort(run)
   }
 
+  /** For the user's function, which may choose a model by it: the name the call came with. */
   get lane(): string {
-    return this.#lane
+    return this.#lane === OTHER_LANE ? (this.#options.lane ?? DEFAULT_LANE) : this.#lane
   }
 
   get startMs(): number {

@@ -62,6 +62,8 @@ export class GuardCall<T>
   extends Entry<CallAdmission>
   implements AttemptListener<T>, WaitingCall, Startable<CallAdmission>, ChargedCall, LeavingCall
 {
+  /** As the guard's lanes resolve it: its own, or the one it shares. */
+  lane: string
   costs: readonly number[] = NO_COSTS
   of: unknown
   readonly priority: number
@@ -87,6 +89,7 @@ export class GuardCall<T>
     fn: CallFunction<T>,
     options: RunOptions,
     watchers: CallWatchers | undefined,
+    lane: string,
     importance: number,
     arrivedMs: number,
     deadline: Deadline | undefined,
@@ -96,13 +99,10 @@ export class GuardCall<T>
     this.#fn = fn
     this.#options = options
     this.#watchers = watchers
+    this.lane = lane
     this.priority = importance
     this.arrivedMs = arrivedMs
     this.#deadline = deadline
-  }
-
-  get lane(): string {
-    return this.#options.lane ?? DEFAULT_LANE
   }
 
   get cost(): Cost | undefined {
@@ -119,14 +119,14 @@ export class GuardCall<T>
 
   /** Nothing was known against it when it came, which was just now. */
   start(): Promise<T> {
-    const { users, limits, counted, dispatcher, sameClock } = this.#machinery
+    const { users, limits, counted, dispatcher, sameClock, lanes } = this.#machinery
     let clear: boolean
     let charge: ReturnType<UserStage['charge']>
     try {
       // Now: in the room a mistake of one call would be everybody's.
       if (this.cost !== undefined) counted?.checkCost(this.cost)
       // Whether nothing stands in the way.
-      clear = dispatcher.isClear(this.lane, this.arrivedMs)
+      clear = lanes.has(this.lane) && dispatcher.isClear(this.lane, this.arrivedMs)
       const known = clear ? undefined : waitRefusal(this.#machinery, this)
       if (known !== undefined) return this.#refuse(known)
       if (limits !== undefined) dispatcher.costsOf(this)
@@ -183,10 +183,11 @@ export class GuardCall<T>
    * something to try again. `clear`: nothing stands in the way, and the call has come this moment.
    */
   #attempts(clear: boolean): Promise<T> {
+    const expected = this.lane
     const nowMs = this.#enter()
     const { store } = this.#machinery
     const admission =
-      clear && !store.remote
+      clear && this.lane === expected && !store.remote
         ? takeNow(this.#machinery, this, this.#deadline, nowMs)
         : tryNow(this.#machinery, this, this.#deadline, nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
@@ -198,10 +199,16 @@ export class GuardCall<T>
   /** Its user's limits are behind it. Answers with what time it is. */
   #enter(): number {
     const { budget, clock, store } = this.#machinery
+    this.#enterLane()
     this.#watchers?.follower?.entered()
     if (budget !== undefined) budget.recordRequest(this.arrivedMs)
     // With a store that answers at once, no time has passed since the call came.
     return store.remote ? clock.now() : this.arrivedMs
+  }
+
+  /** For each attempt: while the call waits to be retried, its lane may be dropped. */
+  #enterLane(): void {
+    this.lane = this.#machinery.lanes.enter(this.#options.lane ?? DEFAULT_LANE)
   }
 
   #promise(): Promise<T> {
@@ -301,6 +308,7 @@ export class GuardCall<T>
   #attempt(attempt: number): Promise<T> {
     const nowMs = this.#machinery.clock.now()
     this.#verdict = undefined
+    this.#enterLane()
     const admission = tryNow(this.#machinery, this, this.#deadline, nowMs)
     if (admission instanceof Refusal) return this.#refuse(admission.error)
     return new Promise<T>((onValue, onError) => {

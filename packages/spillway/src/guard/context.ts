@@ -15,7 +15,7 @@ export interface CallContext {
   readonly attempt: number
   /** A second attempt beside the first, which is taking long. */
   readonly hedge: boolean
-  /** The lane it goes to: a hedge may have another. */
+  /** The lane that the call named; a hedge may have another. Also of a call that shares the lane `(other)`. */
   readonly lane: string
   /** What to send along so that whoever is called goes on with the trace; nothing without a tracer. */
   readonly traceHeaders: Readonly<Record<string, string>> | undefined

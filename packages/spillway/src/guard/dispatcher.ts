@@ -7,6 +7,7 @@
 import type { Timer } from '../core/clock.js'
 import type { SpillwayError } from '../core/errors.js'
 import { gathering } from '../core/gathering.js'
+import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { TakeReply } from '../store/port.js'
 import { Admitter, type AdmitterOptions } from './admitter.js'
 import type { Entry } from './entry.js'
@@ -20,6 +21,8 @@ export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOp
   patient: boolean
   /** The store goes by this clock, and need not read it again. Default: false. */
   sameClock?: boolean
+  /** The guard's lanes. Default: lanes of its own. */
+  lanes?: LaneRegistry
   /** What to refuse with whom the vendor's limits keep waiting too long. */
   limitedError(lane: string, retryAfterMs: number, paused: boolean): SpillwayError
   /** What to refuse with who may not wait. */
@@ -48,7 +51,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
   constructor(options: DispatcherOptions<P, L, R>) {
     this.#options = options
     const { clock, room, limits, limitedError } = options
-    this.#gates = new Gates(clock, room)
+    const lanes = options.lanes ?? new LaneRegistry({ name: '', clock })
+    this.#gates = new Gates(clock, room, lanes)
     this.#keeper = new Gatekeeper({
       clock,
       room,
@@ -169,11 +173,6 @@ export class Dispatcher<P, L, R extends TakeReply> {
   /** Whether it is because the vendor wants a pause. */
   isPaused(lane: string): boolean {
     return this.#gates.known(lane)?.paused === true
-  }
-
-  /** In use, or lately so. */
-  lanes(): Iterable<string> {
-    return this.#gates.lanes()
   }
 
   /** Something has come free, or time has passed. */

@@ -20,7 +20,7 @@ export interface GuardSnapshot extends TallySnapshot {
   /** Calls that run, and how many may; infinite without `concurrency`. */
   active: number
   limit: number
-  /** Those that were used lately, 100 at most. */
+  /** Those that were used recently, 100 at most. */
   lanes: string[]
   /** One for each lane that was used. */
   breakers: BreakerSnapshot[]
@@ -70,7 +70,7 @@ export function snapshotOf(machinery: Machinery, fallbacks: FallbackCount[]): Gu
     },
     active: slots.active,
     limit: Math.min(slots.limit, slots.lanes?.total ?? slots.limit),
-    lanes: [...dispatcher.lanes()].slice(0, MOST_LANES),
+    lanes: machinery.lanes.names().slice(0, MOST_LANES),
     breakers: breaker?.snapshots() ?? [],
     shed: shedder?.snapshot(waiting, slots.active),
     laneLimits: slots.lanes?.snapshots() ?? [],

@@ -64,6 +64,14 @@ export interface Guard {
   close(options?: { graceMs?: Duration }): Promise<void>
 }
 
+/**
+ * For the gateway: lanes that its configuration names always exist, whatever calls of other lanes there are.
+ * Replaces those of an earlier configuration.
+ */
+export function nameLanes(guard: Guard, lanes: Iterable<string>): void {
+  ;(guard as SharedGuard).nameLanes(lanes)
+}
+
 const DEFAULT_GRACE_MS = 30_000
 const NO_OPTIONS: RunOptions = {}
 
@@ -130,13 +138,14 @@ export class SharedGuard implements Guard {
   }
 
   #call<T>(fn: CallFunction<T>, options: RunOptions, report?: Attempt[]): Promise<T> {
-    const { tracer, name } = this.#machinery
-    const { lane = DEFAULT_LANE, traceParent: parent } = options
+    const { tracer, name, lanes } = this.#machinery
+    const { lane: asked = DEFAULT_LANE, traceParent: parent } = options
     if (tracer === undefined) {
       return startCall(this.#machinery, fn, options, report && { report })
     }
     // What goes wrong with a trace is not the call's.
     const safely = <R>(call: () => R) => callSafely<R | undefined>(name, 'tracer', call, undefined)
+    const lane = lanes.expected(asked)
     const trace = safely(() => tracer.begin({ guard: name, lane, parent }))
     const answer = startCall(this.#machinery, fn, options, { report, trace })
     answer.then(
@@ -171,13 +180,13 @@ export class SharedGuard implements Guard {
   }
 
   headroom(lane: string = DEFAULT_LANE): number {
-    return headroomOf(this.#machinery, lane)
+    return headroomOf(this.#machinery, this.#machinery.lanes.expected(lane))
   }
 
   /** How it stands in the whole fleet; other pods use these lanes. */
   readFleet(lanes: Iterable<string>): Promise<FleetGuardReport> {
-    const { name, breaker, counted: limits, dispatcher } = this.#machinery
-    return readGuard({ name, breaker, limits, lanes: [...dispatcher.lanes(), ...lanes] })
+    const { name, breaker, counted: limits, lanes: own } = this.#machinery
+    return readGuard({ name, breaker, limits, lanes: [...own.names(), ...lanes] })
   }
 
   /** From now on it measures how long calls wait and take. */
@@ -203,6 +212,13 @@ export class SharedGuard implements Guard {
     return this.#machinery
   }
 
+  /** Replaces the lanes that the configuration names, beside those of the guard's own options. */
+  nameLanes(named: Iterable<string>): void {
+    const { lanes, options } = this.#machinery
+    const own = options.hedge?.lane
+    lanes.nameLanes(own === undefined ? named : [...named, own])
+  }
+
   /** For job queues that go by this guard. */
   jobGate(lane: string | undefined): JobGate {
     return new JobGate(this.#machinery, lane)
@@ -225,7 +241,8 @@ export class SharedGuard implements Guard {
   }
 
   async #drain(): Promise<void> {
-    const { dispatcher, running, breaker, counted, room, shedder } = this.#machinery
+    const { dispatcher, running, breaker, counted, room, shedder, slots, throttles } =
+      this.#machinery
     this.#machinery.closed = true
     shedder?.close()
     this.#closing.close()
@@ -239,6 +256,8 @@ export class SharedGuard implements Guard {
     }
     await tripsOver
     room.close()
+    slots.lanes?.close()
+    throttles?.close()
     for (const stop of this.#stopHeeding) stop()
     await Promise.all([breaker?.close(), counted?.close()])
     if (counted === undefined) await this.#machinery.watch?.close()

@@ -1,13 +1,12 @@
-/**
- * How many calls each lane may have at once, where that is found out: a model has a capacity of its
- * own, and a latency of its own, which says nothing about another's.
- */
+/** The adaptive concurrency limit of each lane: models differ in capacity and latency. */
 import type { Clock } from '../core/clock.js'
 import {
   type AdaptiveLimitSnapshot,
   WatchedLimit,
   type WatchedLimitOptions,
 } from '../local/adaptive-limit/adaptive-limit.js'
+import { LaneMap } from '../shared/lanes/lane-map.js'
+import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 
 export interface LaneLimitSnapshot extends Omit<AdaptiveLimitSnapshot, 'name'> {
   lane: string
@@ -16,55 +15,56 @@ export interface LaneLimitSnapshot extends Omit<AdaptiveLimitSnapshot, 'name'> {
 
 interface Lane {
   readonly limit: WatchedLimit
-  /** Calls that run, or for which the store is being asked. */
+  /** Calls that run, or whose permits are being requested. */
   active: number
 }
 
-/** Names of lanes may be many; those that nothing runs in are forgotten, the oldest first. */
-const MOST_LANES = 1_000
-
 export class LaneLimits {
-  readonly #name: string
-  readonly #options: Omit<WatchedLimitOptions, 'name' | 'clock'>
-  readonly #clock: Clock
-  readonly #lanes = new Map<string, Lane>()
-  /** Nearly always the same as last time. */
-  #lastName: string | undefined
-  #last: Lane | undefined
+  readonly #lanes: LaneMap<Lane>
+  /** The limit of a lane before its first call. */
+  readonly #initial: number
 
-  constructor(name: string, options: Omit<WatchedLimitOptions, 'name' | 'clock'>, clock: Clock) {
-    this.#name = name
-    this.#options = options
-    this.#clock = clock
+  constructor(
+    name: string,
+    options: Omit<WatchedLimitOptions, 'name' | 'clock'>,
+    clock: Clock,
+    lanes: LaneRegistry,
+  ) {
+    const createLimit = () => new WatchedLimit({ ...options, name, clock })
+    this.#initial = createLimit().limit
+    this.#lanes = new LaneMap(lanes, {
+      create: () => ({ limit: createLimit(), active: 0 }),
+      isIdle: ({ active }) => active === 0,
+    })
   }
 
   free(lane: string): number {
-    const { limit, active } = this.#lane(lane)
-    return limit.limit - active
+    const known = this.#lanes.get(lane)
+    return known === undefined ? this.#initial : known.limit.limit - known.active
   }
 
   enter(lane: string, count: number): void {
-    this.#lane(lane).active += count
+    this.#lanes.of(lane).active += count
   }
 
   leave(lane: string): void {
-    this.#lane(lane).active--
+    this.#lanes.of(lane).active--
   }
 
-  /** An attempt was answered, or the answer has begun; it still has its slot. */
+  /** An attempt was answered, or its answer has begun; it still holds its slot. */
   answered(lane: string, nowMs: number, startMs: number, dropped: boolean): void {
-    const { limit, active } = this.#lane(lane)
+    const { limit, active } = this.#lanes.of(lane)
     limit.ended(nowMs, startMs, active, dropped)
   }
 
-  /** What all lanes may have, together. */
+  /** Sum of the limits of all lanes. */
   get total(): number {
     let total = 0
     for (const { limit } of this.#lanes.values()) total += limit.limit
     return total
   }
 
-  /** Part of what all lanes may have that is in use. */
+  /** Fraction of the limits in use, over lanes that have calls. */
   get used(): number {
     let active = 0
     let limit = 0
@@ -83,25 +83,7 @@ export class LaneLimits {
     })
   }
 
-  #lane(name: string): Lane {
-    if (this.#lastName === name) return this.#last as Lane
-    let lane = this.#lanes.get(name)
-    if (lane === undefined) {
-      if (this.#lanes.size >= MOST_LANES) this.#forgetOne()
-      const limit = new WatchedLimit({ ...this.#options, name: this.#name, clock: this.#clock })
-      lane = { limit, active: 0 }
-      this.#lanes.set(name, lane)
-    }
-    this.#lastName = name
-    this.#last = lane
-    return lane
-  }
-
-  #forgetOne(): void {
-    for (const [name, { active }] of this.#lanes) {
-      if (active > 0) continue
-      this.#lanes.delete(name)
-      return
-    }
+  close(): void {
+    this.#lanes.close()
   }
 }

@@ -9,6 +9,7 @@ import type { TimedCall } from '../local/timed-call.js'
 import type { LocalTimeout } from '../local/timeout.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import type { LanePermit as BreakerPermit } from '../shared/circuit-breaker/lane-breaker.js'
+import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit as LimitPermit } from '../shared/rate-limiter/permit.js'
@@ -38,6 +39,8 @@ export interface Machinery {
   readonly sameClock: boolean
   readonly clock: Clock
   readonly options: CheckedGuard
+  /** Resolves the lane of each call; also of the guard that this one replaces. */
+  readonly lanes: LaneRegistry
   readonly room: Room
   readonly slots: Slots
   readonly starter: Starter<CallAdmission>

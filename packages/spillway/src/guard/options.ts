@@ -38,6 +38,7 @@ import {
   policyFields,
   readingPolicy,
 } from '../shared/circuit-breaker/options.js'
+import { readMaxLanes } from '../shared/lanes/lane-registry.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
 import { type FallbackStep, type GuardLike, readFallback } from './fallback.js'
@@ -134,6 +135,12 @@ export interface GuardOptions {
     /** The SDK that is given this fetch: answers that are broken off end with an error of its own. */
     sdk?: FetchOptions['sdk']
   }
+  /**
+   * Lanes that this pod keeps at the same time. Idle lanes are dropped to make room; lanes that are open,
+   * isolated, paused or in use are not. If none can be dropped, calls of further lanes share the lane
+   * `(other)`, which is not counted. At least 1. Default: 1,000.
+   */
+  maxLanes?: number
   /** Stages that only report what they would have refused; `true`: all that can. */
   shadow?: true | readonly ShadowStage[]
   /** Your own word on how an attempt ended, for breaker and retry alike. */
@@ -231,6 +238,7 @@ const readFields = object({
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),
   basePauseMs: optional(duration({ min: 1 }), 500),
+  maxLanes: readMaxLanes,
   pace: optional(
     object({
       limit: integer({ min: 1 }),

@@ -3,6 +3,7 @@
  * while the store is asked for the rest, and nothing is spent until a call really starts.
  */
 import type { Algorithm } from '../local/rate-limiter/algorithm.js'
+import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { LaneLimits } from './lane-limits.js'
 
 export class Slots {
@@ -10,6 +11,8 @@ export class Slots {
   readonly #pace: Algorithm | undefined
   /** What each lane may have of it, where that is found out. */
   readonly lanes: LaneLimits | undefined
+  /** A lane whose calls hold slots is in use, and must not be dropped. */
+  readonly #registry: LaneRegistry | undefined
   /** Calls that have a slot. */
   active = 0
   /** Calls for which the store is being asked. */
@@ -17,10 +20,16 @@ export class Slots {
   /** Calls that have a slot and will take a beat as they start, a moment from now. */
   #starting = 0
 
-  constructor(limit: () => number, pace: Algorithm | undefined, lanes?: LaneLimits) {
+  constructor(
+    limit: () => number,
+    pace: Algorithm | undefined,
+    lanes?: LaneLimits,
+    registry?: LaneRegistry,
+  ) {
     this.#limit = limit
     this.#pace = pace
     this.lanes = lanes
+    this.#registry = registry
   }
 
   get limit(): number {
@@ -51,13 +60,14 @@ export class Slots {
 
   reserve(count: number, lane = ''): void {
     this.reserved += count
+    this.#registry?.hold(lane, count)
     this.lanes?.enter(lane, count)
   }
 
   /** What was reserved is not needed. */
   giveUp(lane = ''): void {
     this.reserved--
-    this.lanes?.leave(lane)
+    this.#leave(lane)
   }
 
   /** A call with a reservation gets its slot. */
@@ -82,11 +92,16 @@ export class Slots {
   skip(lane = ''): void {
     this.#starting--
     this.active--
-    this.lanes?.leave(lane)
+    this.#leave(lane)
   }
 
   end(lane = ''): void {
     this.active--
+    this.#leave(lane)
+  }
+
+  #leave(lane: string): void {
+    this.#registry?.release(lane)
     this.lanes?.leave(lane)
   }
 }

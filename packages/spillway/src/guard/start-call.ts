@@ -26,11 +26,11 @@ export function startCall<T>(
   tally.calls++
   if (signal?.aborted) return refuse(signal.reason)
   const arrivedMs = clock.now()
-  const lane = options.lane ?? DEFAULT_LANE
+  const asked = options.lane ?? DEFAULT_LANE
   let importance = NORMAL_IMPORTANCE
   let deadline = currentDeadline()
   try {
-    if (typeof lane !== 'string' || lane === '') validate('lane', lane, text())
+    if (typeof asked !== 'string' || asked === '') validate('lane', asked, text())
     if (priority !== undefined) importance = importanceOf(priority)
     if (timeoutMs !== undefined) {
       deadline = earlierOf(deadline, new Deadline(arrivedMs + readMs(timeoutMs), clock))
@@ -39,6 +39,8 @@ export function startCall<T>(
   } catch (error) {
     return refuse(error)
   }
+  // Only once nothing before the breaker refuses it does the call create its lane.
+  const lane = machinery.lanes.expected(asked)
   const follower = decisions?.begin(options, lane, importance, arrivedMs)
   const late = (deadline?.remainingMs() ?? Number.POSITIVE_INFINITY) <= (needsMs ?? 0)
   const deadlineMs = deadline?.atMs ?? Number.POSITIVE_INFINITY
@@ -51,7 +53,7 @@ export function startCall<T>(
     return refuse(error)
   }
   const all = follower === undefined ? watchers : { ...watchers, follower }
-  return new GuardCall(machinery, fn, options, all, importance, arrivedMs, deadline).start()
+  return new GuardCall(machinery, fn, options, all, lane, importance, arrivedMs, deadline).start()
 }
 
 function readMs(timeoutMs: NonNullable<RunOptions['timeoutMs']>): number {

@@ -224,6 +224,18 @@ export class OwnSpend {
     return told
   }
 
+  /** Whether the store knows of everything that this pod has used of the lane. */
+  isTold(lane: string): boolean {
+    for (const { untold } of this.#lanes.get(lane)?.values() ?? []) {
+      if (untold.s > 0 || untold.f > 0) return false
+    }
+    return true
+  }
+
+  drop(lane: string): void {
+    this.#lanes.delete(lane)
+  }
+
   /** Drops lanes whose windows are empty again. */
   sweep(specs: readonly LimitSpec[], at: At): void {
     for (const [lane, owns] of this.#lanes) {

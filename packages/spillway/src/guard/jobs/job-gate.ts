@@ -45,6 +45,8 @@ export class JobGate {
     this.clock = machinery.clock
     this.#machinery = machinery
     this.lane = lane
+    // Jobs are taken together with permits of this lane, so it has to exist.
+    machinery.lanes.keep(lane)
   }
 
   checkCost(cost: Readonly<Record<string, number>>): void {

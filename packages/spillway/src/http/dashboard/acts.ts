@@ -162,7 +162,7 @@ function laneMeant(guard: SharedGuard, request: OperatorRequest & Who): { lane?:
   const lane = 'lane' in request ? request.lane : undefined
   if (lane === undefined) return {}
   const breakers = guard.snapshot().breakers.map((each) => each.lane)
-  const known = [...guard.machinery.dispatcher.lanes(), ...breakers]
+  const known = [...guard.machinery.lanes.names(), ...breakers]
   const name = meant('lane', lane, known, request)
   if (name !== undefined) return { lane: name }
   if (isShortened(lane)) throw denied(404, request, `no lane known here is shown as '${lane}'`)

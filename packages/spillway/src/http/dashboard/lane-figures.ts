@@ -66,9 +66,9 @@ export class LaneFigureBook {
 
   /** Also forgets lanes that are not used any more. */
   #wanted(guard: SharedGuard, elsewhere: Iterable<string> = []) {
-    const { limits, dispatcher } = guard.machinery
+    const { limits, lanes: own } = guard.machinery
     if (limits === undefined) return []
-    const lanes = new Set([...dispatcher.lanes(), ...elsewhere])
+    const lanes = new Set([...own.names(), ...elsewhere])
     for (const lane of this.lanesOf(guard)) {
       if (!lanes.has(lane)) this.#known.get(guard)?.delete(lane)
     }

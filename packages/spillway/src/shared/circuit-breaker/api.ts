@@ -12,6 +12,11 @@ export interface CircuitBreakerOptions extends BreakerPolicy {
   name: string
   /** Default: a memory store, for this process alone. */
   store?: Store
+  /**
+   * Lanes that this pod keeps at the same time; calls of further lanes share the lane `(other)`. At least 1.
+   * Default: 1,000.
+   */
+  maxLanes?: number
   /** This pod's name; a random part is added, so that a restarted pod is another one. */
   pod?: string
   /** Default: the system's clock. */

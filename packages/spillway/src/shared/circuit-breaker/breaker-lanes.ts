@@ -1,12 +1,14 @@
 /**
- * The lanes of a breaker that this pod knows of: made when somebody uses or hears of one, dropped when nobody has for
- * long and there is nothing to remember.
+ * The breakers of all lanes that this pod knows. A lane's breaker is created when a call uses the lane, or when
+ * the store reports that it is open or isolated; it is dropped together with its lane.
  */
 import type { Clock } from '../../core/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { BreakerStore, BreakerView } from '../../store/port.js'
 import { ALL_LANES, DEFAULT_LANE } from '../default-lane.js'
+import { LaneMap } from '../lanes/lane-map.js'
+import { LANE_REST_MS, type LaneRegistry } from '../lanes/lane-registry.js'
 import type { BreakerNews } from './breaker-news.js'
 import { LaneBreaker, type LaneBreakerOptions } from './lane-breaker.js'
 import { type CheckedPolicy, flushMsOf, rampMsOf } from './options.js'
@@ -18,60 +20,81 @@ export interface BreakerLanesOptions {
   clock: Clock
   policy: CheckedPolicy
   spec: BreakerSpec
-  /** The store's, or this pod's own while that is away. */
+  /** The store's breakers, or this pod's own while the store is unreachable. */
   breakers: BreakerStore
   news: BreakerNews
+  lanes: LaneRegistry
 }
 
-/** The breaker of a lane, with the pod's own beside it where there is a quorum. */
+/** The breaker of a lane, with the pod's own beside it if there is a quorum. */
 export interface Lane {
   readonly fleet: LaneBreaker
   readonly quorum: QuorumLane | undefined
-  /** Since the last sweep. */
+  /** Since the last round. */
   used: boolean
-  /** When it was last seen in use. */
+  /** The last round in which it was used. */
   usedMs: number
 }
 
-/** A lane that nobody has used for so long, and that has nothing to remember, is dropped. */
-const REST_MS = 300_000
+/** A lane is synchronised with the store for this long after it was last used. */
+const IN_USE_MS = 10_000
 
 export class BreakerLanes {
-  /** Where each lane has a breaker of its own: what somebody has isolated all of them with. */
+  /** With a breaker for each lane: the one that isolates all of them. */
   readonly whole: LaneBreaker | undefined
   readonly #options: BreakerLanesOptions
-  readonly #lanes = new Map<string, Lane>()
-  #lastName: string | undefined
-  #last: Lane | undefined
-  /** Made when a quorum asks for it. */
+  readonly #lanes: LaneMap<Lane>
+  /** Created when there is a quorum. */
   #privateStore: BreakerStore | undefined
 
   constructor(options: BreakerLanesOptions) {
     this.#options = options
+    this.#lanes = new LaneMap(options.lanes, {
+      create: (lane) => this.#create(lane),
+      isIdle: ({ fleet, quorum }, unusedMs) => canDrop(quorum ?? fleet, unusedMs),
+    })
     if (options.policy.per === 'lane') this.whole = new LaneBreaker(this.#laneOptions(ALL_LANES))
   }
 
-  /** For somebody who uses it. */
+  /** For a call of this lane. */
   of(name: string = DEFAULT_LANE): Lane {
-    // Nearly always the same as last time.
-    let own = this.#last
-    if (own === undefined || name !== this.#lastName) {
-      own = this.#find(this.#laneOf(name))
-      this.#lastName = name
-      this.#last = own
-    }
+    const own = this.#lanes.of(this.#laneOf(name))
     own.used = true
     return own
+  }
+
+  /** Creates nothing. A lane that is looked at is kept in step with the store. */
+  known(name: string = DEFAULT_LANE): Lane | undefined {
+    const own = this.#lanes.get(this.#laneOf(name))
+    if (own !== undefined) own.used = true
+    return own
+  }
+
+  /** The lane to describe, for a reader: permanent lanes always exist. */
+  describable(name: string = DEFAULT_LANE): Lane | undefined {
+    const { lanes } = this.#options
+    const lane = lanes.expected(name)
+    return lanes.isPermanent(this.#laneOf(lane)) ? this.of(lane) : this.known(lane)
   }
 
   list(): Lane[] {
     return [...this.#lanes.values()]
   }
 
-  /** What the store knows of, that for all lanes included. */
+  /** All breakers of the store, the one for all lanes included. */
   fleets(): LaneBreaker[] {
     const lanes = Array.from(this.#lanes.values(), ({ fleet }) => fleet)
     return this.whole === undefined ? lanes : [...lanes, this.whole]
+  }
+
+  /** Breakers that have to be kept in step: those in use, and those that are not simply closed. */
+  fleetsInUse(): LaneBreaker[] {
+    const nowMs = this.#options.clock.now()
+    const inUse: LaneBreaker[] = []
+    for (const { fleet, usedMs } of this.#lanes.values()) {
+      if (nowMs - usedMs < IN_USE_MS || !fleet.isIdle) inUse.push(fleet)
+    }
+    return this.whole === undefined ? inUse : [...inUse, this.whole]
   }
 
   /** Where this pod's own breakers are, if there are any. */
@@ -81,23 +104,25 @@ export class BreakerLanes {
 
   hear(lane: string, view: BreakerView): void {
     if (lane === ALL_LANES && this.whole !== undefined) return this.whole.hear(view)
-    // Of a release that divides lanes in another way.
+    // Published by a release that divides lanes in another way.
     if (lane !== this.#laneOf(lane)) return
-    // Listeners hear of lanes that nobody uses here, too; but that one is closed is no change.
-    const isNews = view.kind !== 0 || view.isolatedUntilUs > 0
-    if (isNews || this.#lanes.has(lane)) this.#find(lane).fleet.hear(view)
+    const known = this.#lanes.get(lane)
+    if (known !== undefined) return known.fleet.hear(view)
+    // An operator has isolated it, so it counts even beyond `maxLanes`.
+    const isolated = view.isolatedUntilUs > 0
+    // That an unknown lane is closed is no change.
+    if (!isolated && (view.kind === 0 || !this.#options.lanes.tryAdd(lane))) return
+    this.#lanes.of(lane).fleet.hear(view)
   }
 
-  /** Forgets lanes that were named once: the store knows what there is to know of them. */
+  /** Once per round: notes which lanes were used, and drops those that were not used for long. */
   sweep(): void {
     const nowMs = this.#options.clock.now()
-    for (const [name, lane] of this.#lanes) {
-      const { fleet, quorum, used } = lane
+    for (const lane of this.#lanes.values()) {
+      if (lane.used) lane.usedMs = nowMs
       lane.used = false
-      if (used || !(quorum ?? fleet).isIdle) lane.usedMs = nowMs
-      else if (nowMs - lane.usedMs >= REST_MS) this.#lanes.delete(name)
     }
-    this.#last = undefined
+    this.#options.lanes.sweep()
   }
 
   async flush(): Promise<void> {
@@ -108,19 +133,12 @@ export class BreakerLanes {
     const closing = Array.from(this.#lanes.values(), async ({ fleet, quorum }) => {
       await Promise.all([fleet.close(), quorum?.close()])
     })
+    this.#lanes.close()
     await Promise.all([...closing, this.whole?.close()])
   }
 
   #laneOf(name: string): string {
     return this.#options.policy.per === 'vendor' ? ALL_LANES : name
-  }
-
-  #find(lane: string): Lane {
-    const known = this.#lanes.get(lane)
-    if (known !== undefined) return known
-    const own = this.#create(lane)
-    this.#lanes.set(lane, own)
-    return own
   }
 
   #create(lane: string): Lane {
@@ -161,4 +179,10 @@ export class BreakerLanes {
       },
     }
   }
+}
+
+/** An open or isolated lane is never dropped; a half-open one is when no call has tried it for long. */
+function canDrop(breaker: LaneBreaker | QuorumLane, unusedMs: number): boolean {
+  if (breaker.isIdle) return true
+  return unusedMs >= LANE_REST_MS && breaker.state === 'half-open' && breaker.hasNothingInFlight
 }

@@ -10,6 +10,8 @@ import { object, optional, text, validate } from '../../core/options.js'
 import { type CallEnd, judge, type Outcome } from '../../core/outcome.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
+import { DEFAULT_LANE } from '../default-lane.js'
+import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import { watchOver } from '../outage/watch-over.js'
 import { createPodId } from '../pod-id.js'
@@ -32,6 +34,7 @@ const readOptions = readingPolicy(
     ...policyFields,
     name: text(),
     store: optional(readStore),
+    maxLanes: readMaxLanes,
     pod: optional(text(), 'pod'),
     clock: clockOption,
     random: randomOption,
@@ -52,6 +55,7 @@ class SharedCircuitBreaker implements CircuitBreaker {
   readonly reset: CircuitBreaker['reset']
   readonly name: string
   readonly #fleet: FleetBreaker
+  readonly #lanes: LaneRegistry
   readonly #watch: StoreWatch | undefined
   readonly #clock: Clock
   readonly #slowMs: number | undefined
@@ -64,7 +68,10 @@ class SharedCircuitBreaker implements CircuitBreaker {
     const pod = createPodId(options.pod, options.random)
     const { random } = options
     this.#watch = watchOver(store, { name, pod, clock, random, expectedPods: 1 })
-    this.#fleet = new FleetBreaker({ name, store, pod, clock, policy: options, watch: this.#watch })
+    const { maxLanes, ...policy } = options
+    this.#lanes = new LaneRegistry({ name, clock, maxLanes })
+    const watch = this.#watch
+    this.#fleet = new FleetBreaker({ name, store, pod, clock, policy, watch, lanes: this.#lanes })
     this.#watch?.start(undefined)
     const controls = createControls(this.#fleet, pod)
     this.state = controls.state
@@ -84,13 +91,13 @@ class SharedCircuitBreaker implements CircuitBreaker {
 
   async allow({ lane }: LaneOption = {}): Promise<BreakerAnswer> {
     if (this.#fleet.closed) return { allowed: false, error: closedError('breaker', this.name) }
-    const entry = await this.#fleet.enter(lane)
+    const entry = await this.#fleet.enter(this.#laneOf(lane))
     return isPermit(entry) ? { allowed: true, permit: entry } : { allowed: false, error: entry }
   }
 
   record(outcome: Outcome, of: BreakerPermit | LaneOption = {}): void {
     if (isLanePermit(of)) this.#fleet.exit(of, outcome)
-    else this.#fleet.note(of.lane, outcome)
+    else this.#fleet.note(this.#laneOf(of.lane), outcome)
   }
 
   run<T>(
@@ -100,7 +107,7 @@ class SharedCircuitBreaker implements CircuitBreaker {
     const signal = options?.signal
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#fleet.closed) return refuse(closedError('breaker', this.name))
-    const entry = this.#fleet.enter(options?.lane)
+    const entry = this.#fleet.enter(this.#laneOf(options?.lane))
     if (isThenable(entry)) return toPromise(entry).then((each) => this.#call(each, fn, signal))
     return this.#call(entry, fn, signal)
   }
@@ -112,6 +119,10 @@ class SharedCircuitBreaker implements CircuitBreaker {
   async close(): Promise<void> {
     await this.#fleet.close()
     await this.#watch?.close()
+  }
+
+  #laneOf(lane: string = DEFAULT_LANE): string {
+    return this.#lanes.enter(lane)
   }
 
   #call<T>(

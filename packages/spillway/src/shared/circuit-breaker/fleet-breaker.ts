@@ -1,7 +1,7 @@
 /**
- * A breaker with all its lanes, kept in step with the fleet: pushed by the store, repaired by asking
- * now and then. Entered before a call and left after it; who calls, and how the end of a call is
- * judged, is somebody else's business: the circuit breaker's, or a guard's.
+ * A breaker with all its lanes, kept in step with the fleet: the store pushes changes, and a regular sync
+ * repairs lost messages. A call enters it and leaves it with an outcome. Running and judging calls is up to
+ * the circuit breaker or the guard around it.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '../../core/clock.js'
@@ -16,6 +16,8 @@ import type {
   BreakerView,
   Store,
 } from '../../store/port.js'
+import { ALL_LANES, DEFAULT_LANE } from '../default-lane.js'
+import { LaneRegistry } from '../lanes/lane-registry.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { BreakerSnapshot, BreakerStateName } from './api.js'
 import { BreakerLanes, type Lane } from './breaker-lanes.js'
@@ -37,6 +39,8 @@ export interface FleetBreakerOptions {
   policy: CheckedPolicy
   /** Over a remote store. */
   watch?: StoreWatch | undefined
+  /** The guard's lanes: names of calls are resolved by it. Default: lanes of its own. */
+  lanes?: LaneRegistry | undefined
 }
 
 export class FleetBreaker {
@@ -47,6 +51,8 @@ export class FleetBreaker {
   readonly #store: Store
   readonly #watch: StoreWatch | undefined
   readonly #news: BreakerNews
+  /** The store's breakers, or this pod's own while the store is unreachable. */
+  readonly #breakers: BreakerStore
   readonly #lanes: BreakerLanes
   /** What somebody has isolated all lanes with. */
   readonly #whole: LaneBreaker | undefined
@@ -56,7 +62,8 @@ export class FleetBreaker {
   #users = 1
   #closed = false
 
-  constructor({ name, store, pod, clock, policy, watch }: FleetBreakerOptions) {
+  constructor(options: FleetBreakerOptions) {
+    const { name, store, pod, clock, policy, watch } = options
     this.name = name
     this.#policy = policy
     this.#spec = toSpec(policy)
@@ -66,7 +73,9 @@ export class FleetBreaker {
     this.#news = new BreakerNews(name, policy.shadow)
     const breakers = watch === undefined ? store.breakers : this.#overOutages(watch)
     const about = { name, pod, clock, policy, spec: this.#spec, breakers }
-    this.#lanes = new BreakerLanes({ ...about, news: this.#news })
+    const registry = options.lanes ?? new LaneRegistry({ name, clock })
+    this.#breakers = breakers
+    this.#lanes = new BreakerLanes({ ...about, news: this.#news, lanes: registry })
     this.#whole = this.#lanes.whole
     this.#inStep = new InStep({ ...about, lanes: this.#lanes, pods: store.pods, watch })
     this.#unwatch = breakers.watch({
@@ -121,13 +130,14 @@ export class FleetBreaker {
   }
 
   exit(permit: LanePermit, outcome: Outcome): void {
-    const { fleet, quorum } = this.#lanes.of(permit.lane)
-    ;(quorum ?? fleet).exit(permit, outcome)
+    const own = this.#lanes.known(permit.lane)
+    // A lane is dropped only after its last call, or when the generation of its permits is over.
+    if (own !== undefined) (own.quorum ?? own.fleet).exit(permit, outcome)
   }
 
   /** Outcomes of this lane that wait, for somebody who leaves for this guard's store now. */
   ride(lane: string): BreakerRide | undefined {
-    return this.#lanes.of(lane).fleet.ride()
+    return this.#lanes.known(lane)?.fleet.ride()
   }
 
   /** For calls that are let through in a step of somebody else's; nothing, if none would be refused. */
@@ -137,14 +147,16 @@ export class FleetBreaker {
 
   /** What the store knows a lane's breaker by; nothing, if it refuses nobody. */
   ref(lane: string): BreakerRef | undefined {
-    return this.#policy.shadow ? undefined : this.#lanes.of(lane).fleet.ref
+    return this.#policy.shadow ? undefined : this.#refOf(lane)
   }
 
   /** How many calls this pod may begin now, as far as it knows. */
   spare(lane: string): number {
     if (this.#policy.shadow) return Infinity
     if (this.#heldBack() !== undefined) return 0
-    const { fleet, quorum } = this.#lanes.of(lane)
+    const own = this.#lanes.known(lane)
+    if (own === undefined) return Infinity
+    const { fleet, quorum } = own
     return quorum?.selfIsolated === true && fleet.state === 'closed' ? 0 : fleet.spare
   }
 
@@ -160,42 +172,46 @@ export class FleetBreaker {
    */
   knownRefusal(lane: string | undefined): SpillwayError | undefined {
     if (this.#barred) return barredError(this.name)
-    const { fleet, quorum } = this.#lanes.of(lane)
-    const breaker = quorum ?? fleet
     if (this.#policy.shadow) return undefined
-    return this.#heldBack() ?? (breaker.isClear ? undefined : breaker.knownRefusal())
+    return this.#heldBack() ?? this.#refusalOf(lane)
   }
 
   /** In shadow: why a call would have been refused. */
   shadowRefusal(lane: string | undefined): SpillwayError | undefined {
-    const { fleet, quorum } = this.#lanes.of(lane)
-    const breaker = quorum ?? fleet
-    return breaker.isClear ? undefined : breaker.knownRefusal()
+    return this.#refusalOf(lane)
   }
 
   /** The same for a call that is now refused, if there is a reason: that is told. */
   refuse(lane: string | undefined): SpillwayError | undefined {
     const error = this.knownRefusal(lane)
-    if (error !== undefined) this.#tellRefused(this.#lanes.of(lane))
+    if (error === undefined) return undefined
+    const own = this.#lanes.known(lane)
+    // Its lane does not exist here: all lanes are isolated.
+    this.#news.refused(own?.fleet ?? { lane: lane ?? DEFAULT_LANE, state: 'isolated' })
     return error
   }
 
   /** It stands in the way of some, or of all: open, half-open, or closed only just now. */
   refuses(lane: string | undefined): boolean {
-    return !this.#policy.shadow && !this.isClear(lane)
+    if (this.#policy.shadow) return false
+    if (this.#whole?.isClear === false || this.#barred) return true
+    const own = this.#lanes.known(lane)
+    return own !== undefined && !(own.quorum ?? own.fleet).isClear
   }
 
+  /** Reading creates no lane: one that does not exist is closed. */
   state(lane: string | undefined): BreakerStateName {
-    return this.#whole?.state === 'isolated' ? 'isolated' : this.#lanes.of(lane).fleet.state
+    if (this.#whole?.state === 'isolated') return 'isolated'
+    return this.#lanes.describable(lane)?.fleet.state ?? 'closed'
   }
 
   snapshot(lane: string | undefined): BreakerSnapshot {
-    return this.#snapshotOf(this.#lanes.of(lane))
+    return this.#snapshotOf(this.#lanes.describable(lane), lane)
   }
 
   /** Of all lanes that are in use. */
   snapshots(): BreakerSnapshot[] {
-    return this.#lanes.list().map((lane) => this.#snapshotOf(lane))
+    return this.#lanes.list().map((lane) => this.#snapshotOf(lane, lane.fleet.lane))
   }
 
   /** By the store's own word, whether or not this pod has used them. */
@@ -218,7 +234,11 @@ export class FleetBreaker {
 
   async command(lane: string | undefined, command: BreakerCommand['command']): Promise<void> {
     try {
-      await this.#lanes.of(lane).fleet.command(command)
+      const own = this.#lanes.known(lane)
+      if (own !== undefined) return await own.fleet.command(command)
+      // Commanding a lane does not create it, unless the command isolates or opens it.
+      const ref = this.#refOf(lane)
+      this.#lanes.hear(ref.lane, await this.#breakers.command({ ...ref, command }))
     } catch (cause) {
       throw new SpillwayError({
         code: 'STORE_UNAVAILABLE',
@@ -281,8 +301,22 @@ export class FleetBreaker {
     return whole.knownRefusal()
   }
 
-  #snapshotOf({ fleet, quorum }: Lane): BreakerSnapshot {
-    const own = { ...fleet.snapshot(), selfIsolated: quorum?.selfIsolated ?? false }
+  #refOf(lane: string = DEFAULT_LANE): BreakerRef {
+    const known = this.#policy.per === 'vendor' ? ALL_LANES : lane
+    return { guard: this.name, lane: known, spec: this.#spec }
+  }
+
+  #refusalOf(lane: string | undefined): SpillwayError | undefined {
+    const own = this.#lanes.known(lane)
+    const breaker = own?.quorum ?? own?.fleet
+    return breaker?.isClear === false ? breaker.knownRefusal() : undefined
+  }
+
+  #snapshotOf(lane: Lane | undefined, name: string | undefined): BreakerSnapshot {
+    const own =
+      lane === undefined
+        ? unknownLane(this.name, this.#refOf(name).lane)
+        : { ...lane.fleet.snapshot(), selfIsolated: lane.quorum?.selfIsolated ?? false }
     const whole = this.#whole
     if (whole?.state !== 'isolated') return own
     const untilMs = Math.max(whole.snapshot().untilMs ?? 0, own.untilMs ?? 0)
@@ -309,6 +343,24 @@ function barredError(guard: string): SpillwayError {
     explain: ({ name }) =>
       `${name}: the store is away, and the breaker is closed to calls without it`,
   })
+}
+
+/** How a lane that does not exist here looks to a reader. */
+function unknownLane(name: string, lane: string): BreakerSnapshot {
+  return {
+    name,
+    lane,
+    state: 'closed',
+    untilMs: undefined,
+    calls: 0,
+    failures: 0,
+    slow: 0,
+    consecutiveFailures: 0,
+    probes: 0,
+    successes: 0,
+    selfIsolated: false,
+    ageMs: Number.POSITIVE_INFINITY,
+  }
 }
 
 /** Of a generation that never is: whatever the call's outcome, it changes nothing. */

@@ -1,7 +1,7 @@
 /**
- * Keeps the lanes of a breaker in step with the fleet. The store pushes every change; what a lost message left behind is
- * repaired by asking now and then. The same rounds renew the leases of probes, tell a quorum that this pod is
- * there, and drop lanes that nobody uses.
+ * Keeps the lanes of a breaker in step with the fleet. The store pushes every change; a sync once per round
+ * repairs what a lost message left behind. The same rounds renew the leases of probes, count this pod for a
+ * quorum, and drop lanes that were not used for long.
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
@@ -26,12 +26,14 @@ export interface InStepOptions {
 }
 
 /**
- * A lane of which nothing is heard is asked for so often. One of which something was heard in the
- * last half of that is not, so a lost message is found out after one and a half of it at the latest.
+ * Time between rounds. A lane that the store answered for in the last half of it is not asked about, so a lost
+ * message is found after one and a half of it at the latest, with up to `MOST_IN_A_SYNC` lanes in use.
  */
 const SYNC_MS = 1_000
-/** That all lanes are isolated is pushed; how often to make sure that nothing was lost. */
+/** That all lanes are isolated is pushed; this is how often a lost message is looked for. */
 const WHOLE_SYNC_MS = 5_000
+/** Keys of one script: it blocks Redis, for about 1 ms with this many. */
+const MOST_IN_A_SYNC = 200
 
 export class InStep {
   readonly #options: InStepOptions
@@ -48,9 +50,16 @@ export class InStep {
     this.#nextRound()
   }
 
-  /** Of every lane, however lately it was heard of. */
+  /** Of every lane, whenever the store last answered for it. */
   askAll(): void {
-    this.#ask(Number.POSITIVE_INFINITY)
+    const { lanes, breakers } = this.#options
+    void attempt(async () => {
+      const all = lanes.fleets()
+      for (let from = 0; from < all.length; from += MOST_IN_A_SYNC) {
+        await ask(breakers, all.slice(from, from + MOST_IN_A_SYNC))
+      }
+    })
+    this.#askPrivately()
   }
 
   /** No more rounds. */
@@ -82,19 +91,31 @@ export class InStep {
     this.#timer.unref()
   }
 
-  /** Of a lane that the store has spoken of since then nothing is lost: every answer says how things are. */
+  /**
+   * Every answer of the store has the whole state, so a lane that it answered for since then is in step. With
+   * more lanes than fit into one sync, those with probes come first, then those not heard of for longest.
+   */
   #ask(heardSinceMs: number): void {
     const { lanes, breakers } = this.#options
-    const { whole, privateStore } = lanes
+    const { whole } = lanes
     const wholeSinceMs = heardSinceMs - WHOLE_SYNC_MS
     const behind = lanes
-      .fleets()
+      .fleetsInUse()
       .filter((each) => !each.isInStep(each === whole ? wholeSinceMs : heardSinceMs))
-    askTogether(breakers, behind)
+    if (behind.length > MOST_IN_A_SYNC) behind.sort(byUrgency)
+    void attempt(() => ask(breakers, behind.slice(0, MOST_IN_A_SYNC)))
+    this.#askPrivately()
+  }
+
+  #askPrivately(): void {
+    const { lanes } = this.#options
+    const { privateStore } = lanes
     if (privateStore === undefined) return
-    askTogether(
-      privateStore,
-      lanes.list().flatMap(({ quorum }) => quorum ?? []),
+    void attempt(() =>
+      ask(
+        privateStore,
+        lanes.list().flatMap(({ quorum }) => quorum ?? []),
+      ),
     )
   }
 
@@ -112,14 +133,17 @@ export class InStep {
   }
 }
 
-/** In one trip. */
-function askTogether(store: BreakerStore, lanes: readonly Pick<LaneBreaker, 'ask'>[]): void {
+/** In one round trip. */
+async function ask(store: BreakerStore, lanes: readonly Pick<LaneBreaker, 'ask'>[]): Promise<void> {
   if (lanes.length === 0) return
   const asked = lanes.map((lane) => lane.ask())
-  void attempt(async () => {
-    const views = await store.sync(asked.map(({ request }) => request))
-    for (const [index, view] of views.entries()) asked[index]?.hear(view)
-  })
+  const views = await store.sync(asked.map(({ request }) => request))
+  for (const [index, view] of views.entries()) asked[index]?.hear(view)
+}
+
+/** Leases of probes run out; everything else can wait for a later round. */
+function byUrgency(one: LaneBreaker, other: LaneBreaker): number {
+  return Number(other.hasProbes) - Number(one.hasProbes) || one.heardMs - other.heardMs
 }
 
 /** In the background: the next round tries again. */

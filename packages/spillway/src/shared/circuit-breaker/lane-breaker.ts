@@ -135,12 +135,27 @@ export class LaneBreaker {
     return this.#learning
   }
 
-  /** Nothing is under way, and nothing known that the store would not say again. */
+  /** Closed, not ramping up, and nothing is in flight: the store has everything there is to know. */
   get isIdle(): boolean {
     const nowMs = this.#options.clock.now()
     const clear = this.#replica.stateAt(nowMs) === 'closed' && nowMs >= this.#rampEndsMs
-    if (!clear || this.#learning !== undefined || this.#running > 0) return false
+    return clear && this.hasNothingInFlight
+  }
+
+  /** No call, probe or report of this pod is in flight, whatever the state. */
+  get hasNothingInFlight(): boolean {
+    if (this.#learning !== undefined || this.#running > 0) return false
     return this.#desk.isIdle && this.#reporter.isIdle
+  }
+
+  /** Probes of this pod run, whose leases have to be renewed. */
+  get hasProbes(): boolean {
+    return !this.#desk.isIdle
+  }
+
+  /** When the store last answered for this lane. */
+  get heardMs(): number {
+    return this.#replica.heardMs
   }
 
   /** Why a call would be refused now, if that needs no asking. Takes nothing. */

@@ -6,6 +6,7 @@
 import type { SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
+import type { BreakerStateName } from './api.js'
 import {
   type Entry,
   LaneBreaker,
@@ -38,6 +39,14 @@ export class QuorumLane {
 
   get isIdle(): boolean {
     return this.fleet.isIdle && this.#own.isIdle
+  }
+
+  get hasNothingInFlight(): boolean {
+    return this.fleet.hasNothingInFlight && this.#own.hasNothingInFlight
+  }
+
+  get state(): BreakerStateName {
+    return this.fleet.state
   }
 
   knownRefusal(): SpillwayError | undefined {

@@ -23,6 +23,11 @@ export interface RateLimiterOptions {
   maxPauseMs?: Duration
   /** The first pause after a 429 that does not say how long; doubles each time. Default: 500 ms. */
   basePauseMs?: Duration
+  /**
+   * Lanes that this pod keeps at the same time; calls of further lanes share the lane `(other)`. At least 1.
+   * Default: 1,000.
+   */
+  maxLanes?: number
   /** This pod's name; a random part is added, so that a restarted pod is another one. */
   pod?: string
   /** How many pods there are, for sharing limits out as long as the store has never answered. Default: 1. */

@@ -80,6 +80,11 @@ export class LaneLine<P, R extends Reply = Reply> {
     return Math.max(0, this.#blockedUntilMs - this.#options.clock.now())
   }
 
+  /** Nothing waits, nothing is requested, and no pause is known. */
+  get isIdle(): boolean {
+    return !this.#underWay && this.#line.length === 0 && this.blockedMs === 0
+  }
+
   /** True when the wish has its permit; false when it was refused, which it then tells about. */
   ask(wish: Wish<P>, signal: AbortSignal | undefined): Promise<boolean> {
     // What the last one waited for in vain was what it wanted; nobody is left who does. A pause is

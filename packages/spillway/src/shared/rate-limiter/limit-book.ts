@@ -17,6 +17,7 @@ import type {
   TakeReply,
 } from '../../store/port.js'
 import { DEFAULT_LANE } from '../default-lane.js'
+import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { Spender, StoreWatch } from '../outage/store-watch.js'
 import type { RateLimiterFigures } from './api.js'
 import { Costs } from './costs.js'
@@ -44,6 +45,8 @@ export interface LimitBookOptions {
   jitterMs: number | undefined
   basePauseMs: number
   maxPauseMs: number
+  /** The guard's lanes: names of calls are resolved by it. */
+  lanes: LaneRegistry
   /** Over a remote store; the book starts it. */
   watch?: StoreWatch | undefined
   /** The book of the same name that this one takes the place of. */
@@ -86,7 +89,7 @@ export class LimitBook implements Spender {
   #version = 0
   /** Somebody has changed limits in the store, here or on another pod. */
   #isChanged = false
-  readonly #words = new VendorWords()
+  readonly #words: VendorWords
   readonly #requests = new RollingCounter(60_000, 60)
   /** Permits that are not in there yet: every few seconds is good enough. */
   #granted = 0
@@ -100,6 +103,7 @@ export class LimitBook implements Spender {
     this.#options = options
     this.#store = options.store
     this.#clock = options.clock
+    this.#words = new VendorWords(options.lanes)
     this.#jitterMs = options.jitterMs ?? usualJitterMs(options.limits)
     // The other half is for the way to the vendor.
     this.useWithinMs = this.#jitterMs / 2
@@ -122,7 +126,7 @@ export class LimitBook implements Spender {
     )
     // What this pod has used it has used, whoever kept the books.
     const known = before === undefined ? undefined : before.#alone
-    this.#alone = known ?? new LimitsAlone(options.name, watch)
+    this.#alone = known ?? new LimitsAlone(options.name, watch, options.lanes)
     this.#alone.goBy(new Map(rules))
     watch.start(this)
   }
@@ -351,6 +355,7 @@ export class LimitBook implements Spender {
   async close(): Promise<void> {
     this.#closed = true
     this.#reporting?.cancel()
+    this.#words.close()
     await this.#settler.drain()
     await this.#watch?.close(this)
   }

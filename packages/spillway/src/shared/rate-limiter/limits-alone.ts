@@ -6,12 +6,13 @@ import { SpillwayError } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import { type Fleet, type LimitRule, OwnSpend, shareOf } from '../../store/own-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
+import type { LaneHolder, LaneRegistry } from '../lanes/lane-registry.js'
 import type { OutageRule } from '../outage/rules.js'
 import type { StoreWatch } from '../outage/store-watch.js'
 import type { Correction } from './permit.js'
 
-/** Lanes whose state is looked at with every heartbeat. */
-const MOST_LANES = 64
+/** Lanes whose state is read with every heartbeat: each takes a command. */
+const MOST_READ = 64
 
 interface Telling {
   lane: string
@@ -27,7 +28,7 @@ interface Pause {
   grown: number
 }
 
-export class LimitsAlone {
+export class LimitsAlone implements LaneHolder {
   readonly #watch: StoreWatch
   readonly #name: string
   #rules: ReadonlyMap<string, OutageRule> = new Map()
@@ -43,9 +44,22 @@ export class LimitsAlone {
     | { of: readonly LimitSpec[]; fleet: Fleet; missing: number; specs: LimitSpec[] }
     | undefined
 
-  constructor(name: string, watch: StoreWatch) {
+  constructor(name: string, watch: StoreWatch, lanes: LaneRegistry) {
     this.#name = name
     this.#watch = watch
+    lanes.attach(this)
+  }
+
+  /** What this pod used while the store was unreachable must still be reported to it. */
+  isIdle(lane: string): boolean {
+    if ((this.#pauses.get(lane)?.untilUs ?? 0) > this.#watch.nowUs()) return false
+    return this.#own.isTold(lane)
+  }
+
+  drop(lane: string): void {
+    this.#own.drop(lane)
+    this.#used.delete(lane)
+    this.#pauses.delete(lane)
   }
 
   /** By id of the limit. */
@@ -80,7 +94,7 @@ export class LimitsAlone {
     reply: TakeReply,
   ): void {
     const { granted, waitUs, paused, nowUs, capacities } = reply
-    this.#used.set(lane, nowUs)
+    this.#use(lane, nowUs)
     const sums = specs.map(() => 0)
     for (let wish = 0; wish < granted; wish++) {
       for (let index = 0; index < sums.length; index++) {
@@ -120,7 +134,7 @@ export class LimitsAlone {
   lanes(windowUs: number): string[] {
     const oldestUs = this.#watch.nowUs() - windowUs
     for (const [lane, usedUs] of this.#used) if (usedUs < oldestUs) this.#used.delete(lane)
-    return [...this.#used.keys()].slice(0, MOST_LANES)
+    return [...this.#used.keys()].slice(-MOST_READ)
   }
 
   take(
@@ -131,7 +145,7 @@ export class LimitsAlone {
     const nowUs = this.#watch.nowUs()
     const rules = specs.map((spec) => this.#ruleOf(spec))
     if (rules.includes('closed')) throw this.#unavailable()
-    this.#used.set(lane, nowUs)
+    this.#use(lane, nowUs)
     const pausedUs = (this.#pauses.get(lane)?.untilUs ?? 0) - nowUs
     const asked = { lane, specs, rules: rules as LimitRule[], fleet: this.#watch.fleet, nowUs }
     const reply = this.#own.take({ ...asked, costs: pausedUs > 0 ? [] : costs })
@@ -202,6 +216,12 @@ export class LimitsAlone {
   /** This pod's part of each limit, for those who want to know. */
   shares(specs: readonly LimitSpec[]): Record<string, number> {
     return Object.fromEntries(specs.map(({ id, limit }) => [id, shareOf(limit, this.#watch.fleet)]))
+  }
+
+  /** The most recently used lane comes last. */
+  #use(lane: string, nowUs: number): void {
+    this.#used.delete(lane)
+    this.#used.set(lane, nowUs)
   }
 
   #ruleOf({ id }: LimitSpec): OutageRule {

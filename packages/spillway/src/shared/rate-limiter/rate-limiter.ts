@@ -17,6 +17,8 @@ import {
   validate,
 } from '../../core/options.js'
 import { DEFAULT_LANE } from '../default-lane.js'
+import { LaneMap } from '../lanes/lane-map.js'
+import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'
 import { watchOver } from '../outage/watch-over.js'
 import { createPodId } from '../pod-id.js'
 import { readStore } from '../store-option.js'
@@ -39,6 +41,7 @@ const readOptions = object({
   jitterMs: optional(duration({ min: 1 })),
   maxPauseMs: optional(duration({ min: 0 }), 60_000),
   basePauseMs: optional(duration({ min: 1 }), 500),
+  maxLanes: readMaxLanes,
   pod: optional(text(), 'pod'),
   expectedPods: optional(integer({ min: 1 }), 1),
   clock: clockOption,
@@ -53,7 +56,8 @@ class SharedRateLimiter implements RateLimiter {
   readonly name: string
   readonly #clock: Clock
   readonly #book: LimitBook
-  readonly #lanes = new Map<string, LaneLine<LanePermit, Trip>>()
+  readonly #registry: LaneRegistry
+  readonly #lanes: LaneMap<LaneLine<LanePermit, Trip>>
   #closed = false
 
   constructor(options: ReturnType<typeof readOptions>) {
@@ -61,11 +65,17 @@ class SharedRateLimiter implements RateLimiter {
     this.name = name
     this.#clock = options.clock
     const pod = createPodId(options.pod, random)
+    this.#registry = new LaneRegistry({ name, clock: options.clock, maxLanes: options.maxLanes })
+    this.#lanes = new LaneMap(this.#registry, {
+      create: (lane) => this.#createLine(lane),
+      isIdle: (line) => line.isIdle,
+    })
     this.#book = new LimitBook({
       ...rest,
       name,
       store: store.limits,
       pod,
+      lanes: this.#registry,
       watch: watchOver(store, { ...options, pod }),
       onGivenBack: (lane) => this.#lanes.get(lane)?.wake(),
     })
@@ -138,7 +148,7 @@ class SharedRateLimiter implements RateLimiter {
     }
     const of = this.#book.limits
     const wish: Wish<LanePermit> = { cost, costs, of, untilMs: this.#earlier(untilMs) }
-    const line = this.#lane(lane)
+    const line = this.#lanes.of(this.#registry.enter(lane))
     return line.ask(wish, signal).then(
       (allowed): Acquisition => {
         const { permit, retryAfterMs = line.blockedMs, paused = false } = wish
@@ -160,11 +170,9 @@ class SharedRateLimiter implements RateLimiter {
     return Math.min(untilMs, this.#clock.now() + deadline.remainingMs())
   }
 
-  #lane(name: string): LaneLine<LanePermit, Trip> {
-    const known = this.#lanes.get(name)
-    if (known !== undefined) return known
+  #createLine(name: string): LaneLine<LanePermit, Trip> {
     const book = this.#book
-    const lane = new LaneLine<LanePermit, Trip>({
+    return new LaneLine<LanePermit, Trip>({
       clock: this.#clock,
       useWithinMs: book.useWithinMs,
       limits: () => book.limits,
@@ -173,8 +181,6 @@ class SharedRateLimiter implements RateLimiter {
       createPermit: (costs, trip) => book.createPermit(name, costs, trip),
       giveBack: (permit) => permit.refund(),
     })
-    this.#lanes.set(name, lane)
-    return lane
   }
 
   #closedError(): SpillwayError {

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { LaneRegistry } from '../lanes/lane-registry.js'
 import type { UnitLimit } from './options.js'
 import type { VendorWord } from './vendor-headers.js'
 import { VendorWords } from './vendor-words.js'
@@ -14,8 +16,11 @@ const left = (remaining: number): VendorWord => ({
   left: [{ unit: 'requests', remaining, resetMs: 1_000 }],
 })
 
+const createWords = () =>
+  new VendorWords(new LaneRegistry({ name: 'vendor', clock: createVirtualClock() }))
+
 function hearing() {
-  const words = new VendorWords()
+  const words = createWords()
   const hear = (nowMs: number, word: VendorWord, { good = true, throttled = false } = {}) =>
     words.hear('a', { word, good, throttled }, LIMITS, nowMs)
   return { words, hear }
@@ -71,7 +76,7 @@ describe('filtering of vendor rate limit reports', () => {
   })
 
   it('the report state of an idle lane is dropped', () => {
-    const words = new VendorWords()
+    const words = createWords()
     for (let lane = 0; lane < 10_000; lane++) {
       words.hear(`lane ${lane}`, { word: SILENT, good: true, throttled: false }, LIMITS, lane)
     }

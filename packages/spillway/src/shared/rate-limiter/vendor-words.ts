@@ -2,6 +2,8 @@
  * What vendors said lately about their limits, lane by lane: which answers are worth reading, and what of them
  * is news. Answers by the thousand say nearly the same.
  */
+import { LaneMap } from '../lanes/lane-map.js'
+import type { LaneRegistry } from '../lanes/lane-registry.js'
 import type { UnitLimit } from './options.js'
 import type { VendorWord } from './vendor-headers.js'
 
@@ -40,7 +42,11 @@ const SCARCE = 0.1
 const FORGET_MS = 60_000
 
 export class VendorWords {
-  readonly #lanes = new Map<string, Lane>()
+  readonly #lanes: LaneMap<Lane>
+
+  constructor(lanes: LaneRegistry) {
+    this.#lanes = new LaneMap(lanes, { create: () => newLane() })
+  }
 
   /** How many lanes are remembered. */
   get size(): number {
@@ -80,20 +86,27 @@ export class VendorWords {
   /** Lets go of lanes that nobody uses any more. */
   sweep(nowMs: number): void {
     for (const [lane, { usedMs }] of this.#lanes) {
-      if (nowMs - usedMs > FORGET_MS) this.#lanes.delete(lane)
+      if (nowMs - usedMs > FORGET_MS) this.#lanes.drop(lane)
     }
   }
 
+  close(): void {
+    this.#lanes.close()
+  }
+
   #laneOf(lane: string, nowMs: number): Lane {
-    let known = this.#lanes.get(lane)
-    if (known === undefined) {
-      const toldMs = Number.NEGATIVE_INFINITY
-      const [answers, remaining, throttled] = [1, [], false]
-      known = { usedMs: nowMs, sinceMs: nowMs, answers, toldMs, remaining, throttled }
-      this.#lanes.set(lane, known)
+    const known = this.#lanes.of(lane)
+    if (known.answers === 0) {
+      known.sinceMs = nowMs
+      known.answers = 1
     }
     return known
   }
+}
+
+function newLane(): Lane {
+  const toldMs = Number.NEGATIVE_INFINITY
+  return { usedMs: 0, sinceMs: 0, answers: 0, toldMs, remaining: [], throttled: false }
 }
 
 /**

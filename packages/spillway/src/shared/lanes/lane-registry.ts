@@ -1,0 +1,234 @@
+/**
+ * The lanes of one guard, at most `maxLanes` of them. Lane names often come from callers (a model, for
+ * example), so without a cap they would become unbounded state.
+ *
+ * Each call resolves its lane name here, once per attempt. Everything that keeps state by lane does so in a
+ * `LaneMap` (or is attached as a `LaneHolder`), so all of it is dropped together with its lane.
+ */
+import type { Clock } from '../../core/clock.js'
+import { emit, listening } from '../../core/events.js'
+import { integer, optional } from '../../core/options.js'
+import { ALL_LANES, DEFAULT_LANE, OTHER_LANE } from '../default-lane.js'
+
+/** Keeps state by lane. */
+export interface LaneHolder {
+  /**
+   * Whether nothing is lost if the lane's state is dropped. `unusedMs`: the time since a call last used the
+   * lane.
+   */
+  isIdle(lane: string, unusedMs: number): boolean
+  drop(lane: string): void
+}
+
+export interface LaneRegistryOptions {
+  /** Name of the guard, for the event. */
+  name: string
+  clock: Clock
+  maxLanes?: number | undefined
+  /** Lanes that the options name: they always exist and are never dropped. */
+  named?: Iterable<string> | undefined
+}
+
+interface LaneUse {
+  /** Slots of this pod that attempts of this lane hold. */
+  slots: number
+  /** When a call last used it. */
+  usedMs: number
+  /** When a sweep last found it not idle. */
+  busyMs: number
+}
+
+const DEFAULT_MAX_LANES = 1_000
+
+/** The option, for everything that has lanes. */
+export const readMaxLanes = optional(integer({ min: 1 }), DEFAULT_MAX_LANES)
+
+/** An idle lane is dropped after this time even if there is room for it. */
+export const LANE_REST_MS = 300_000
+
+/** After this time without a call that had to share `(other)`, the next one is reported again. */
+const REPORT_AGAIN_MS = 60_000
+
+export class LaneRegistry {
+  readonly name: string
+  readonly #clock: Clock
+  #maxLanes: number
+  #named: ReadonlySet<string>
+  /** Lanes of job queues: they stay for as long as the guard does. */
+  readonly #kept = new Set<string>()
+  /** Least recently used first. */
+  readonly #lanes = new Map<string, LaneUse>()
+  readonly #holders = new Set<LaneHolder>()
+  /** The last call that asked for a new lane did not get one. */
+  #crowded = false
+  #sharedMs = Number.NEGATIVE_INFINITY
+  #lastName: string | undefined
+  #last: LaneUse | undefined
+
+  constructor({ name, clock, maxLanes = DEFAULT_MAX_LANES, named = [] }: LaneRegistryOptions) {
+    this.name = name
+    this.#clock = clock
+    this.#maxLanes = maxLanes
+    this.#named = new Set(named)
+  }
+
+  /** For the guard that replaces another one of this name, with other options. */
+  configure(maxLanes: number, named: Iterable<string>): void {
+    this.#maxLanes = maxLanes
+    this.nameLanes(named)
+    this.#crowded = false
+  }
+
+  /** Replaces the lanes that the options name. */
+  nameLanes(named: Iterable<string>): void {
+    this.#named = new Set(named)
+  }
+
+  /** From now on this lane always exists. */
+  keep(lane: string): void {
+    this.#kept.add(lane)
+  }
+
+  get maxLanes(): number {
+    return this.#maxLanes
+  }
+
+  /** How many lanes count towards `maxLanes`. */
+  get size(): number {
+    return this.#lanes.size - (this.#lanes.has(OTHER_LANE) ? 1 : 0)
+  }
+
+  has(lane: string): boolean {
+    return this.#lanes.has(lane)
+  }
+
+  /** It is named in the options, or is needed whatever the number of lanes is. */
+  isPermanent(lane: string): boolean {
+    return (
+      lane === DEFAULT_LANE ||
+      lane === OTHER_LANE ||
+      lane === ALL_LANES ||
+      this.#named.has(lane) ||
+      this.#kept.has(lane)
+    )
+  }
+
+  /** Lanes that exist because they were used: permanent ones first, then by last use, latest first. */
+  names(): string[] {
+    const names = [...this.#lanes.keys()].reverse()
+    const rest = names.filter((name) => !this.isPermanent(name))
+    return rest.length === names.length
+      ? names
+      : [...names.filter((name) => this.isPermanent(name)), ...rest]
+  }
+
+  /** The lane that a call of this name would probably use. Creates nothing. */
+  expected(name: string): string {
+    return this.#crowded && !this.#lanes.has(name) && !this.isPermanent(name) ? OTHER_LANE : name
+  }
+
+  /**
+   * The lane that a call of this name uses: its own, or `(other)` if there are `maxLanes` lanes and none of
+   * them can be dropped. For calls that nothing before the breaker refused.
+   */
+  enter(name: string): string {
+    if (name === this.#lastName) {
+      ;(this.#last as LaneUse).usedMs = this.#clock.now()
+      return name
+    }
+    if (this.tryAdd(name)) return this.#use(name)
+    this.#share()
+    return this.#use(OTHER_LANE)
+  }
+
+  /** Creates the lane if there is room for it, or if an idle one can be dropped. */
+  tryAdd(name: string): boolean {
+    if (this.#lanes.has(name)) return true
+    const fits = this.isPermanent(name) || this.size < this.#maxLanes || this.#dropIdle()
+    if (fits) this.add(name)
+    this.#crowded = !fits
+    return fits
+  }
+
+  /** Creates the lane even beyond `maxLanes`: something already depends on it. */
+  add(name: string): void {
+    if (name === ALL_LANES || this.#lanes.has(name)) return
+    const nowMs = this.#clock.now()
+    this.#lanes.set(name, { slots: 0, usedMs: nowMs, busyMs: nowMs })
+  }
+
+  /** Attempts of this lane hold this many more slots; a lane with slots is never dropped. */
+  hold(lane: string, slots: number): void {
+    this.add(lane)
+    const use = this.#lanes.get(lane)
+    if (use !== undefined) use.slots += slots
+  }
+
+  release(lane: string): void {
+    const use = this.#lanes.get(lane)
+    if (use !== undefined && use.slots > 0) use.slots--
+  }
+
+  /** Now and then: drops lanes that were idle for `LANE_REST_MS`. */
+  sweep(): void {
+    const nowMs = this.#clock.now()
+    for (const [name, use] of this.#lanes) {
+      if (!this.#canDrop(name, nowMs)) use.busyMs = nowMs
+      else if (nowMs - Math.max(use.usedMs, use.busyMs) >= LANE_REST_MS) this.#drop(name)
+    }
+    if (this.size < this.#maxLanes) this.#crowded = false
+  }
+
+  attach(holder: LaneHolder): void {
+    this.#holders.add(holder)
+  }
+
+  /** Its state no longer counts. */
+  detach(holder: LaneHolder): void {
+    this.#holders.delete(holder)
+  }
+
+  /** Moves the lane to the end of the order of use. */
+  #use(name: string): string {
+    this.add(name)
+    const use = this.#lanes.get(name) as LaneUse
+    use.usedMs = this.#clock.now()
+    this.#lanes.delete(name)
+    this.#lanes.set(name, use)
+    this.#lastName = name
+    this.#last = use
+    return name
+  }
+
+  #dropIdle(): boolean {
+    const nowMs = this.#clock.now()
+    for (const name of this.#lanes.keys()) {
+      if (!this.#canDrop(name, nowMs)) continue
+      this.#drop(name)
+      return true
+    }
+    return false
+  }
+
+  #canDrop(name: string, nowMs: number): boolean {
+    const { slots, usedMs } = this.#lanes.get(name) as LaneUse
+    if (slots > 0 || this.isPermanent(name)) return false
+    for (const holder of this.#holders) if (!holder.isIdle(name, nowMs - usedMs)) return false
+    return true
+  }
+
+  #drop(name: string): void {
+    this.#lanes.delete(name)
+    for (const holder of this.#holders) holder.drop(name)
+    if (this.#lastName === name) this.#lastName = undefined
+  }
+
+  /** One event for as long as calls keep sharing `(other)`. */
+  #share(): void {
+    const nowMs = this.#clock.now()
+    const isNew = nowMs - this.#sharedMs >= REPORT_AGAIN_MS
+    this.#sharedMs = nowMs
+    if (!isNew || !listening()) return
+    emit({ type: 'lanes.full', name: this.name, lane: OTHER_LANE, maxLanes: this.#maxLanes })
+  }
+}
