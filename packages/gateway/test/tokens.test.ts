@@ -1,7 +1,8 @@
 /** Tokens are booked before a call and settled after it, by model and by key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/limit-units.js'
-import { estimateTokens } from '../src/tokens/estimate.js'
+import { JsonFieldReader } from '../src/request/json-fields.js'
+import { PromptEstimate } from '../src/tokens/estimate.js'
 import { AnswerPrior } from '../src/tokens/prior.js'
 import { startGateway } from './gateway-kit.js'
 
@@ -114,6 +115,22 @@ describe("the vendor's own word", () => {
     expect(vendor.counts.arrived).toBe(1)
   })
 })
+
+/** Of these values, as a request's body has them. */
+function estimateTokens(parts: readonly unknown[]): number {
+  const prompt = new PromptEstimate()
+  const names = parts.map((_, index) => `part${index}`)
+  const reader = new JsonFieldReader({
+    values: new Set(),
+    contents: new Set(names),
+    content: prompt,
+  })
+  reader.push(
+    Buffer.from(JSON.stringify(Object.fromEntries(names.map((name, i) => [name, parts[i]])))),
+  )
+  reader.end()
+  return prompt.tokens
+}
 
 describe('an estimate', () => {
   it('is a quarter of the bytes of all text, whatever it is in', () => {

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
-import type { Asked, Protocol } from '../protocols/protocol.js'
+import type { Protocol, RequestFacts } from '../protocols/protocol.js'
 import { AnswerPrior } from '../tokens/prior.js'
 import type { WireRequest } from '../wire/ask.js'
 import { Line } from '../wire/line.js'
@@ -79,6 +79,11 @@ export class Vendor {
     return this.#units.has('tokens') || this.#units.has('outputTokens')
   }
 
+  /** Whether a limit counts tokens of any kind. */
+  get limitsTokens(): boolean {
+    return this.countsTokens || this.#units.has('inputTokens')
+  }
+
   /** What the vendor counts apart: the model, and the key if there are several. */
   laneOf(model: string | undefined, target: TargetConfig): string | undefined {
     const key = this.#config.keys.length > 1 ? this.#keyOf(target)?.name : undefined
@@ -97,7 +102,7 @@ export class Vendor {
   }
 
   /** What to book: the prompt, and as much as the answer may have, or usually has. */
-  costOf(asked: Asked, lane: string | undefined): Cost | undefined {
+  costOf(asked: RequestFacts, lane: string | undefined): Cost | undefined {
     const units = this.#units
     if (units.size === 0 || (units.size === 1 && units.has('requests'))) return undefined
     const { promptTokens } = asked

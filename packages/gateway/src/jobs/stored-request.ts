@@ -5,7 +5,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Dispatcher } from 'undici'
 import type { Aim } from '../data/aim.js'
-import { outgoing } from '../data/outgoing.js'
+import { heldBody, outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientRequest } from '../wire/client.js'
@@ -45,8 +45,8 @@ export function storeRequest(
   cost: Cost | undefined,
 ): StoredRequest {
   const bare: Aim = { ...aim, ownHeaders: [] }
-  const { method, path, headers, body } = outgoing(request, question, bare, false)
-  const bytes = body === undefined ? undefined : Buffer.from(body as Buffer | string)
+  const { method, path, headers } = outgoing(request, question, bare, false)
+  const bytes = heldBody(question, bare)
   return {
     owner,
     mark: markOf(method, path, question),
@@ -78,9 +78,9 @@ function withoutSecrets(headers: readonly string[]): string[] {
   return kept
 }
 
-function markOf(method: string, path: string, { body }: Question): string {
+function markOf(method: string, path: string, { parsed: { body } }: Question): string {
   const hash = createHash('sha256').update(`${method} ${path}\n`)
-  if (body.kind === 'whole') hash.update(body.bytes)
+  if (body.kind === 'held') for (const chunk of body.bytes.chunks) hash.update(chunk)
   return hash.digest('base64url')
 }
 
