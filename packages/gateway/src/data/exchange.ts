@@ -141,7 +141,9 @@ export class Exchange implements AnswerListener {
   onEnded(how: BodyEnd, usage: Usage | undefined): void {
     this.#end = how
     this.#usage = usage
-    if (usage?.outputTokens !== undefined) this.#aim?.vendor.learn(this.#lane, usage.outputTokens)
+    if (usage?.outputTokens === undefined) return
+    const answers = this.#question?.facts.answers ?? 1
+    this.#aim?.vendor.learn(this.#lane, usage.outputTokens, answers)
   }
 
   async #serve(): Promise<void> {

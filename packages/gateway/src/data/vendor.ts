@@ -4,7 +4,8 @@ import type { CallContext, Guard, GuardOptions, Spillway } from 'spillway'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
 import type { Protocol, RequestFacts } from '../protocols/protocol.js'
-import { AnswerPrior } from '../tokens/prior.js'
+import { AnswerLengths } from '../tokens/answer-lengths.js'
+import { type Cost, Reservations } from '../tokens/reservation.js'
 import type { WireRequest } from '../wire/ask.js'
 import { Line } from '../wire/line.js'
 import { classifyByBlame } from './blame.js'
@@ -19,12 +20,10 @@ const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
 
 /** What is known of a lane. */
 interface Lane {
-  readonly prior: AnswerPrior
+  readonly answers: AnswerLengths
   /** It has answered: it is not somebody's invention. */
   proven: boolean
 }
-
-type Cost = Readonly<Record<string, number>>
 
 export class Vendor {
   readonly name: string
@@ -36,6 +35,7 @@ export class Vendor {
   readonly #origin: string
   readonly #basePath: string
   readonly #units: ReadonlySet<string>
+  readonly #reservations: Reservations
   readonly #lanes: Map<string, Lane>
   #closed: Promise<void> | undefined
 
@@ -50,6 +50,7 @@ export class Vendor {
     this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
+    this.#reservations = new Reservations(config.guard.limits ?? [])
     this.#line = this.#lineAfter(before)
     // How long answers of a model are does not depend on who is asked for them.
     this.#lanes = before === undefined ? new Map() : before.#lanes
@@ -101,23 +102,16 @@ export class Vendor {
     return this.guard.headroom(this.laneOf(target.model ?? model, target))
   }
 
-  /** What to book: the prompt, and as much as the answer may have, or usually has. */
-  costOf(asked: RequestFacts, lane: string | undefined): Cost | undefined {
-    const units = this.#units
-    if (units.size === 0 || (units.size === 1 && units.has('requests'))) return undefined
-    const { promptTokens } = asked
-    const answerTokens = asked.maxTokens ?? this.#laneOf(lane).prior.guess()
-    const cost: Record<string, number> = {}
-    if (units.has('tokens')) cost.tokens = Math.ceil(promptTokens + answerTokens)
-    if (units.has('inputTokens')) cost.inputTokens = Math.ceil(promptTokens)
-    if (units.has('outputTokens')) cost.outputTokens = Math.ceil(answerTokens)
-    return cost
+  /** What to reserve for a request until its response reports the actual cost. */
+  costOf(facts: RequestFacts, lane: string | undefined): Cost | undefined {
+    return this.#reservations.costOf(facts, () => this.#laneOf(lane).answers.estimate())
   }
 
-  learn(lane: string | undefined, outputTokens: number): void {
+  /** A response had this many output tokens, in `answers` answers. */
+  learn(lane: string | undefined, outputTokens: number, answers: number): void {
     const known = this.#laneOf(lane)
     known.proven = true
-    known.prior.learn(outputTokens)
+    known.answers.add(outputTokens / answers)
   }
 
   /** Our key, and what else goes with every request. */
@@ -185,7 +179,7 @@ export class Vendor {
   #laneOf(lane = OTHER_LANE): Lane {
     let known = this.#lanes.get(lane)
     if (known === undefined) {
-      known = { prior: new AnswerPrior(), proven: false }
+      known = { answers: new AnswerLengths(), proven: false }
       this.#lanes.set(lane, known)
     }
     return known

@@ -54,7 +54,7 @@ export async function runRequest(
     }
     const cost = status < 400 ? usage.read() : undefined
     if (cost !== undefined) context.settle(cost)
-    if (cost?.outputTokens !== undefined) vendor.learn(lane, cost.outputTokens)
+    if (cost?.outputTokens !== undefined) vendor.learn(lane, cost.outputTokens, data.answers)
     return storeAnswer(response, bytes)
   } catch (error) {
     if (neverConnected(error)) {

@@ -7,10 +7,9 @@ import type { Dispatcher } from 'undici'
 import type { Aim } from '../data/aim.js'
 import { heldBody, outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
+import type { Cost } from '../tokens/reservation.js'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientRequest } from '../wire/client.js'
-
-type Cost = Readonly<Record<string, number>>
 
 export interface StoredRequest {
   /** A mark of whoever may know what comes of it. */
@@ -24,8 +23,10 @@ export interface StoredRequest {
   readonly body: StoredBytes | undefined
   /** Doing it twice does no harm. */
   readonly harmless: boolean
-  /** What was booked for it, by unit. */
+  /** Reserved for it, by unit. */
   readonly cost: Cost | undefined
+  /** Answers it asks for. */
+  readonly answers: number
 }
 
 /** As text where it is text. */
@@ -56,6 +57,7 @@ export function storeRequest(
     body: bytes && storeBytes(bytes),
     harmless: question.harmless,
     cost,
+    answers: question.facts.answers,
   }
 }
 

@@ -22,6 +22,7 @@ export const anthropic: Protocol = {
         streamed: values.get('stream') === true,
         promptTokens,
         maxTokens: amountIn(values.get('max_tokens') ?? values.get('max_tokens_to_sample')),
+        answers: 1,
       }
     },
   },

@@ -29,7 +29,12 @@ export const openai: Protocol = {
         model: values.get('model') as string | undefined,
         streamed: values.get('stream') === true,
         promptTokens,
-        maxTokens: answerLimit(values),
+        maxTokens: amountIn(
+          values.get('max_completion_tokens') ??
+            values.get('max_tokens') ??
+            values.get('max_output_tokens'),
+        ),
+        answers: answersIn(values),
       }
     },
   },
@@ -67,16 +72,9 @@ function isCutOff(end: string): boolean {
   return RESPONDING.test(end) && !RESPONDED.test(end)
 }
 
-/** Several answers to one question cost each, those that are not the best of them as well. */
-function answerLimit(values: ReadonlyMap<string, unknown>): number | undefined {
-  const most = amountIn(
-    values.get('max_completion_tokens') ??
-      values.get('max_tokens') ??
-      values.get('max_output_tokens'),
-  )
-  if (most === undefined) return undefined
-  const answers = Math.max(1, amountIn(values.get('n')) ?? 0, amountIn(values.get('best_of')) ?? 0)
-  return amountIn(most * answers)
+/** With `best_of`, answers that are not returned are charged as well. */
+function answersIn(values: ReadonlyMap<string, unknown>): number {
+  return Math.max(1, amountIn(values.get('n')) ?? 0, amountIn(values.get('best_of')) ?? 0)
 }
 
 function optionsIn(fields: ReadonlyMap<string, JsonField>): Record<string, unknown> {

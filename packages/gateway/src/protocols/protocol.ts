@@ -13,8 +13,10 @@ export interface RequestFacts {
   readonly streamed: boolean
   /** Estimated from the length of the prompt. */
   readonly promptTokens: number
-  /** Most tokens the answers may have together; undefined if the request sets no limit. */
+  /** Most tokens each answer may have; undefined if the request sets no limit. */
   readonly maxTokens: number | undefined
+  /** How many answers are generated. */
+  readonly answers: number
 }
 
 /**

@@ -42,6 +42,7 @@ const NO_FACTS: RequestFacts = {
   streamed: false,
   promptTokens: 0,
   maxTokens: undefined,
+  answers: 1,
 }
 const MAX_MODEL_LENGTH = 200
 const LONE_SURROGATE = /\p{Surrogate}/u
