@@ -195,12 +195,14 @@ function receiveThrough(
   return new Promise((resolve, reject) => {
     let encodedBytes = 0
     let isReceived = false
+    let isRefused = false
     let failure: RequestError | undefined
     decoder.on('data', (chunk: Buffer) => {
       try {
         onChunk(chunk)
       } catch (error) {
         // Decoding stops here: a compressed body can be a thousand times larger than what was received.
+        isRefused = true
         decoder.destroy()
         reject(error)
       }
@@ -212,10 +214,10 @@ function receiveThrough(
     })
     const write = (chunk: Buffer): boolean => {
       // The rest of a body that was refused is dropped.
-      if (decoder.destroyed) return true
+      if (isRefused) return true
       encodedBytes += chunk.length
       if (encodedBytes > maxBytes) throw tooLarge(maxBytes)
-      if (decoder.write(chunk) || request instanceof PlainRequest) return true
+      if (decoder.destroyed || decoder.write(chunk) || request instanceof PlainRequest) return true
       request.pause()
       const resume = () => void request.resume()
       decoder.once('drain', resume).once('close', resume)

@@ -56,11 +56,10 @@ export function parseRequest(
 ): ParsedRequest | Promise<ParsedRequest> {
   const { protocol, path, limits, onFault } = options
   const format = protocol.format
-  const announced = Number(request.headers['content-length'] ?? 0)
-  if (announced > limits.maxBytes) throw tooLarge(limits.maxBytes)
   if (format !== undefined && hasBody(request) && mustRead(request, format, options)) {
     return readJson(request, format, path, limits)
   }
+  checkLength(request, limits)
   const held = holdOrStream(request, limits, onFault)
   const finish = (body: RequestBody): ParsedRequest => {
     const isEmpty = body.kind === 'held' && body.bytes.length === 0
@@ -74,6 +73,11 @@ export function parseRequest(
 
 function hasBody({ headers }: ClientMessage): boolean {
   return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** A body that is announced to be too large is refused before it arrives. */
+function checkLength({ headers }: ClientMessage, { maxBytes }: BodyLimits): void {
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
 }
 
 /** False: it is forwarded unread. Throws if it may not be, and cannot be read either. */
@@ -105,6 +109,7 @@ function readJson(
   limits: BodyLimits,
 ): ParsedRequest | Promise<ParsedRequest> {
   const decoder = decoderFor(request.headers['content-encoding'])
+  checkLength(request, limits)
   const prompt = new PromptEstimate()
   const utf8 = new Utf8Check()
   const reader = new JsonFieldReader({
