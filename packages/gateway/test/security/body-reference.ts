@@ -2,7 +2,13 @@
  * What should become of a body, found with `JSON.parse` and zlib on the whole of it. Shares no code with the
  * gateway's reader, so that the two can disagree.
  */
-import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
+import {
+  brotliDecompressSync,
+  constants,
+  gunzipSync,
+  inflateSync,
+  type ZlibOptions,
+} from 'node:zlib'
 import type { BodyCase } from './body-cases.js'
 
 export interface Expected {
@@ -41,13 +47,13 @@ export function protocolOf(path: string): 'openai' | 'anthropic' {
 
 export function expectedOf(one: BodyCase, contentDecides: boolean, maxBytes: number): Expected {
   const { path, typeIs, bytes } = one
-  const isTooLarge = bytes.length > maxBytes
+  const isOverLimit = bytes.length > maxBytes
   const generates = /(completions|responses|embeddings|messages)$/.test(path)
   const takesForm = /(transcriptions|files)$/.test(path)
   if (bytes.length === 0) return generates ? { status: 400 } : {}
   const isUnread =
     (takesForm && typeIs === 'form') || (!generates && !contentDecides && typeIs !== 'json')
-  if (isUnread) return isTooLarge ? { status: 413 } : { isUnread }
+  if (isUnread) return isOverLimit ? { status: 413 } : { isUnread }
   if (typeIs === 'form' || typeIs === 'other' || !one.isUtf8Declared) return { status: 415 }
   const decoded = decode(one, maxBytes)
   if (typeof decoded === 'number') return { status: decoded }
@@ -75,7 +81,22 @@ function decode({ contentEncoding = '', bytes }: BodyCase, maxOutputLength: numb
         return 400
     }
   } catch (error) {
-    return (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE' ? 413 : 400
+    return isTooLarge(error) || isTooLargeBeforeItsEnd(contentEncoding, bytes, options) ? 413 : 400
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return (error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE'
+}
+
+/** Of a body that was cut off. */
+function isTooLargeBeforeItsEnd(encoding: string, bytes: Buffer, options: ZlibOptions): boolean {
+  if (!/gzip/i.test(encoding)) return false
+  try {
+    gunzipSync(bytes, { ...options, finishFlush: constants.Z_SYNC_FLUSH })
+    return false
+  } catch (error) {
+    return isTooLarge(error)
   }
 }
 

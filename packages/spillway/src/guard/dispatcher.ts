@@ -21,7 +21,7 @@ export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOp
   /** The store goes by this clock, and need not read it again. Default: false. */
   sameClock?: boolean
   /** What to refuse with whom the vendor's limits keep waiting too long. */
-  limitedError(lane: string, retryAfterMs: number, paused: boolean): SpillwayError
+  limitedError(gate: Gate, retryAfterMs: number, price: Price): SpillwayError
   /** What to refuse with who may not wait. */
   busyError(stage: 'pace' | 'concurrency'): SpillwayError
 }
@@ -171,6 +171,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return this.#gates.known(lane)?.paused === true
   }
 
+  /** Refuses a call that the vendor's limits keep waiting too long. */
+  limitedError(lane: string, retryAfterMs: number, price: Price): SpillwayError {
+    return this.#options.limitedError(this.#gates.of(lane), retryAfterMs, price)
+  }
+
   /** In use, or lately so. */
   lanes(): Iterable<string> {
     return this.#gates.lanes()
@@ -307,8 +312,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
         if (entry.state === 'gone') continue
         room.remove(entry)
         const stage = slots.paceWaitMs(nowMs) > 0 ? 'pace' : 'concurrency'
-        const error = blockedMs > 0 ? limitedError(lane, blockedMs, gate.paused) : busyError(stage)
-        ;(entry as Waiting<P, L>).refuse(error)
+        const waiting = entry as Waiting<P, L>
+        waiting.refuse(blockedMs > 0 ? limitedError(gate, blockedMs, waiting) : busyError(stage))
       }
     }
   }

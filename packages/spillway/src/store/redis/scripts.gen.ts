@@ -3744,7 +3744,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'bb5e59665e25bacd99e38674fb3b9df3f94eaca7',
+    sha: 'a1a3b9b54271b757161931ac6c3e03039f21980d',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -4323,6 +4323,11 @@ reply[#reply + 1] = wait
 reply[#reply + 1] = paused and 1 or 0
 reply[#reply + 1] = guard.v
 for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+if wait > 0 then
+for index = 1, limit_count do
+reply[#reply + 1] = remaining(specs[index], counts[index], now)
+end
+end
 if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
@@ -5372,7 +5377,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: 'ceacde767ab42e20cf0c67217a3e6eb17f17a1a6',
+    sha: 'b1bbab5393f60d4bd9ec280cb2294be19323e486',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -5693,6 +5698,11 @@ reply[#reply + 1] = wait
 reply[#reply + 1] = paused and 1 or 0
 reply[#reply + 1] = guard.v
 for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+if wait > 0 then
+for index = 1, limit_count do
+reply[#reply + 1] = remaining(specs[index], counts[index], now)
+end
+end
 if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
@@ -6040,7 +6050,7 @@ return { granted, counted and view }`,
   },
   takePermits: {
     name: 'takePermits',
-    sha: '9df7d0881bcf4d53e0858226481a4c78f95d1500',
+    sha: '7c6955a788971a12112238b39282a17b2d0b4957',
     text: `local tag = ARGV[3]
 local wish_count = tonumber(ARGV[5])
 local sums = {}
@@ -6359,6 +6369,11 @@ reply[#reply + 1] = wait
 reply[#reply + 1] = paused and 1 or 0
 reply[#reply + 1] = guard.v
 for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+if wait > 0 then
+for index = 1, limit_count do
+reply[#reply + 1] = remaining(specs[index], counts[index], now)
+end
+end
 if guard.v > version then
 for index = 1, limit_count do
 local spec = spec_stored(own_specs[index], guard)
