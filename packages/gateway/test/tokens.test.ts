@@ -1,7 +1,7 @@
 /** Tokens are booked before a call and settled after it, by model and by key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/limit-units.js'
-import { JsonFieldReader } from '../src/request/json-fields.js'
+import { FieldNames, JsonFieldReader } from '../src/request/json-fields.js'
 import { AnswerLengths } from '../src/tokens/answer-lengths.js'
 import { PromptEstimate } from '../src/tokens/estimate.js'
 import { Reservations } from '../src/tokens/reservation.js'
@@ -142,11 +142,7 @@ describe("the vendor's own word", () => {
 function estimateTokens(parts: readonly unknown[]): number {
   const prompt = new PromptEstimate()
   const names = parts.map((_, index) => `part${index}`)
-  const reader = new JsonFieldReader({
-    values: new Set(),
-    contents: new Set(names),
-    content: prompt,
-  })
+  const reader = new JsonFieldReader(new FieldNames([], names), prompt)
   reader.push(
     Buffer.from(JSON.stringify(Object.fromEntries(names.map((name, i) => [name, parts[i]])))),
   )

@@ -1,4 +1,5 @@
 /** Anthropic's messages API. */
+import { FieldNames } from '../request/json-fields.js'
 import { amountIn } from '../tokens/amount.js'
 import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
 
@@ -14,8 +15,10 @@ export const anthropic: Protocol = {
       if (pathMatches(path, GENERATING)) return 'json'
       return pathMatches(path, STORING) ? 'file' : 'any'
     },
-    fields: new Set(['model', 'stream', 'max_tokens', 'max_tokens_to_sample']),
-    promptFields: new Set(['system', 'messages', 'tools', 'prompt']),
+    fields: new FieldNames(
+      ['model', 'stream', 'max_tokens', 'max_tokens_to_sample'],
+      ['system', 'messages', 'tools', 'prompt'],
+    ),
     read(values, promptTokens) {
       return {
         model: values.get('model') as string | undefined,

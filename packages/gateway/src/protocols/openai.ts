@@ -1,5 +1,5 @@
 /** OpenAI's API, and whatever speaks it: chat completions, responses, embeddings. */
-import type { JsonField } from '../request/json-fields.js'
+import { FieldNames, type JsonField } from '../request/json-fields.js'
 import { amountIn } from '../tokens/amount.js'
 import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
 
@@ -13,17 +13,19 @@ export const openai: Protocol = {
       if (pathMatches(path, GENERATING_FROM_FORM)) return 'form'
       return pathMatches(path, STORING) ? 'file' : 'any'
     },
-    fields: new Set([
-      'model',
-      'stream',
-      'stream_options',
-      'max_completion_tokens',
-      'max_tokens',
-      'max_output_tokens',
-      'n',
-      'best_of',
-    ]),
-    promptFields: new Set(['messages', 'prompt', 'input', 'instructions', 'tools']),
+    fields: new FieldNames(
+      [
+        'model',
+        'stream',
+        'stream_options',
+        'max_completion_tokens',
+        'max_tokens',
+        'max_output_tokens',
+        'n',
+        'best_of',
+      ],
+      ['messages', 'prompt', 'input', 'instructions', 'tools'],
+    ),
     read(values, promptTokens) {
       return {
         model: values.get('model') as string | undefined,

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { ProtocolName } from '../config/config.js'
-import type { JsonField } from '../request/json-fields.js'
+import type { FieldNames, JsonField } from '../request/json-fields.js'
 
 /** What routes, lanes and limits need to know of a request. */
 export interface RequestFacts {
@@ -28,11 +28,9 @@ export type BodyKind = 'json' | 'form' | 'file' | 'any'
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {
   bodyOn(path: string): BodyKind
-  /** Top-level fields that decide route, cost and streaming. */
-  readonly fields: ReadonlySet<string>
-  /** Top-level fields that the vendor charges as input. */
-  readonly promptFields: ReadonlySet<string>
-  /** `values`: those of `fields` that are set, in their right types. */
+  /** Values: what decides route, cost and streaming. Contents: what the vendor charges as input. */
+  readonly fields: FieldNames
+  /** `values`: those that are set, in their right types. */
   read(values: ReadonlyMap<string, unknown>, promptTokens: number): RequestFacts
 }
 

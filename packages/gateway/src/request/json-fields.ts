@@ -24,23 +24,37 @@ export interface JsonObject {
   readonly isEmpty: boolean
 }
 
-export interface JsonFieldOptions {
-  /** Fields whose values are wanted. Each may occur once, in this spelling. */
-  readonly values: ReadonlySet<string>
-  /** Fields whose content is passed to `content`. Each may occur once, in this spelling. */
-  readonly contents: ReadonlySet<string>
-  readonly content: ContentVisitor
+/** The top-level fields to read. Each may occur once, and only in this spelling. */
+export class FieldNames {
+  readonly #bySpelling = new Map<string, string>()
+  readonly #contents: ReadonlySet<string>
+
+  /** `values`: fields whose values are wanted. `contents`: fields whose content a visitor receives. */
+  constructor(values: readonly string[], contents: readonly string[]) {
+    this.#contents = new Set(contents)
+    for (const name of [...values, ...contents]) this.#bySpelling.set(inUpperCase(name), name)
+  }
+
+  /** The chosen field that this is, in any case. */
+  alike(name: string): string | undefined {
+    return this.#bySpelling.get(inUpperCase(name))
+  }
+
+  isContent(name: string): boolean {
+    return this.#contents.has(name)
+  }
 }
 
 /** Receives what is inside the `contents` fields, in order. */
 export interface ContentVisitor {
-  /** `bytes`: length of the decoded text in UTF-8. `beginning`: its first characters. */
+  /** `bytes`: length of the decoded text in UTF-8. `beginning`: see below. */
   onText(bytes: number, beginning: string): void
   onObject(): void
   /** A number, boolean or null below the field itself. */
   onScalar(): void
-  /** Only this much of a text's beginning is needed. */
+  /** A text's beginning is passed up to this length, and only if all its characters match. */
   readonly beginningLength: number
+  readonly beginningPattern: RegExp
 }
 
 export class JsonSyntaxError extends Error {}
@@ -60,23 +74,15 @@ const [TAB, LINE_FEED, CARRIAGE_RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20]
 const [QUOTE, COMMA, COLON, BACKSLASH, LETTER_U] = [0x22, 0x2c, 0x3a, 0x5c, 0x75]
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
 const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
-const ESCAPES: ReadonlyMap<number, string> = new Map(
-  Object.entries({
-    '"': '"',
-    '\\': '\\',
-    '/': '/',
-    b: '\b',
-    f: '\f',
-    n: '\n',
-    r: '\r',
-    t: '\t',
-  }).map(([letter, character]) => [letter.charCodeAt(0), character]),
-)
+/** Escaped characters, by the code of the letter behind the backslash. */
+const ESCAPES: (string | undefined)[] = []
+for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
+  ESCAPES[(letter as string).charCodeAt(0)] = character
+}
 
 export class JsonFieldReader {
-  readonly #options: JsonFieldOptions
-  /** Chosen names by their spelling in upper case. */
-  readonly #chosen = new Map<string, string>()
+  readonly #names: FieldNames
+  readonly #content: ContentVisitor
   readonly #seen = new Set<string>()
   readonly #fields = new Map<string, JsonField>()
   #expected: Expected = 'start'
@@ -99,14 +105,14 @@ export class JsonFieldReader {
   #escape: string | undefined
   #textBytes = 0
   #beginning = ''
+  /** More of the beginning is wanted. */
+  #keepsBeginning = false
   /** The last character was the first half of a surrogate pair. */
   #highSurrogate = false
 
-  constructor(options: JsonFieldOptions) {
-    this.#options = options
-    for (const name of [...options.values, ...options.contents]) {
-      this.#chosen.set(inUpperCase(name), name)
-    }
+  constructor(names: FieldNames, content: ContentVisitor) {
+    this.#names = names
+    this.#content = content
   }
 
   /** Throws a JsonSyntaxError as soon as the body cannot become valid any more. */
@@ -170,6 +176,7 @@ export class JsonFieldReader {
 
   #beginName(at: number): number {
     this.#isName = true
+    this.#keepsBeginning = false
     this.#inString = true
     if (this.#open.length === 1) {
       this.#isEmpty = false
@@ -190,6 +197,7 @@ export class JsonFieldReader {
       this.#inString = true
       this.#textBytes = 0
       this.#beginning = ''
+      this.#keepsBeginning = this.#isContent
       this.#highSurrogate = false
       return at + 1
     }
@@ -201,7 +209,7 @@ export class JsonFieldReader {
     if (this.#open.length >= MAX_DEPTH) {
       throw new JsonSyntaxError(`the body is nested deeper than ${MAX_DEPTH} levels`)
     }
-    if (isObject && this.#isContent) this.#options.content.onObject()
+    if (isObject && this.#isContent) this.#content.onObject()
     this.#open.push(isObject)
     this.#expected = isObject ? 'name or }' : 'value or ]'
   }
@@ -240,15 +248,22 @@ export class JsonFieldReader {
   #addText(chunk: Buffer, start: number, end: number): void {
     this.#textBytes += end - start
     this.#highSurrogate = false
-    const missing = this.#options.content.beginningLength - this.#beginning.length
-    if (!this.#isContent || this.#isName || missing <= 0) return
-    this.#beginning += chunk.toString('latin1', start, Math.min(end, start + missing))
+    if (!this.#keepsBeginning) return
+    const missing = this.#content.beginningLength - this.#beginning.length
+    this.#addBeginning(chunk.toString('latin1', start, Math.min(end, start + missing)))
+  }
+
+  #addBeginning(text: string): void {
+    const { beginningLength, beginningPattern } = this.#content
+    const isWanted = beginningPattern.test(text)
+    this.#beginning = isWanted ? this.#beginning + text : ''
+    this.#keepsBeginning = isWanted && this.#beginning.length < beginningLength
   }
 
   #readEscape(byte: number, position: number): void {
     const before = this.#escape as string
     if (before === '' && byte !== LETTER_U) {
-      const character = ESCAPES.get(byte)
+      const character = ESCAPES[byte]
       if (character === undefined) throw unexpected(position)
       return this.#addCharacter(character)
     }
@@ -266,14 +281,13 @@ export class JsonFieldReader {
     const endsPair = this.#highSurrogate && code >= 0xdc00 && code <= 0xdfff
     this.#textBytes += endsPair ? 1 : code < 0x80 ? 1 : code < 0x800 ? 2 : 3
     this.#highSurrogate = code >= 0xd800 && code <= 0xdbff
-    const { beginningLength } = this.#options.content
-    if (this.#beginning.length < beginningLength) this.#beginning += character
+    if (this.#keepsBeginning) this.#addBeginning(character)
   }
 
   #endString(chunk: Buffer, end: number): void {
     this.#inString = false
     if (!this.#isName) {
-      if (this.#isContent) this.#options.content.onText(this.#textBytes, this.#beginning)
+      if (this.#isContent) this.#content.onText(this.#textBytes, this.#beginning)
       return this.#endValue(chunk, end)
     }
     this.#isName = false
@@ -283,14 +297,14 @@ export class JsonFieldReader {
 
   #chooseField(chunk: Buffer, end: number): void {
     const name = JSON.parse(this.#takeKept(chunk, end).toString()) as string
-    const chosen = this.#chosen.get(inUpperCase(name))
+    const chosen = this.#names.alike(name)
     if (chosen === undefined) return
     // Some vendors ignore case in names, so another spelling could override the field that is read here.
     if (name !== chosen) throw new JsonSyntaxError(`the field "${chosen}" is in another case`)
     if (this.#seen.has(name)) throw new JsonSyntaxError(`the field "${name}" occurs twice`)
     this.#seen.add(name)
     this.#field = name
-    this.#isContent = this.#options.contents.has(name)
+    this.#isContent = this.#names.isContent(name)
   }
 
   /** Numbers and literals end where something else begins. */
@@ -303,7 +317,7 @@ export class JsonFieldReader {
     if (!SCALAR.test(text)) throw unexpected(this.#offset + end)
     this.#scalar = undefined
     const isNullField = text === 'null' && this.#open.length === 1
-    if (this.#isContent && !isNullField) this.#options.content.onScalar()
+    if (this.#isContent && !isNullField) this.#content.onScalar()
     this.#endValue(chunk, end)
     return end
   }

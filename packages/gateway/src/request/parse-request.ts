@@ -112,11 +112,7 @@ function readJson(
   checkLength(request, limits)
   const prompt = new PromptEstimate()
   const utf8 = new Utf8Check()
-  const reader = new JsonFieldReader({
-    values: format.fields,
-    contents: format.promptFields,
-    content: prompt,
-  })
+  const reader = new JsonFieldReader(format.fields, prompt)
   const onChunk = (chunk: Buffer) => {
     if (!utf8.push(chunk)) throw notUtf8()
     asInvalidBody(() => reader.push(chunk))

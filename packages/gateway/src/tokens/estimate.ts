@@ -16,6 +16,8 @@ const BASE64 = /^[A-Za-z0-9+/_-]{2000}/
 
 export class PromptEstimate implements ContentVisitor {
   readonly beginningLength = BASE64_LENGTH
+  /** Characters of base64 and of the URLs it is in. Prose ends at its first space. */
+  readonly beginningPattern = /^[\w+/:;,.=-]*$/
   #tokens = 0
 
   get tokens(): number {

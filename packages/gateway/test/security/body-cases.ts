@@ -202,7 +202,9 @@ function fieldsOf(dice: Dice, isLoose: boolean): [string, string][] {
   if (rarely(dice, 2)) add('stream', rarely(dice, 10) ? pick(['true', 1, null]) : rarely(dice, 2))
   for (const name of NUMBER_FIELDS) {
     if (!rarely(dice, 5)) continue
-    fields.push([name, rarely(dice, 20) ? pick(['"100"', 'null', '[]']) : pick(NUMBERS)])
+    // 1e12 answers would use up any limit.
+    const usable = name.startsWith('max') ? NUMBERS : NUMBERS.filter((each) => each !== '1e12')
+    fields.push([name, rarely(dice, 20) ? pick(['"100"', 'null', '[]']) : pick(usable)])
   }
   if (!rarely(dice, 6)) add('messages', messages(dice))
   if (rarely(dice, 4)) add(pick(['prompt', 'input', 'system', 'instructions', 'tools']), text(dice))

@@ -135,7 +135,7 @@ describe('a body', () => {
 
   it(`reaches the vendor as the gateway understood it or not at all, in ${GATEWAY_CASES} cases`, async () => {
     const vendor = await startRecorder()
-    const tokens = [{ unit: 'tokens', limit: 1e12, windowMs: '1m' }]
+    const tokens = [{ unit: 'tokens', limit: 1e15, windowMs: '1m' }]
     const { url, records, failures } = await startGateway({
       guard: { url: vendor.url, concurrency: { limit: 50 } },
       vendors: {
