@@ -183,7 +183,9 @@ function factsOf(
 
 function tokensIn(value: unknown): number {
   if (typeof value === 'string') {
-    const isDataUrl = /^data:[\w.+-]+\/[\w.+-]+;base64,/.test(value)
+    const isDataUrl =
+      /^data:[\w.+-]+\/[\w.+-]+;base64,/.test(value) &&
+      /^[\w+/:;,.=-]*$/.test(value.slice(0, 2_000))
     const isFile = isDataUrl || /^[A-Za-z0-9+/_-]{2000}/.test(value)
     return isFile ? 1_000 : Buffer.byteLength(value) / 4
   }
