@@ -59,9 +59,10 @@ const GATEWAY = '^packages/gateway/src/'
 const GATEWAY_MAY_IMPORT = {
   config: [],
   tokens: [],
-  protocols: ['config/', 'tokens/'],
+  protocols: ['config/', 'tokens/', 'request/json-fields\\.ts'],
   wire: [],
-  data: ['config/', 'tokens/', 'protocols/', 'wire/'],
+  request: ['protocols/', 'tokens/', 'wire/', 'data/complaint\\.ts'],
+  data: ['config/', 'tokens/', 'protocols/', 'wire/', 'request/'],
   jobs: ['config/', 'data/', 'wire/'],
   admin: [],
   observe: ['config/', 'data/'],

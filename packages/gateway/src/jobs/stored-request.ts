@@ -7,9 +7,10 @@ import type { Dispatcher } from 'undici'
 import type { Aim } from '../data/aim.js'
 import { heldBody, outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
-import type { Cost } from '../tokens/reservation.js'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientRequest } from '../wire/client.js'
+
+type Cost = Readonly<Record<string, number>>
 
 export interface StoredRequest {
   /** A mark of whoever may know what comes of it. */

@@ -4,7 +4,7 @@
  */
 
 /** Deeper nesting is rejected: some parsers overflow their stack on it. */
-export const MAX_DEPTH = 200
+const MAX_DEPTH = 200
 /** Longest top-level name, longest value of a chosen field, and longest number. */
 const MAX_KEPT_BYTES = 4_096
 

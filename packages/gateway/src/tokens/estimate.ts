@@ -2,7 +2,6 @@
  * Estimates the tokens of a prompt: one token for four bytes of text, rounded up. Exact counts need the
  * vendor's tokenizer; the difference is settled when the response reports its usage.
  */
-import type { ContentVisitor } from '../request/json-fields.js'
 
 const BYTES_PER_TOKEN = 4
 /** Role and delimiters around one message or content part. */
@@ -14,7 +13,8 @@ const DATA_URL = /^data:[\w.+-]+\/[\w.+-]+;base64,/
 const BASE64_LENGTH = 2_000
 const BASE64 = /^[A-Za-z0-9+/_-]{2000}/
 
-export class PromptEstimate implements ContentVisitor {
+/** Visits the fields of a request that hold the prompt. */
+export class PromptEstimate {
   readonly beginningLength = BASE64_LENGTH
   /** Characters of base64 and of the URLs it is in. Prose ends at its first space. */
   readonly beginningPattern = /^[\w+/:;,.=-]*$/

@@ -1,7 +1,13 @@
 /** How many tokens to reserve for a request, before the response reports what it cost. */
-import type { RequestFacts } from '../protocols/protocol.js'
-
 export type Cost = Readonly<Record<string, number>>
+
+/** A request, as far as reservations depend on it. */
+export interface ReservedRequest {
+  readonly promptTokens: number
+  /** Of each answer. */
+  readonly maxTokens: number | undefined
+  readonly answers: number
+}
 
 /** A limit of a vendor, as far as reservations depend on it. */
 export interface ReservedLimit {
@@ -29,9 +35,9 @@ export class Reservations {
    * The prompt and what the answers usually need, but at most what they may have. Undefined if no limit counts
    * tokens. `usual`: tokens of one answer.
    */
-  costOf(facts: RequestFacts, usual: () => number): Cost | undefined {
+  costOf(request: ReservedRequest, usual: () => number): Cost | undefined {
     if (this.#most.size === 0) return undefined
-    const { promptTokens, maxTokens = Number.POSITIVE_INFINITY, answers } = facts
+    const { promptTokens, maxTokens = Number.POSITIVE_INFINITY, answers } = request
     const answerTokens = Math.min(usual(), maxTokens) * answers
     const wanted: Readonly<Record<string, number>> = {
       tokens: promptTokens + answerTokens,

@@ -70,7 +70,7 @@ const ENCODINGS: readonly (readonly [string | undefined, (bytes: Buffer) => Buff
   ['gzip, gzip', (bytes) => gzipSync(gzipSync(bytes))],
 ]
 
-export const PATHS = [
+const PATHS = [
   '/v1/chat/completions',
   '/v1/chat/completions',
   '/v1/chat/completions',
