@@ -233,7 +233,18 @@ describe('a body larger than keepBytes', () => {
     expect(records[0]).toMatchObject({ model: 'last', vendor: 'openai' })
   })
 
-  it('passes the error of the first vendor on, or reaches a fallback that replaces its model', async () => {
+  it('is sent again to the same vendor after a 503, complete both times', async () => {
+    const echo = await startEcho(1)
+    const { chat } = await startGateway({
+      guard: { url: echo.url, retry: { attempts: 2, budget: 1, baseMs: 1 } },
+    })
+    const body = { model: 'gpt', messages: [large] }
+    const answer = await chat(body)
+    expect(await answer.json()).toMatchObject({ bytes: JSON.stringify(body).length })
+    expect(echo.asked()).toBe(2)
+  })
+
+  it('reaches a fallback that replaces its model, after an error of the first vendor', async () => {
     const spare = await startVendor()
     const { chat, vendor } = await startGateway(
       {

@@ -8,6 +8,7 @@ import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protoco
 import { PromptEstimate } from '../tokens/estimate.js'
 import type { PlainRequest } from '../wire/plain-request.js'
 import { type BodyLimits, holdDecoded, holdOrStream, type RequestBody, tooLarge } from './body.js'
+import type { ByteList } from './byte-list.js'
 import { decoderFor } from './content-decoding.js'
 import { isJsonType, parseContentType } from './content-type.js'
 import { type JsonField, JsonFieldReader, type JsonObject, JsonSyntaxError } from './json-fields.js'
@@ -117,20 +118,18 @@ function readJson(
     if (!utf8.push(chunk)) throw notUtf8()
     asInvalidBody(() => reader.push(chunk))
   }
-  const finish = (bytes: RequestBody & { kind: 'held' }): ParsedRequest => {
-    const isEmpty = bytes.bytes.length === 0
-    if (isEmpty && format.bodyOn(path) !== 'json') {
-      return { body: bytes, facts: NO_FACTS, json: undefined, isUnread: false }
+  const finish = (bytes: ByteList): ParsedRequest => {
+    const body = { kind: 'held', bytes } as const
+    if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
+      return { body, facts: NO_FACTS, json: undefined, isUnread: false }
     }
     if (!utf8.end()) throw notUtf8()
     const json = asInvalidBody(() => reader.end())
     const facts = format.read(checked(json.fields), prompt.tokens)
-    return { body: bytes, facts, json, isUnread: false }
+    return { body, facts, json, isUnread: false }
   }
   const held = holdDecoded(request, decoder, limits.maxBytes, onChunk)
-  return held instanceof Promise
-    ? held.then((bytes) => finish({ kind: 'held', bytes }))
-    : finish({ kind: 'held', bytes: held })
+  return held instanceof Promise ? held.then(finish) : finish(held)
 }
 
 /** The values of the fields that decide route and cost, after checking their types. */
