@@ -1,8 +1,11 @@
-/** Request bodies are kept for another attempt up to a size and streamed once beyond it. */
-import { createServer } from 'node:http'
+/** Bodies of requests: which are read, held, streamed or refused. */
+import { once } from 'node:events'
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { startGateway } from './gateway-kit.js'
+import { until } from '../../spillway/test/streams/stream-kit.js'
+import { startGateway, startVendor } from './gateway-kit.js'
 
 /** A service that reports what it received and fails `failures` times. */
 async function startEcho(failures = 0) {
@@ -92,6 +95,233 @@ describe('request bodies', () => {
     const { url } = await startWith(0)
     const answer = await fetch(`${url}/echo/x`)
     expect(await answer.json()).toMatchObject({ method: 'GET', bytes: 0 })
+  })
+})
+
+const CHAT = '/v1/chat/completions'
+const JSON_TEXT = '{"messages":[{"role":"user","content":"hi"}],"model":"gpt","stream":false}'
+
+/** Sends bytes to a path of a gateway that replaces every model, and returns the status and what the vendor received. */
+async function sendReplaced(
+  body: Buffer | string,
+  headers: Record<string, string>,
+  { path = CHAT, written = {} }: { path?: string; written?: object } = {},
+) {
+  const running = await startGateway({
+    routes: [{ vendor: 'openai', model: 'replaced' }],
+    ...written,
+  })
+  const request = httpRequest(new URL(path, running.url), { method: 'POST', headers })
+  const answered = once(request, 'response')
+  request.end(body)
+  const [response] = (await answered) as [IncomingMessage]
+  let text = ''
+  for await (const chunk of response) text += chunk
+  const code = text.includes('"code"') ? JSON.parse(text).error.code : undefined
+  const models = running.vendor.calls.map(({ model }) => model)
+  return { status: response.statusCode, code, models, ...running }
+}
+
+describe('the model of a body is replaced', () => {
+  it.each([
+    ['with a type in capitals', JSON_TEXT, { 'content-type': 'Application/JSON' }],
+    ['with a blank before it', ` ${JSON_TEXT}`, { 'content-type': 'application/json' }],
+    ['without a type and with a newline before it', `\n${JSON_TEXT}`, {}],
+    ['with the type text/plain', JSON_TEXT, { 'content-type': 'text/plain' }],
+    ['with a quoted charset', JSON_TEXT, { 'content-type': 'application/json; charset="UTF-8"' }],
+    ['in gzip', gzipSync(JSON_TEXT), { 'content-encoding': 'gzip' }],
+    ['in deflate', deflateSync(JSON_TEXT), { 'content-encoding': 'Deflate' }],
+    ['in brotli', brotliCompressSync(JSON_TEXT), { 'content-encoding': 'br' }],
+    ['with an escaped name', JSON_TEXT.replace('"model"', '"mod\\u0065l"'), {}],
+    ['where there is none', '{"messages":[{"role":"user","content":"hi"}]}', {}],
+  ])('%s', async (_, body, headers) => {
+    const { status, models } = await sendReplaced(body, headers)
+    expect([status, models]).toEqual([200, ['replaced']])
+  })
+})
+
+describe('a body that cannot be read is refused', () => {
+  const json = { 'content-type': 'application/json' }
+  const gzip = { ...json, 'content-encoding': 'gzip' }
+  it.each<[string, Buffer | string, Record<string, string>, number, string]>([
+    [
+      'another type',
+      JSON_TEXT,
+      { 'content-type': 'application/octet-stream' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'a form',
+      '--x--',
+      { 'content-type': 'multipart/form-data; boundary=x' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'another charset',
+      JSON_TEXT,
+      { 'content-type': 'application/json; charset=utf-16' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'another encoding',
+      JSON_TEXT,
+      { ...json, 'content-encoding': 'zstd' },
+      415,
+      'UNSUPPORTED_ENCODING',
+    ],
+    [
+      'two encodings',
+      gzipSync(gzipSync(JSON_TEXT)),
+      { ...json, 'content-encoding': 'gzip, gzip' },
+      415,
+      'UNSUPPORTED_ENCODING',
+    ],
+    ['UTF-16', Buffer.from(JSON_TEXT, 'utf16le'), json, 400, 'INVALID_BODY'],
+    ['a byte order mark', `\ufeff${JSON_TEXT}`, json, 400, 'INVALID_BODY'],
+    [
+      'invalid UTF-8',
+      Buffer.from(JSON_TEXT.replace('hi', '\xff'), 'latin1'),
+      json,
+      400,
+      'INVALID_BODY',
+    ],
+    ['text that is not JSON', 'hello', {}, 400, 'INVALID_BODY'],
+    ['an array', '[]', json, 400, 'INVALID_BODY'],
+    ['nothing', '', json, 400, 'INVALID_BODY'],
+    ['two models', '{"model":"gpt","messages":[],"model":"gpt"}', json, 400, 'INVALID_BODY'],
+    ['two models, one escaped', '{"model":"gpt","mod\\u0065l":"x"}', json, 400, 'INVALID_BODY'],
+    ['two models, one in capitals', '{"model":"gpt","MODEL":"x"}', json, 400, 'INVALID_BODY'],
+    ['two limits', '{"model":"gpt","max_tokens":1,"max_tokens":2}', json, 400, 'INVALID_BODY'],
+    ['two prompts', '{"model":"gpt","messages":[],"messages":[]}', json, 400, 'INVALID_BODY'],
+    ['a model that is no string', '{"model":["gpt"]}', json, 400, 'INVALID_BODY'],
+    ['a stream that is no boolean', '{"model":"gpt","stream":"true"}', json, 400, 'INVALID_BODY'],
+    [
+      '201 levels',
+      `{"model":"gpt","a":${'['.repeat(200)}${']'.repeat(200)}}`,
+      json,
+      400,
+      'INVALID_BODY',
+    ],
+    ['gzip that is cut off', gzipSync(JSON_TEXT).subarray(0, 40), gzip, 400, 'INVALID_BODY'],
+    ['gzip that is not', JSON_TEXT, gzip, 400, 'INVALID_BODY'],
+    ['a compression bomb', gzipSync(Buffer.alloc(40_000_000, ' ')), gzip, 413, 'BODY_TOO_LARGE'],
+  ])('%s', async (_, body, headers, status, code) => {
+    const found = await sendReplaced(body, headers)
+    expect([found.status, found.code, found.models]).toEqual([status, code, []])
+    expect(found.failures).toEqual([])
+  })
+
+  it('but 200 levels are read', async () => {
+    const deep = `{"model":"gpt","messages":[{"role":"user","content":"hi"}],"a":${'['.repeat(199)}${']'.repeat(199)}}`
+    expect((await sendReplaced(deep, {})).status).toBe(200)
+  })
+})
+
+describe('a body larger than keepBytes', () => {
+  const large = { role: 'user', content: 'x'.repeat(3_000_000) }
+
+  it('is routed by its model, and has it replaced, though that comes last', async () => {
+    const routes = [{ vendor: 'openai', models: ['last'], model: 'replaced' }]
+    const body = JSON.stringify({ messages: [large], model: 'last' })
+    const headers = { 'content-type': 'application/json' }
+    const { status, models, records } = await sendReplaced(body, headers, { written: { routes } })
+    expect([status, models]).toEqual([200, ['replaced']])
+    await until('it is recorded', () => records.length === 1)
+    expect(records[0]).toMatchObject({ model: 'last', vendor: 'openai' })
+  })
+
+  it('is sent again to the same vendor after a 503, complete both times', async () => {
+    const echo = await startEcho(1)
+    const { chat } = await startGateway({
+      guard: { url: echo.url, retry: { attempts: 2, budget: 1, baseMs: 1 } },
+    })
+    const body = { model: 'gpt', messages: [large] }
+    const answer = await chat(body)
+    expect(await answer.json()).toMatchObject({ bytes: JSON.stringify(body).length })
+    expect(echo.asked()).toBe(2)
+  })
+
+  it('reaches a fallback that replaces its model, after an error of the first vendor', async () => {
+    const spare = await startVendor()
+    const { chat, vendor } = await startGateway(
+      {
+        vendors: { spare: { protocol: 'openai', url: spare.url } },
+        routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'spare', model: 'other' }] }],
+      },
+      { knobs: { status: 503 } },
+    )
+    const answer = await chat({ messages: [large] })
+    expect([answer.status, answer.headers.get('spillway-vendor')]).toEqual([200, 'spare'])
+    expect(spare.vendor.calls.map(({ model }) => model)).toEqual(['other'])
+    expect(vendor.counts.arrived).toBe(1)
+  })
+})
+
+describe('a form with files', () => {
+  const headers = { 'content-type': 'multipart/form-data; boundary=x' }
+  const form = '--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nwhisper\r\n--x--\r\n'
+  const echo = async (routes: object[]) => {
+    const { url } = await startEcho()
+    const vendors = { forms: { protocol: 'openai', url } }
+    return startGateway({ vendors, routes })
+  }
+  const post = (url: string, path: string) =>
+    fetch(`${url}${path}`, { method: 'POST', headers, body: form })
+
+  it.each([
+    '/v1/audio/transcriptions',
+    '/v1/audio/translations',
+    '/v1/images/edits',
+    '/v1/files',
+    '/v1/uploads/u1/parts',
+  ])('is forwarded as it is on %s', async (path) => {
+    const { url } = await echo([{ vendor: 'forms' }])
+    const answer = await post(url, path)
+    expect(await answer.json()).toMatchObject({ bytes: form.length, headers })
+  })
+
+  it('is a 415 where its model would have to be replaced', async () => {
+    const { url } = await echo([{ vendor: 'forms', model: 'other' }])
+    expect((await post(url, '/v1/audio/transcriptions')).status).toBe(415)
+  })
+
+  it('skips a fallback that would have to replace its model', async () => {
+    const failing = await startEcho(9)
+    const { url: spare } = await startEcho()
+    const { url } = await startGateway({
+      vendors: {
+        forms: { protocol: 'openai', url: failing.url },
+        spare: { protocol: 'openai', url: spare },
+      },
+      routes: [{ vendor: 'forms', fallbacks: [{ vendor: 'spare', model: 'other' }] }],
+    })
+    const answer = await post(url, '/v1/audio/transcriptions')
+    expect([answer.status, answer.headers.get('spillway-vendor')]).toEqual([503, 'forms'])
+  })
+})
+
+describe('a body of unknown kind', () => {
+  const put = (url: string) =>
+    fetch(`${url}/v1/other`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-ndjson' },
+      body: 'one\ntwo',
+    })
+
+  it('is forwarded as it is on a path that is not known to generate', async () => {
+    const { url: echo } = await startEcho()
+    const { url } = await startGateway({ guard: { url: echo } })
+    expect(await (await put(url)).json()).toMatchObject({ bytes: 7 })
+  })
+
+  it('is a 415 where a limit counts tokens', async () => {
+    const guard = { limits: [{ unit: 'inputTokens', limit: 1_000, windowMs: '1h' }] }
+    const { url, vendor } = await startGateway({ guard })
+    expect((await put(url)).status).toBe(415)
+    expect(vendor.counts.arrived).toBe(0)
   })
 })
 

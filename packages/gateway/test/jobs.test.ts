@@ -1,4 +1,5 @@
 /** Async requests: accepted with 202, done later and readable only by their caller. */
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { MOST_STREAMS } from '../src/jobs/job-streams.js'
@@ -41,6 +42,25 @@ describe('async requests', () => {
     expect(Object.keys(later)).toEqual(Object.keys(now))
     expect(later).toMatchObject({ model: 'gpt', usage: expect.anything() })
     expect(gateway.failures).toEqual([])
+  })
+
+  it('with a compressed body of an odd type is read as any other, and stored decoded with its model replaced', async () => {
+    const gateway = await start(
+      { model: 'replaced' },
+      { routes: [{ vendor: 'openai', model: 'replaced' }] },
+    )
+    const body = gzipSync(' {"messages":[{"role":"user","content":"hi"}],"model":"gpt"}')
+    const headers = { ...ASYNC, 'content-type': 'Application/JSON', 'content-encoding': 'gzip' }
+    const url = `${gateway.url}/v1/chat/completions`
+    const response = await fetch(url, { method: 'POST', headers, body })
+    expect(response.status).toBe(202)
+    const address = response.headers.get('location') as string
+    const { data } = (await jobOf(gateway, address)) as { data: { headers: string[] } }
+    expect(data.headers).not.toContain('content-encoding')
+    await untilStatus(gateway.url, address, 'done')
+    expect(gateway.vendor.calls.map(({ model }) => model)).toEqual(['replaced'])
+    const unread = { method: 'POST', headers: { ...ASYNC, 'content-type': 'text/csv' }, body: 'x' }
+    expect((await fetch(url, unread)).status).toBe(415)
   })
 
   it('an async request without a matching job queue, or too large for one, is answered at once', async () => {

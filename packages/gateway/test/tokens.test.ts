@@ -1,16 +1,18 @@
 /** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/limit-units.js'
-import { estimateTokens } from '../src/tokens/estimate.js'
-import { AnswerPrior } from '../src/tokens/prior.js'
+import { FieldNames, JsonFieldReader } from '../src/request/json-fields.js'
+import { AnswerLengths } from '../src/tokens/answer-lengths.js'
+import { PromptEstimate } from '../src/tokens/estimate.js'
+import { Reservations } from '../src/tokens/reservation.js'
 import { startGateway } from './gateway-kit.js'
 
 const LIMITS = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
 
 describe('reserved tokens', () => {
-  it('a request reserves its prompt and its max_tokens', async () => {
+  it('is the prompt and what the answer may have, replaced by the actual cost', async () => {
     const { chat, vendor } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 900 } })
-    // 999 reserved, 903 used: 97 are left.
+    // 500 reserved, 903 used: 97 are left.
     expect((await chat({ max_tokens: 980 })).status).toBe(200)
     expect((await chat({ max_tokens: 300 })).status).toBe(429)
     expect((await chat({ max_tokens: 50 })).status).toBe(200)
@@ -18,15 +20,36 @@ describe('reserved tokens', () => {
   })
 
   it.each([{ n: 4 }, { best_of: 4 }, { n: 2, best_of: 4 }, { n: 4, best_of: 2 }])(
-    'a request reserves tokens for each generated answer: %j',
+    'is what an answer may have for each answer that is generated: %j',
     async (several) => {
-      const { chat } = await startGateway({ guard: LIMITS })
-      // A single request may exceed the remaining units.
-      expect((await chat({ max_tokens: 10 })).status).toBe(200)
-      expect((await chat({ max_tokens: 260, ...several })).status).toBe(429)
-      expect((await chat({ max_tokens: 240, ...several })).status).toBe(200)
+      const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 700 } })
+      expect((await chat({ max_tokens: 800 })).status).toBe(200)
+      // Less than 300 is left.
+      expect((await chat({ max_tokens: 80, ...several })).status).toBe(429)
+      expect((await chat({ max_tokens: 60, ...several })).status).toBe(200)
     },
   )
+
+  it('is at most half of the limit, so that max_tokens above the limit does not wait for an empty window', async () => {
+    const guard = { ...LIMITS, queue: { size: 10, timeoutMs: '2h' } }
+    const { chat } = await startGateway({ guard }, { knobs: { tokens: 5 } })
+    expect((await chat({ max_tokens: 10 })).status).toBe(200)
+    expect((await chat({ max_tokens: 1e12 })).status).toBe(200)
+  })
+
+  it('lets ten requests with max_tokens 128000 through a limit of 90000 tokens, one after the other', async () => {
+    const guard = { limits: [{ unit: 'tokens', limit: 90_000, windowMs: '1m' }] }
+    const { messages } = await startGateway({ guard }, { knobs: { tokens: 100 } })
+    for (let i = 0; i < 10; i++) expect((await messages({ max_tokens: 128_000 })).status).toBe(200)
+  })
+
+  it('lets twenty requests with max_tokens 128000 run at once, when answers are known to be short', async () => {
+    const guard = { limits: [{ unit: 'tokens', limit: 90_000, windowMs: '1m' }] }
+    const { messages } = await startGateway({ guard }, { knobs: { tokens: 100, latencyMs: 50 } })
+    expect((await messages({ max_tokens: 128_000 })).status).toBe(200)
+    const many = Array.from({ length: 20 }, () => messages({ max_tokens: 128_000 }))
+    expect((await Promise.all(many)).map(({ status }) => status)).toEqual(Array(20).fill(200))
+  })
 
   it.each([
     '"max_tokens": 0, "n": 1e999',
@@ -52,8 +75,8 @@ describe('reserved tokens', () => {
   })
 
   it('without max_tokens the reservation is learned from earlier answers', async () => {
-    const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 300 } })
-    // The first reserves 512 and uses 303; from then on two more are known not to fit at once.
+    const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 400 } })
+    // The first reserves 500 and uses 403. Two more of that size do not fit at once.
     expect((await chat()).status).toBe(200)
     const both = await Promise.all([chat(), chat()])
     expect(both.map(({ status }) => status).sort()).toEqual([200, 429])
@@ -115,6 +138,18 @@ describe('vendor limit headers', () => {
   })
 })
 
+/** Of these values, as a request's body has them. */
+function estimateTokens(parts: readonly unknown[]): number {
+  const prompt = new PromptEstimate()
+  const names = parts.map((_, index) => `part${index}`)
+  const reader = new JsonFieldReader(new FieldNames([], names), prompt)
+  reader.push(
+    Buffer.from(JSON.stringify(Object.fromEntries(names.map((name, i) => [name, parts[i]])))),
+  )
+  reader.end()
+  return prompt.tokens
+}
+
 describe('estimateTokens', () => {
   it('a token estimate is a quarter of the bytes of all text, however nested', () => {
     const text = 'x'.repeat(400)
@@ -135,22 +170,53 @@ describe('estimateTokens', () => {
   })
 })
 
-describe('AnswerPrior', () => {
-  it('the prior covers most answers once it has seen some', () => {
-    const prior = new AnswerPrior()
-    let state = 7
-    const next = () => {
-      state = (state * 48_271) % 2_147_483_647
-      return 100 + (state % 200)
-    }
-    for (let i = 0; i < 200; i++) prior.learn(next())
-    let covered = 0
-    for (let i = 0; i < 1_000; i++) {
-      const tokens = next()
-      if (tokens <= prior.guess()) covered++
-      prior.learn(tokens)
-    }
-    expect(covered).toBeGreaterThan(900)
-    expect(prior.guess()).toBeLessThan(500)
+describe('the usual length of an answer', () => {
+  it('is 1,000 tokens before any answer is known', () => {
+    expect(new AnswerLengths().estimate()).toBe(1_000)
+  })
+
+  it('is the 95th percentile of the last hundred answers', () => {
+    const lengths = new AnswerLengths()
+    for (let i = 0; i < 500; i++) lengths.add(100_000)
+    for (let tokens = 1; tokens <= 100; tokens++) lengths.add(tokens)
+    expect(lengths.estimate()).toBe(95)
+  })
+})
+
+describe('a reservation', () => {
+  const limits = [
+    { limit: 500 },
+    { unit: 'tokens', limit: 90_000 },
+    { unit: 'tokens', limit: 2_000_000 },
+    { unit: 'outputTokens', limit: 40_000, burst: 8_000 },
+  ]
+  const facts = {
+    model: 'm',
+    streamed: false,
+    promptTokens: 100,
+    maxTokens: undefined,
+    answers: 1,
+  }
+  const reserve = (more: object, usual = 300) =>
+    new Reservations(limits).costOf({ ...facts, ...more }, () => usual)
+
+  it('is the prompt and the usual answer', () => {
+    expect(reserve({})).toEqual({ tokens: 400, outputTokens: 300 })
+    expect(reserve({ maxTokens: 128_000 })).toEqual({ tokens: 400, outputTokens: 300 })
+  })
+
+  it('is never more than the prompt and max_tokens', () => {
+    expect(reserve({ maxTokens: 20 })).toEqual({ tokens: 120, outputTokens: 20 })
+    expect(reserve({ maxTokens: 20, answers: 3 })).toEqual({ tokens: 160, outputTokens: 60 })
+    expect(reserve({ maxTokens: 0 })).toEqual({ tokens: 100, outputTokens: 0 })
+  })
+
+  it('is at most half of the smallest limit in each unit', () => {
+    expect(reserve({ answers: 1e15 })).toEqual({ tokens: 45_000, outputTokens: 4_000 })
+    expect(reserve({ promptTokens: 80_000 })?.tokens).toBe(45_000)
+  })
+
+  it('is nothing where no limit counts tokens', () => {
+    expect(new Reservations([{ limit: 5 }]).costOf(facts, () => 300)).toBeUndefined()
   })
 })

@@ -92,6 +92,25 @@ describe('limits that refused a large call', () => {
   })
 })
 
+describe('a call that the vendor limits refuse', () => {
+  it('learns what it requested, of which unit, and what was left of the limit', async () => {
+    const { clock, run } = createGuardPod({
+      limits: [
+        { unit: 'requests', limit: 500, windowMs: '1h' },
+        { unit: 'tokens', limit: 100, windowMs: '1h' },
+      ],
+    })
+    run(() => 'most of it', { cost: { tokens: 60 } })
+    const large = run(() => 'too much', { cost: { tokens: 75 } })
+    await clock.advance(1)
+    expect(large.error).toMatchObject({
+      code: 'VENDOR_LIMITED',
+      details: { unit: 'tokens', limit: 100, requested: 75, left: 40 },
+    })
+    expect((large.error as Error).message).toContain('requests 75 tokens, and 40 of 100 are left')
+  })
+})
+
 describe('slots and pace shared by lanes', () => {
   it('slots and pace go to waiting calls before a new call of another lane', async () => {
     const { clock, run, quick } = createGuardPod({

@@ -138,9 +138,9 @@ export interface GatewayConfig {
   /** None: anybody may, as `anonymous`. */
   readonly callers: readonly CallerConfig[] | undefined
   readonly body: {
-    /** A request's body up to this size is kept, so that it can be sent again. */
+    /** A body that is not read is held up to this size, and streamed beyond it. */
     readonly keepBytes: number
-    /** A larger one is refused with 413. */
+    /** A larger body is refused with 413, compressed or decompressed. */
     readonly maxBytes: number
   }
   /** What a client may do to the data port. */

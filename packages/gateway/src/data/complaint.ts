@@ -1,7 +1,6 @@
 /** What can go wrong with a request, before or beside the guards. */
 import { SpillwayError } from 'spillway'
 import { wasSent } from '../wire/wire-error.js'
-import { TooLargeError } from './request-body.js'
 
 export interface Fault {
   readonly status: number
@@ -28,8 +27,6 @@ export class RequestError extends Error {
 /** `called`: a vendor has been asked, so what went wrong is its, or that of the way to it. */
 export function faultOf(error: unknown, vendor: string | undefined, called: boolean): Fault {
   if (error instanceof SpillwayError || error instanceof RequestError) return error
-  if (error instanceof TooLargeError)
-    return { status: 413, code: error.code, message: error.message, closes: true }
   if (!called) return { status: 500, code: 'INTERNAL', message: 'the gateway failed' }
   return {
     status: 502,

@@ -17,7 +17,9 @@ import { clientNetwork } from 'spillway/http'
 import type { RouteConfig } from '../config/config.js'
 import { anthropic } from '../protocols/anthropic.js'
 import { openai } from '../protocols/openai.js'
+import { HungUpError } from '../request/body.js'
 import { requestTarget } from '../request/canonical-path.js'
+import { parseRequest } from '../request/parse-request.js'
 import { faultInLlmPath } from '../request/request-url.js'
 import { ambiguous, notFound } from '../routing/no-route.js'
 import type { RouteQuery } from '../routing/routes.js'
@@ -25,7 +27,6 @@ import type { WireRequest } from '../wire/ask.js'
 import type { ClientResponse } from '../wire/client.js'
 import type { PlainRequest } from '../wire/plain-request.js'
 import type { Aim } from './aim.js'
-import { readRequest } from './asked.js'
 import { absolve, blame } from './blame.js'
 import type { Caller } from './callers.js'
 import { type Fault, faultOf, neverConnected, RequestError } from './complaint.js'
@@ -36,10 +37,9 @@ import { outgoing } from './outgoing.js'
 import { Patience } from './patience.js'
 import { pickOrder } from './pick.js'
 import { holdsKey, MASK, presentableName, presentablePath } from './presentable.js'
-import { mayBeSentAgain, type Question, questionOf } from './question.js'
+import { canBeSentTo, mayBeSentAgain, type Question, questionOf } from './question.js'
 import type { RequestRecord, Tries } from './record.js'
 import { Reply } from './reply.js'
-import { HungUpError, readBody } from './request-body.js'
 import { requestIdFor } from './request-id.js'
 import type { Site } from './site.js'
 import { type RequestTrace, withTrace } from './trace.js'
@@ -117,8 +117,8 @@ export class Exchange implements AnswerListener {
   /** Now and then: whether the client still does its part. */
   look(nowMs: number): void {
     this.#patience ??= new Patience(this.#request)
-    const body = this.#question?.body
-    const waiting = body === undefined || (body.kind === 'passing' && body.progress.waiting)
+    const body = this.#question?.parsed.body
+    const waiting = body === undefined || (body.kind === 'streamed' && body.progress.waiting)
     const tooSlow = this.#patience.isOver(nowMs, waiting, this.#site.config.server)
     if (tooSlow) this.#cutOff(slowBody())
   }
@@ -151,7 +151,8 @@ export class Exchange implements AnswerListener {
     const whole = how === 'complete' || usage?.outputTokens !== undefined
     if (!whole || status >= 300 || this.#aim === undefined) return
     const { vendor, target } = this.#aim
-    vendor.answered(target.model ?? this.#question?.asked.model, target, usage?.outputTokens)
+    const { model, answers = 1 } = this.#question?.facts ?? {}
+    vendor.answered(target.model ?? model, target, { outputTokens: usage?.outputTokens, answers })
   }
 
   async #serve(): Promise<void> {
@@ -181,20 +182,26 @@ export class Exchange implements AnswerListener {
     if (kind === 'ambiguous') {
       throw ambiguous({ query, shownPath: this.#shownPath, routes: config.routes })
     }
-    const reading = readBody(request, config.body, (error) => this.#leaving.abort(error))
-    const body = reading instanceof Promise ? await reading : reading
-    const { 'content-type': type, 'content-length': length } = headers
-    const { asked, json } = readRequest(protocol, body, type, length)
-    if (holdsKey(this.#path, key) || holdsKey(asked.model, key)) throw misplacedKey()
-    const route = routes.forModel(rows, asked.model)
-    if (route === undefined) throw noModel(asked.model)
+    const parsing = parseRequest(request, {
+      protocol,
+      path: this.#path,
+      contentDecides: this.#site.contentDecides(rows),
+      limits: config.body,
+      onFault: (error) => this.#leaving.abort(error),
+    })
+    const parsed = parsing instanceof Promise ? await parsing : parsing
+    const { model } = parsed.facts
+    if (holdsKey(this.#path, key) || holdsKey(model, key)) throw misplacedKey()
+    const route = routes.forModel(rows, model)
+    if (route === undefined) throw noModel(model)
     this.#route = route
-    const known = { route, caller, path: this.#path, body, asked, json }
-    const question = questionOf(request, protocol, known)
+    const question = questionOf(request, protocol, { route, caller, path: this.#path, parsed })
     this.#question = question
-    const later = deferral?.defer(request, question, this.#site.aimsOf(question.route)[0])
+    const aim = this.#site.aimsOf(route).find((each) => canBeSentTo(question, each))
+    if (aim === undefined) throw cannotReplaceModel()
+    const later = deferral?.defer(request, question, aim)
     if (later !== undefined) return this.#reply.say(await later)
-    if (question.asked.streamed && route.keepAliveMs !== undefined) {
+    if (question.facts.streamed && route.keepAliveMs !== undefined) {
       this.#reply.keepAlive(route.keepAliveMs)
     }
     await this.#ask(question)
@@ -230,7 +237,8 @@ export class Exchange implements AnswerListener {
   async #ask(question: Question): Promise<void> {
     const { route } = question
     const all = this.#site.aimsOf(route)
-    const aims = route.choices === 1 ? all : pickOrder(all, route.choices, question.asked.model)
+    const ordered = route.choices === 1 ? all : pickOrder(all, route.choices, question.facts.model)
+    const aims = ordered.filter((each) => canBeSentTo(question, each))
     const last = aims.length - 1
     for (let step = 0; ; step++) {
       const aim = aims[step] as Aim
@@ -247,7 +255,7 @@ export class Exchange implements AnswerListener {
         // Until its first piece has come, another one can still take its place.
         const begun = answer.begin()
         if (begun !== undefined) await begun
-        if (question.asked.streamed) answer.demandEvents()
+        if (question.facts.streamed) answer.demandEvents()
         if (answer.failure !== undefined) throw answer.failure.error
         return this.#pass(answer, question, aim)
       } catch (error) {
@@ -274,21 +282,21 @@ export class Exchange implements AnswerListener {
   /** `untouched`: the last one has done nothing with it. */
   #mayAskAnother(question: Question, untouched: boolean): boolean {
     if (this.#leaving.aborted) return false
-    const { body } = question
-    if (body.kind === 'passing' && body.progress.begun) return false
+    const { body } = question.parsed
+    if (body.kind === 'streamed' && body.progress.begun) return false
     return untouched || mayBeSentAgain(question)
   }
 
   #run(question: Question, aim: Aim, tries: Tries): Promise<VendorAnswer> {
     const { vendor, target } = aim
-    const { asked, caller, body } = question
-    const lane = vendor.laneOf(target.model ?? asked.model, target)
+    const { facts, caller, generates } = question
+    const { body } = question.parsed
+    const lane = vendor.laneOf(target.model ?? facts.model, target)
     this.#lane = lane
     this.#asksUsage = this.#hidesUsage(question, aim)
     const request = outgoing(this.#request, question, aim, this.#asksUsage)
-    const generates = question.json !== undefined || body.kind === 'passing'
-    const cost = generates ? vendor.costOf(asked, lane) : undefined
-    if (body.kind === 'passing' && !body.progress.complete) blame(this.#leaving, 'uploading')
+    const cost = generates ? vendor.costOf(facts, lane) : undefined
+    if (body.kind === 'streamed' && !body.progress.complete) blame(this.#leaving, 'uploading')
     // A request that has run at one target has been charged.
     const charged = this.#attempts > 0
     // In one piece: one that gets its functions afterwards keeps its call from being collected early.
@@ -326,8 +334,9 @@ export class Exchange implements AnswerListener {
     return Math.max(0, (impatient ? theirs : timeoutMs) - elapsedMs)
   }
 
-  #hidesUsage({ json }: Question, { vendor }: Aim): boolean {
-    return json !== undefined && vendor.countsTokens && vendor.protocol.hidesUsage(this.#path, json)
+  #hidesUsage({ parsed: { json } }: Question, { vendor }: Aim): boolean {
+    if (json === undefined || !vendor.countsTokens) return false
+    return vendor.protocol.hidesUsage(this.#path, json.fields)
   }
 
   #pass(answer: VendorAnswer, question: Question, { vendor, addresses }: Aim): void {
@@ -405,8 +414,8 @@ export class Exchange implements AnswerListener {
       user: presentable(this.#caller?.user),
       tier: presentable(this.#caller?.tier),
       priority: this.#caller?.priority,
-      model: presentable(this.#question?.asked.model),
-      streamed: this.#question?.asked.streamed ?? false,
+      model: presentable(this.#question?.facts.model),
+      streamed: this.#question?.facts.streamed ?? false,
       status: left && !response.headersSent ? HUNG_UP_STATUS : response.statusCode,
       code: left ? 'HUNG_UP' : fault?.code,
       stage: error instanceof SpillwayError ? error.stage : undefined,
@@ -435,6 +444,11 @@ function presentable(name: string | undefined): string | undefined {
 function misplacedKey(): RequestError {
   const message = 'the API key stands in the path or in the model, where it would be shown'
   return new RequestError({ status: 400, code: 'MISPLACED_KEY', message })
+}
+
+function cannotReplaceModel(): RequestError {
+  const message = 'this route replaces the model, which is only possible in a JSON body'
+  return new RequestError({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', message })
 }
 
 function slowBody(): RequestError {

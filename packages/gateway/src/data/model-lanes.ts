@@ -4,7 +4,7 @@
  * successfully. Made-up names therefore create no state, here or in the guard.
  */
 import { performance } from 'node:perf_hooks'
-import { AnswerPrior } from '../tokens/prior.js'
+import { AnswerLengths } from '../tokens/answer-lengths.js'
 import { presentableName } from './presentable.js'
 
 export const OTHER_LANE = '(other)'
@@ -20,7 +20,7 @@ export interface LaneParts {
 const REST_MS = 60_000
 
 interface KnownLane {
-  readonly prior: AnswerPrior
+  readonly answers: AnswerLengths
   usedMs: number
 }
 
@@ -62,15 +62,15 @@ export class ModelLanes {
     return this.laneOf(parts)
   }
 
-  /** How many tokens answers of this lane usually have. */
-  guess(lane: string = OTHER_LANE): number {
+  /** How many tokens one answer of this lane usually has. */
+  usualAnswer(lane: string = OTHER_LANE): number {
     const known = this.#known.get(lane)
-    return (known?.prior ?? new AnswerPrior()).guess()
+    return (known?.answers ?? new AnswerLengths()).estimate()
   }
 
   learn(lane: string = OTHER_LANE, outputTokens: number): void {
     const known = this.#known.get(lane) ?? this.#add(lane)
-    known.prior.learn(outputTokens)
+    known.answers.add(outputTokens)
   }
 
   #exists(lane: string, { model }: LaneParts): boolean {
@@ -101,7 +101,7 @@ export class ModelLanes {
   }
 
   #add(lane: string): KnownLane {
-    const known = { prior: new AnswerPrior(), usedMs: this.#now() }
+    const known = { answers: new AnswerLengths(), usedMs: this.#now() }
     this.#known.set(lane, known)
     return known
   }

@@ -70,6 +70,17 @@ export class Site {
     return this.#aims.get(route) ?? []
   }
 
+  /** Whether these routes are chosen by model, replace it, or have limits that count tokens. */
+  contentDecides(rows: readonly { readonly route: RouteConfig }[]): boolean {
+    return rows.some(
+      ({ route }) =>
+        route.models !== undefined ||
+        this.aimsOf(route).some(
+          ({ target, vendor }) => target.model !== undefined || vendor.limitsTokens,
+        ),
+    )
+  }
+
   /** Of one route all targets speak the same. */
   protocolOf(route: RouteConfig): Protocol {
     return (this.aimsOf(route)[0] as Aim).vendor.protocol

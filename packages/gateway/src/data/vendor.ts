@@ -3,7 +3,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { type CallContext, type Guard, type GuardOptions, nameLanes, type Spillway } from 'spillway'
 import type { TargetConfig, VendorConfig } from '../config/config.js'
 import { PROTOCOLS } from '../protocols/index.js'
-import type { Asked, Protocol } from '../protocols/protocol.js'
+import type { Protocol, RequestFacts } from '../protocols/protocol.js'
+import { type Cost, Reservations } from '../tokens/reservation.js'
 import type { WireRequest } from '../wire/ask.js'
 import { Line } from '../wire/line.js'
 import { classifyByBlame } from './blame.js'
@@ -16,7 +17,13 @@ import { type AnswerListener, VendorAnswer } from './vendor-answer.js'
 const DEFAULT_MAX_LANES = 1_000
 const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
 
-type Cost = Readonly<Record<string, number>>
+
+/** What a response contained. */
+interface AnswerSize {
+  readonly outputTokens: number | undefined
+  /** Answers that were generated for one request. */
+  readonly answers: number
+}
 
 export class Vendor {
   readonly name: string
@@ -28,6 +35,7 @@ export class Vendor {
   readonly #origin: string
   readonly #basePath: string
   readonly #units: ReadonlySet<string>
+  readonly #reservations: Reservations
   readonly #lanes: ModelLanes
   #closed: Promise<void> | undefined
 
@@ -51,6 +59,7 @@ export class Vendor {
     this.#origin = origin
     this.#basePath = pathname.replace(/\/+$/, '')
     this.#units = new Set(config.guard.limits?.map(({ unit = 'requests' }) => unit))
+    this.#reservations = new Reservations(config.guard.limits ?? [])
     this.#line = this.#lineAfter(before)
     this.#lanes = this.#lanesAfter(before, named)
     nameLanes(this.guard, named)
@@ -88,6 +97,11 @@ export class Vendor {
     return this.#units.has('tokens') || this.#units.has('outputTokens')
   }
 
+  /** Whether a limit counts tokens of any kind. */
+  get limitsTokens(): boolean {
+    return this.countsTokens || this.#units.has('inputTokens')
+  }
+
   /** The lane of a request: what the vendor counts separately, or `(other)`. */
   laneOf(model: string | undefined, target: TargetConfig): string | undefined {
     return this.#lanes.laneOf({ model, key: keyNameOf(this.#config, target.key) })
@@ -98,27 +112,17 @@ export class Vendor {
     return this.guard.headroom(this.laneOf(target.model ?? model, target))
   }
 
-  /** What to book: the prompt, and as much as the answer may have, or usually has. */
-  costOf(asked: Asked, lane: string | undefined): Cost | undefined {
-    const units = this.#units
-    if (units.size === 0 || (units.size === 1 && units.has('requests'))) return undefined
-    const { promptTokens } = asked
-    const answerTokens = asked.maxTokens ?? this.#lanes.guess(lane)
-    const cost: Record<string, number> = {}
-    if (units.has('tokens')) cost.tokens = Math.ceil(promptTokens + answerTokens)
-    if (units.has('inputTokens')) cost.inputTokens = Math.ceil(promptTokens)
-    if (units.has('outputTokens')) cost.outputTokens = Math.ceil(answerTokens)
-    return cost
+  /** What to reserve for a request until its response reports the actual cost. */
+  costOf(facts: RequestFacts, lane: string | undefined): Cost | undefined {
+    return this.#reservations.costOf(facts, () => this.#lanes.usualAnswer(lane))
   }
 
-  /** It has answered a request for this model successfully. */
-  answered(
-    model: string | undefined,
-    target: TargetConfig,
-    outputTokens: number | undefined,
-  ): void {
+  /** The vendor has answered a request for this model successfully, with a response of this size. */
+  answered(model: string | undefined, target: TargetConfig, size: AnswerSize): void {
     const lane = this.#lanes.answered({ model, key: keyNameOf(this.#config, target.key) })
-    if (outputTokens !== undefined) this.#lanes.learn(lane, outputTokens)
+    if (size.outputTokens !== undefined) {
+      this.#lanes.learn(lane, size.outputTokens / size.answers)
+    }
   }
 
   /** Our key, and what else goes with every request. */

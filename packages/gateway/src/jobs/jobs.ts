@@ -66,12 +66,13 @@ export class Jobs implements Deferral {
     aim: Aim | undefined,
   ): Promise<Said> | undefined {
     if (!prefersAsync(request.headers.prefer)) return undefined
-    const { body, asked } = question
-    if (aim === undefined || body.kind !== 'whole') return undefined
+    const { parsed, facts } = question
+    const { body } = parsed
+    if (aim === undefined || body.kind !== 'held') return undefined
     // A key of the client's that the vendor would need is not ours to keep.
     if (bringsKey(request, aim)) return undefined
     const { vendor, target } = aim
-    const lane = vendor.laneOf(target.model ?? asked.model, target)
+    const lane = vendor.laneOf(target.model ?? facts.model, target)
     const queue = this.#byLane.get(laneKey(vendor.name, lane))
     if (queue === undefined || body.bytes.length > queue.config.maxRequestBytes) return undefined
     return this.#take(request, question, aim, queue)
@@ -143,10 +144,10 @@ export class Jobs implements Deferral {
     aim: Aim,
     { config, vendor, lane, jobs }: LaneQueue,
   ): Promise<Said> {
-    const { caller, harmless, asked, json } = question
+    const { caller, harmless, facts, generates } = question
     const { headers } = request
     const owner = ownerOf(vendor.protocol.callerKey(headers), caller.user)
-    const cost = json === undefined ? undefined : vendor.costOf(asked, lane)
+    const cost = generates ? vendor.costOf(facts, lane) : undefined
     const stored = storeRequest(request, question, aim, owner, cost)
     const { 'idempotency-key': given } = headers
     const options: AddOptions = {

@@ -54,7 +54,10 @@ export async function runRequest(
     }
     const cost = status < 400 ? usage.read() : undefined
     if (cost !== undefined) context.settle(cost)
-    if (status < 300) vendor.answered(config.model, target, cost?.outputTokens)
+    if (status < 300) {
+      const { outputTokens } = cost ?? {}
+      vendor.answered(config.model, target, { outputTokens, answers: data.answers })
+    }
     return storeAnswer(response, bytes)
   } catch (error) {
     if (neverConnected(error)) {

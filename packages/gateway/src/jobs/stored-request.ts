@@ -5,7 +5,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import type { Dispatcher } from 'undici'
 import type { Aim } from '../data/aim.js'
-import { outgoing } from '../data/outgoing.js'
+import { heldBody, outgoing } from '../data/outgoing.js'
 import type { Question } from '../data/question.js'
 import type { WireRequest } from '../wire/ask.js'
 import type { ClientRequest } from '../wire/client.js'
@@ -24,8 +24,10 @@ export interface StoredRequest {
   readonly body: StoredBytes | undefined
   /** Doing it twice does no harm. */
   readonly harmless: boolean
-  /** What was booked for it, by unit. */
+  /** Reserved for it, by unit. */
   readonly cost: Cost | undefined
+  /** Answers it asks for. */
+  readonly answers: number
 }
 
 /** As text where it is text. */
@@ -45,8 +47,8 @@ export function storeRequest(
   cost: Cost | undefined,
 ): StoredRequest {
   const bare: Aim = { ...aim, ownHeaders: [] }
-  const { method, path, headers, body } = outgoing(request, question, bare, false)
-  const bytes = body === undefined ? undefined : Buffer.from(body as Buffer | string)
+  const { method, path, headers } = outgoing(request, question, bare, false)
+  const bytes = heldBody(question, bare)
   return {
     owner,
     mark: markOf(method, path, question),
@@ -56,6 +58,7 @@ export function storeRequest(
     body: bytes && storeBytes(bytes),
     harmless: question.harmless,
     cost,
+    answers: question.facts.answers,
   }
 }
 
@@ -78,9 +81,9 @@ function withoutSecrets(headers: readonly string[]): string[] {
   return kept
 }
 
-function markOf(method: string, path: string, { body }: Question): string {
+function markOf(method: string, path: string, { parsed: { body } }: Question): string {
   const hash = createHash('sha256').update(`${method} ${path}\n`)
-  if (body.kind === 'whole') hash.update(body.bytes)
+  if (body.kind === 'held') for (const chunk of body.bytes.chunks) hash.update(chunk)
   return hash.digest('base64url')
 }
 

@@ -1,7 +1,7 @@
 /** Anthropic's messages API. */
+import { FieldNames } from '../request/json-fields.js'
 import { amountIn } from '../tokens/amount.js'
-import { estimateTokens } from '../tokens/estimate.js'
-import { bearer, type Complaint, type Protocol } from './protocol.js'
+import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
 
 export const anthropic: Protocol = {
   name: 'anthropic',
@@ -10,24 +10,37 @@ export const anthropic: Protocol = {
     return typeof key === 'string' ? key : bearer(headers)
   },
   vendorKey: (secret) => ['x-api-key', secret],
-  read({ model, stream, messages, system, tools, max_tokens: most }) {
-    return {
-      model: typeof model === 'string' ? model : undefined,
-      streamed: stream === true,
-      promptTokens: estimateTokens([system, messages, tools]),
-      maxTokens: amountIn(most),
-    }
+  format: {
+    bodyOn(path) {
+      if (pathMatches(path, GENERATING)) return 'json'
+      return pathMatches(path, STORING) ? 'file' : 'any'
+    },
+    fields: new FieldNames(
+      ['model', 'stream', 'max_tokens', 'max_tokens_to_sample'],
+      ['system', 'messages', 'tools', 'prompt'],
+    ),
+    read(values, promptTokens) {
+      return {
+        model: values.get('model') as string | undefined,
+        streamed: values.get('stream') === true,
+        promptTokens,
+        maxTokens: amountIn(values.get('max_tokens') ?? values.get('max_tokens_to_sample')),
+        answers: 1,
+      }
+    },
   },
   // A stream of Anthropic's says what it cost without being asked.
   hidesUsage: () => false,
   isUsageEvent: () => false,
   isCutOff: (end) => GOING_ON.test(end) && !LAST_WORD.test(end),
-  rewrite: (body, { model }) => JSON.stringify(model === undefined ? body : { ...body, model }),
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(errorOf(complaint)),
   errorEvent: (complaint) => `event: error\ndata: ${JSON.stringify(errorOf(complaint))}\n\n`,
   repeatable: (path) => /\/messages(\/count_tokens)?$/.test(path),
 }
+
+const GENERATING = /\/(messages|messages\/count_tokens|complete)$/
+const STORING = /\/(files|skills|skills\/[^/]+\/versions)$/
 
 const GOING_ON = /"type"\s*:\s*"(message_start|content_block_\w+|message_delta)"/
 const LAST_WORD = /"type"\s*:\s*"(message_stop|error)"/

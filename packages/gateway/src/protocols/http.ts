@@ -10,7 +10,6 @@ export const http: Protocol = {
   vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
   hidesUsage: () => false,
   isUsageEvent: () => false,
-  rewrite: (body) => JSON.stringify(body),
   // RFC 9457.
   errorType: 'application/problem+json',
   errorBody: (complaint) => JSON.stringify(problemOf(complaint)),

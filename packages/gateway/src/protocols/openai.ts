@@ -1,43 +1,65 @@
 /** OpenAI's API, and whatever speaks it: chat completions, responses, embeddings. */
+import { FieldNames, type JsonField } from '../request/json-fields.js'
 import { amountIn } from '../tokens/amount.js'
-import { estimateTokens } from '../tokens/estimate.js'
-import { bearer, type Complaint, type Protocol } from './protocol.js'
+import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
 
 export const openai: Protocol = {
   name: 'openai',
   callerKey: bearer,
   vendorKey: (secret) => ['authorization', `Bearer ${secret}`],
-  read(body) {
-    const { model, stream, messages, prompt, input, instructions, tools } = body
-    return {
-      model: typeof model === 'string' ? model : undefined,
-      streamed: stream === true,
-      promptTokens: estimateTokens([messages, prompt, input, instructions, tools]),
-      maxTokens: answerLimit(body),
-    }
+  format: {
+    bodyOn(path) {
+      if (pathMatches(path, GENERATING)) return 'json'
+      if (pathMatches(path, GENERATING_FROM_FORM)) return 'form'
+      return pathMatches(path, STORING) ? 'file' : 'any'
+    },
+    fields: new FieldNames(
+      [
+        'model',
+        'stream',
+        'stream_options',
+        'max_completion_tokens',
+        'max_tokens',
+        'max_output_tokens',
+        'n',
+        'best_of',
+      ],
+      ['messages', 'prompt', 'input', 'instructions', 'tools'],
+    ),
+    read(values, promptTokens) {
+      return {
+        model: values.get('model') as string | undefined,
+        streamed: values.get('stream') === true,
+        promptTokens,
+        maxTokens: amountIn(
+          values.get('max_completion_tokens') ??
+            values.get('max_tokens') ??
+            values.get('max_output_tokens'),
+        ),
+        answers: answersIn(values),
+      }
+    },
   },
-  hidesUsage(path, { stream, stream_options: options }) {
-    if (stream !== true || !path.endsWith('/completions')) return false
-    return (options as { include_usage?: unknown } | null | undefined)?.include_usage !== true
+  hidesUsage(path, fields) {
+    if (fields.get('stream')?.value !== true || !path.endsWith('/completions')) return false
+    return optionsIn(fields).include_usage !== true
   },
+  usageFields: (fields) => ({ stream_options: { ...optionsIn(fields), include_usage: true } }),
   isUsageEvent: (event) => /"choices"\s*:\s*\[\s*\]/.test(event) && /"usage"\s*:\s*\{/.test(event),
   isCutOff,
-  rewrite(body, { model, tellUsage }) {
-    const options = typeof body.stream_options === 'object' ? body.stream_options : undefined
-    return JSON.stringify({
-      ...body,
-      ...(model !== undefined && { model }),
-      ...(tellUsage && { stream_options: { ...options, include_usage: true } }),
-    })
-  },
   errorType: 'application/json',
   errorBody: (complaint) => JSON.stringify(errorOf(complaint)),
   errorEvent: (complaint) => `data: ${JSON.stringify(errorOf(complaint))}\n\n`,
   // Generating twice costs twice. A job or a file twice is two of them.
-  repeatable: (path) => GENERATING.test(path),
+  repeatable: (path) => REPEATABLE.test(path),
 }
 
-const GENERATING = /\/(completions|responses|embeddings|moderations|images\/generations)$/
+const REPEATABLE = /\/(completions|responses|embeddings|moderations|images\/generations)$/
+const GENERATING =
+  /\/(completions|responses|embeddings|moderations|images\/generations|audio\/speech|runs)$/
+const GENERATING_FROM_FORM =
+  /\/(audio\/transcriptions|audio\/translations|images\/edits|images\/variations|videos)$/
+const STORING = /\/(files|uploads|uploads\/[^/]+\/parts)$/
 
 const LAST_WORD = /^data: ?\[DONE\]|"error"\s*:\s*[{"]|"type"\s*:\s*"error"/m
 const CHOICE = /"choices"\s*:\s*\[\s*\{/
@@ -52,12 +74,14 @@ function isCutOff(end: string): boolean {
   return RESPONDING.test(end) && !RESPONDED.test(end)
 }
 
-/** Several answers to one question cost each, those that are not the best of them as well. */
-function answerLimit(body: Record<string, unknown>): number | undefined {
-  const most = amountIn(body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens)
-  if (most === undefined) return undefined
-  const answers = Math.max(1, amountIn(body.n) ?? 0, amountIn(body.best_of) ?? 0)
-  return amountIn(most * answers)
+/** With `best_of`, answers that are not returned are charged as well. */
+function answersIn(values: ReadonlyMap<string, unknown>): number {
+  return Math.max(1, amountIn(values.get('n')) ?? 0, amountIn(values.get('best_of')) ?? 0)
+}
+
+function optionsIn(fields: ReadonlyMap<string, JsonField>): Record<string, unknown> {
+  const options = fields.get('stream_options')?.value
+  return typeof options === 'object' && options !== null ? { ...options } : {}
 }
 
 function errorOf({ status, code, message, requestId }: Complaint): object {

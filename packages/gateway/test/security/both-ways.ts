@@ -4,7 +4,7 @@
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { readBody } from '../../src/data/request-body.js'
+import { holdOrStream } from '../../src/request/body.js'
 import type { ClientResponse } from '../../src/wire/client.js'
 import {
   keepAliveLines,
@@ -63,9 +63,9 @@ async function answer(
   seen: Seen,
 ): Promise<void> {
   if (!request.url?.startsWith('/early')) {
-    const body = await readBody(request, BODY_LIMITS, () => {})
-    seen.body = body.kind === 'whole' ? body.bytes.toString('latin1') : 'passing'
-    if (body.kind === 'passing') for await (const _ of body.pieces);
+    const body = await holdOrStream(request, BODY_LIMITS, () => {})
+    seen.body = body.kind === 'held' ? body.bytes.toBuffer().toString('latin1') : 'streamed'
+    if (body.kind === 'streamed') for await (const _ of body.chunks);
   }
   const text = `${seen.method} ${seen.url} ${seen.body}`
   const length = request.url?.startsWith('/chunked') ? {} : { 'content-length': text.length }

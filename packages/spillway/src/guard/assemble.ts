@@ -29,7 +29,7 @@ import { LaneThrottles } from './lane-throttles.js'
 import type { Machinery } from './machinery.js'
 import type { CheckedGuard } from './options.js'
 import { SHADOW_ROWS, type ShadowStage } from './order.js'
-import { busyError, limitedError, storeError } from './refusals.js'
+import { busyError, limitedError, shortageOf, storeError } from './refusals.js'
 import { Room } from './room.js'
 import { Shadow, shadowSlotsOf } from './shadow.js'
 import { LimitStage, UserStage } from './shared-stages.js'
@@ -118,8 +118,15 @@ export function assemble(
     limits,
     sameClock: around.sameClock,
     patient: queue !== undefined,
-    limitedError: (lane, retryAfterMs, paused) =>
-      limitedError(name, lane, retryAfterMs, paused, limits?.alone === true),
+    limitedError: ({ lane, paused, left }, retryAfterMs, price) =>
+      limitedError({
+        name,
+        lane,
+        retryAfterMs,
+        paused,
+        alone: limits?.alone === true,
+        shortage: limits && shortageOf(limits.book.limits, limits.costsOf(price.cost), left),
+      }),
     busyError: (stage) => busyError(name, stage, slots, clock.now()),
     storeError: (cause) => storeError(name, cause),
   })

@@ -24,7 +24,7 @@ export interface DispatcherOptions<P, L, R extends TakeReply> extends AdmitterOp
   /** The guard's lanes. Default: lanes of its own. */
   lanes?: LaneRegistry
   /** What to refuse with whom the vendor's limits keep waiting too long. */
-  limitedError(lane: string, retryAfterMs: number, paused: boolean): SpillwayError
+  limitedError(gate: Gate, retryAfterMs: number, price: Price): SpillwayError
   /** What to refuse with who may not wait. */
   busyError(stage: 'pace' | 'concurrency'): SpillwayError
 }
@@ -175,6 +175,11 @@ export class Dispatcher<P, L, R extends TakeReply> {
     return this.#gates.known(lane)?.paused === true
   }
 
+  /** Refuses a call that the vendor's limits keep waiting too long. */
+  limitedError(lane: string, retryAfterMs: number, price: Price): SpillwayError {
+    return this.#options.limitedError(this.#gates.of(lane), retryAfterMs, price)
+  }
+
   /** Something has come free, or time has passed. */
   dispatch(): void {
     // Whoever is let go may come back at once and ask again; one loop is enough.
@@ -306,8 +311,8 @@ export class Dispatcher<P, L, R extends TakeReply> {
         if (entry.state === 'gone') continue
         room.remove(entry)
         const stage = slots.paceWaitMs(nowMs) > 0 ? 'pace' : 'concurrency'
-        const error = blockedMs > 0 ? limitedError(lane, blockedMs, gate.paused) : busyError(stage)
-        ;(entry as Waiting<P, L>).refuse(error)
+        const waiting = entry as Waiting<P, L>
+        waiting.refuse(blockedMs > 0 ? limitedError(gate, blockedMs, waiting) : busyError(stage))
       }
     }
   }

@@ -17,6 +17,8 @@ export class Gate {
   blockedAtMs = Number.NEGATIVE_INFINITY
   blocker: Waiting | undefined
   blockedFor: readonly number[] = []
+  /** Per limit: the units that were left then, if the store reported them. */
+  left: readonly number[] | undefined
   timer: Timer | undefined
   /** When that timer fires. */
   timerDueMs = 0

@@ -20,7 +20,7 @@ export interface GatekeeperOptions {
   pausedMs(lane: string): Promise<number | undefined> | undefined
   costsOf(price: Price): readonly number[]
   /** What to refuse with whom the vendor's limits keep waiting too long. */
-  limitedError(lane: string, retryAfterMs: number, paused: boolean): SpillwayError
+  limitedError(gate: Gate, retryAfterMs: number, price: Price): SpillwayError
   /** A lane is blocked no longer. */
   onUnblocked(): void
 }
@@ -81,7 +81,7 @@ export class Gatekeeper {
    */
   block(
     gate: Gate,
-    { waitUs, paused }: TakeReply,
+    { waitUs, paused, left }: TakeReply,
     costs: readonly number[],
     blocker: Entry | undefined,
   ): boolean {
@@ -93,6 +93,7 @@ export class Gatekeeper {
     gate.askAgainMs = paused ? nowMs + ASK_AGAIN_MS : Number.POSITIVE_INFINITY
     gate.blockedAtMs = nowMs
     gate.blockedFor = costs
+    gate.left = left
     gate.blocker = blocker as Waiting | undefined
     gate.paused = paused
     return this.#thinOut(gate)
@@ -147,7 +148,7 @@ export class Gatekeeper {
       if (entry.state === 'gone' || !cannotWait(entry)) continue
       if (headLeaves && !wantsAsMuch(costsOf(entry), gate.blockedFor)) continue
       room.remove(entry)
-      entry.refuse(limitedError(gate.lane, retryAfterMs, gate.paused))
+      entry.refuse(limitedError(gate, retryAfterMs, entry))
     }
     if (headLeaves) gate.unblock()
     return headLeaves

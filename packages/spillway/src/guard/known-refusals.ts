@@ -1,7 +1,7 @@
 /** What this pod knows against a call without asking anybody, the cheapest reasons first. */
 import { closedError, type SpillwayError } from '../core/errors.js'
 import type { Machinery } from './machinery.js'
-import { busyError, fullError, limitedError } from './refusals.js'
+import { busyError, fullError } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 import type { Shadow } from './shadow.js'
 import { shedRefusal } from './shed.js'
@@ -64,7 +64,7 @@ export function waitRefusal(machinery: Machinery, call: NewCall): SpillwayError 
 
 /** The lane is known to be blocked for longer than this call can wait. */
 export function limitedRefusal(
-  { name, dispatcher, limits, options }: Machinery,
+  { dispatcher, options }: Machinery,
   call: NewCall,
   nowMs: number,
 ): SpillwayError | undefined {
@@ -73,7 +73,7 @@ export function limitedRefusal(
   if (ms === 0) return undefined
   const leftMs = Math.max(0, call.deadlineMs - nowMs)
   if (ms <= Math.min(options.queue?.timeoutMs ?? 0, leftMs)) return undefined
-  return limitedError(name, lane, ms, dispatcher.isPaused(lane), limits?.alone === true)
+  return dispatcher.limitedError(lane, ms, call)
 }
 
 /** Without a room it is what it would wait for that is missing. */

@@ -1,5 +1,6 @@
 /** The errors of a guard's own stages, each with the numbers behind it. */
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
+import type { UnitLimit } from '../shared/rate-limiter/options.js'
 import type { Leaving } from './entry.js'
 import type { Slots } from './slots.js'
 
@@ -80,21 +81,62 @@ export function leaveError(
   })
 }
 
-export function limitedError(
-  name: string,
-  lane: string,
-  retryAfterMs: number,
-  paused: boolean,
-  alone: boolean,
-): SpillwayError {
-  const ours = alone && !paused
+/** The limit that a call did not fit into. */
+export interface Shortage {
+  readonly unit: string
+  readonly limit: number
+  readonly requested: number
+  readonly left: number
+}
+
+/** Of the limits that were too small for a call, the one with the least left. */
+export function shortageOf(
+  limits: readonly UnitLimit[],
+  costs: readonly number[],
+  left: readonly number[] | undefined,
+): Shortage | undefined {
+  let shortage: Shortage | undefined
+  for (const [index, { unit, spec }] of limits.entries()) {
+    const requested = costs[index] ?? 0
+    const units = left?.[index]
+    if (units === undefined || requested <= units) continue
+    if (shortage !== undefined && shortage.left / shortage.limit <= units / spec.limit) continue
+    shortage = { unit, limit: spec.limit, requested, left: units }
+  }
+  return shortage
+}
+
+export function limitedError({
+  name,
+  lane,
+  retryAfterMs,
+  paused,
+  alone,
+  shortage,
+}: {
+  name: string
+  lane: string
+  retryAfterMs: number
+  paused: boolean
+  alone: boolean
+  /** Undefined if the numbers are not known. */
+  shortage: Shortage | undefined
+}): SpillwayError {
+  const isShare = alone && !paused
+  const isShort = shortage !== undefined && !paused && !alone
   return new SpillwayError({
     code: 'VENDOR_LIMITED',
     stage: 'vendor-limit',
-    scope: ours ? 'local' : 'shared',
+    scope: isShare ? 'local' : 'shared',
     retryAfterMs,
-    details: { name, lane, paused, alone, waitMs: retryAfterMs },
-    explain: paused ? explainPaused : ours ? explainShare : explainLimited,
+    details: { name, lane, paused, alone, waitMs: retryAfterMs, ...(isShort && shortage) },
+    explain: paused
+      ? explainPaused
+      : isShare
+        ? explainShare
+        : isShort
+          ? explainShort
+          : explainLimited,
   })
 }
 
@@ -161,6 +203,8 @@ const explainPace = ({ name, waitMs }: Details) =>
   `${name}: the next beat of this pod's pace comes in ${inMs(waitMs)}, and there is no waiting room`
 const explainLimited = ({ name, lane, waitMs }: Details) =>
   `${name}: the limits of lane ${lane} have nothing left for ${inMs(waitMs)}`
+const explainShort = ({ name, lane, unit, limit, requested, left, waitMs }: Details) =>
+  `${name}: lane ${lane} requests ${requested} ${unit}, and ${left} of ${limit} are left; retry in ${inMs(waitMs)}`
 const explainShare = ({ name, lane, waitMs }: Details) =>
   `${name}: the store is away, and this pod's share of the limits of lane ${lane} is used up for ${inMs(waitMs)}`
 const explainPaused = ({ name, lane, waitMs }: Details) =>

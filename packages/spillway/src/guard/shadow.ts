@@ -10,7 +10,7 @@ import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import type { Trip } from '../shared/rate-limiter/limit-book.js'
 import type { LanePermit } from '../shared/rate-limiter/permit.js'
 import type { ShadowStage } from './order.js'
-import { busyError, limitedError } from './refusals.js'
+import { busyError, limitedError, shortageOf } from './refusals.js'
 import type { RunOptions } from './run-options.js'
 import type { LimitStage } from './shared-stages.js'
 import { Slots } from './slots.js'
@@ -92,8 +92,15 @@ export class Shadow {
         admission.permit = limits.createPermit(lane, costs, trip)
         return
       }
-      const alone = trip.alone === true
-      this.spares(limitedError(name, lane, trip.waitUs / 1_000, trip.paused, alone), lane, caller)
+      const error = limitedError({
+        name,
+        lane,
+        retryAfterMs: trip.waitUs / 1_000,
+        paused: trip.paused,
+        alone: trip.alone === true,
+        shortage: shortageOf(trip.under, costs, trip.left),
+      })
+      this.spares(error, lane, caller)
     }
     try {
       const reply = limits.take(lane, [costs], undefined)

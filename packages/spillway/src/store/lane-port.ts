@@ -26,6 +26,8 @@ export interface TakeReply {
   stamps: readonly number[]
   /** Per limit: the largest cost that can be granted; what asked for more was booked with this. */
   capacities: readonly number[]
+  /** Per limit: the units that are left, if a call has to wait. */
+  left?: readonly number[]
   /** How the breaker stands, if a report came along. Without it, that has to be told again. */
   view?: BreakerView
   /** Whatever the asker wants to remember with it: the limits it asked under. */

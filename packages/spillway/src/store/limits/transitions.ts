@@ -73,6 +73,7 @@ export function takePermits(
   const stamps = entries.map(({ spec, count }) => stampOf(spec, count))
   const capacities = entries.map(({ spec }) => capacity(spec))
   const reply: TakeReply = { granted, waitUs: wait, paused, nowUs: now, stamps, capacities }
+  if (wait > 0) reply.left = entries.map(({ spec, count }) => remaining(spec, count, now))
   if (guard.v > request.version) {
     reply.newer = { version: guard.v, limits: newest(request.limits, guard) }
   }

@@ -10,7 +10,7 @@ import {
 } from '../breaker/breaker-state.js'
 import { type BreakerKept, kept as keptBreaker } from '../breaker/transitions.js'
 import type { LimitSpec } from '../limit-spec.js'
-import { capacity, charge, stampOf } from '../limits/counting.js'
+import { capacity, charge, remaining, stampOf } from '../limits/counting.js'
 import {
   type Entry,
   type GuardState,
@@ -242,6 +242,9 @@ class JobLimits {
     }
     const guard = this.#guard
     if (entries.length === 0) return { reply }
+    if (reply.waitUs > 0) {
+      reply.left = entries.map(({ spec, count }: Entry) => remaining(spec, count, now))
+    }
     if (guard.v > version) {
       reply.newer = { version: guard.v, limits: newest(limits as LimitSpec[], guard) }
     }

@@ -186,8 +186,10 @@ export function readTakeReply(reply: readonly number[], request: LaneRef): TakeR
   const [waitUs, paused, version] = reply.slice(stampsEnd, capacitiesAt) as [number, number, number]
   const capacities = reply.slice(capacitiesAt, capacitiesEnd)
   const answer: TakeReply = { granted, waitUs, paused: paused === 1, nowUs, stamps, capacities }
+  const leftEnd = waitUs > 0 ? capacitiesEnd + limits.length : capacitiesEnd
+  if (waitUs > 0) answer.left = reply.slice(capacitiesEnd, leftEnd)
   if (version > request.version) {
-    answer.newer = { version, limits: readNewer(reply, capacitiesEnd, limits) }
+    answer.newer = { version, limits: readNewer(reply, leftEnd, limits) }
   }
   return answer
 }

@@ -6,6 +6,11 @@ local function permits_reply(granted, wait, paused)
   reply[#reply + 1] = paused and 1 or 0
   reply[#reply + 1] = guard.v
   for index = 1, limit_count do reply[#reply + 1] = capacity(specs[index]) end
+  if wait > 0 then
+    for index = 1, limit_count do
+      reply[#reply + 1] = remaining(specs[index], counts[index], now)
+    end
+  end
   if guard.v > version then
     for index = 1, limit_count do
       local spec = spec_stored(own_specs[index], guard)

@@ -1,0 +1,39 @@
+/** Parses `Content-Type` headers. */
+
+export interface ContentType {
+  /** Type and subtype in lower case, such as `application/json`. */
+  readonly mediaType: string
+  /** In lower case; undefined if the header names none. */
+  readonly charset: string | undefined
+}
+
+const TOKEN = "[!#$%&'*+.^_`|~0-9a-z-]+"
+const MEDIA_TYPE = new RegExp(`^[ \\t]*(${TOKEN}/${TOKEN})[ \\t]*(?:;|$)`, 'i')
+const PARAMETER = new RegExp(`;[ \\t]*(?:(${TOKEN})=("(?:[^"\\\\]|\\\\.)*"|[^;"]*))?[^;"]*`, 'giy')
+
+/** The parsed header. Undefined if it is malformed, or names two charsets. */
+export function parseContentType(header: string): ContentType | undefined {
+  const found = MEDIA_TYPE.exec(header)
+  if (found === null) return undefined
+  const start = header.indexOf(';')
+  let charset: string | undefined
+  PARAMETER.lastIndex = start
+  while (start !== -1 && PARAMETER.lastIndex < header.length) {
+    const parameter = PARAMETER.exec(header)
+    if (parameter === null) return undefined
+    const [, name, value = ''] = parameter
+    if (name?.toLowerCase() !== 'charset') continue
+    if (charset !== undefined) return undefined
+    charset = unquoted(value.trim()).toLowerCase()
+  }
+  return { mediaType: (found[1] as string).toLowerCase(), charset }
+}
+
+function unquoted(value: string): string {
+  return value.startsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, '$1') : value
+}
+
+/** `application/json`, `text/json` and every type with the suffix `+json`. */
+export function isJsonType(mediaType: string): boolean {
+  return mediaType === 'application/json' || mediaType === 'text/json' || /\+json$/.test(mediaType)
+}

@@ -1,0 +1,384 @@
+/**
+ * Reads chosen top-level fields of a JSON object in one pass over chunks, wherever they are in it. The
+ * object is validated as strictly as `JSON.parse` does, but never held or built in memory.
+ */
+
+/** Deeper nesting is rejected: some parsers overflow their stack on it. */
+const MAX_DEPTH = 200
+/** Longest top-level name, longest value of a chosen field, and longest number. */
+const MAX_KEPT_BYTES = 4_096
+
+export interface JsonField {
+  readonly value: unknown
+  /** Position of the value in the body, in bytes; `end` is exclusive. */
+  readonly start: number
+  readonly end: number
+}
+
+export interface JsonObject {
+  /** The chosen fields that are present. */
+  readonly fields: ReadonlyMap<string, JsonField>
+  /** Position behind the opening brace. */
+  readonly start: number
+  /** It has no fields at all. */
+  readonly isEmpty: boolean
+}
+
+/** The top-level fields to read. Each may occur once, and only in this spelling. */
+export class FieldNames {
+  readonly #bySpelling = new Map<string, string>()
+  readonly #contents: ReadonlySet<string>
+
+  /** `values`: fields whose values are wanted. `contents`: fields whose content a visitor receives. */
+  constructor(values: readonly string[], contents: readonly string[]) {
+    this.#contents = new Set(contents)
+    for (const name of [...values, ...contents]) this.#bySpelling.set(inUpperCase(name), name)
+  }
+
+  /** The chosen field that this is, in any case. */
+  alike(name: string): string | undefined {
+    return this.#bySpelling.get(inUpperCase(name))
+  }
+
+  isContent(name: string): boolean {
+    return this.#contents.has(name)
+  }
+}
+
+/** Receives what is inside the `contents` fields, in order. */
+export interface ContentVisitor {
+  /** `bytes`: length of the decoded text in UTF-8. `beginning`: see below. */
+  onText(bytes: number, beginning: string): void
+  onObject(): void
+  /** A number, boolean or null below the field itself. */
+  onScalar(): void
+  /** A text's beginning is passed up to this length, and only if all its characters match. */
+  readonly beginningLength: number
+  readonly beginningPattern: RegExp
+}
+
+export class JsonSyntaxError extends Error {}
+
+type Expected =
+  | 'start'
+  | 'value'
+  | 'value or ]'
+  | 'name'
+  | 'name or }'
+  | ':'
+  | ', or end'
+  | 'nothing'
+
+const EMPTY = Buffer.alloc(0)
+const [TAB, LINE_FEED, CARRIAGE_RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20]
+const [QUOTE, COMMA, COLON, BACKSLASH, LETTER_U] = [0x22, 0x2c, 0x3a, 0x5c, 0x75]
+const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d]
+const SCALAR = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)$/
+/** Escaped characters, by the code of the letter behind the backslash. */
+const ESCAPES: (string | undefined)[] = []
+for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
+  ESCAPES[(letter as string).charCodeAt(0)] = character
+}
+
+export class JsonFieldReader {
+  readonly #names: FieldNames
+  readonly #content: ContentVisitor
+  readonly #seen = new Set<string>()
+  readonly #fields = new Map<string, JsonField>()
+  #expected: Expected = 'start'
+  /** Open containers, the innermost last: true for an object. */
+  readonly #open: boolean[] = []
+  /** Bytes before the current chunk. */
+  #offset = 0
+  #start = 0
+  #isEmpty = true
+  /** Name of the chosen top-level field whose value is being read. */
+  #field: string | undefined
+  #isContent = false
+  /** A top-level name or value that is kept until its end: what earlier chunks had of it, and its position. */
+  #kept: { bytes: Buffer; readonly start: number } | undefined
+  /** A string, number or literal that continues in the next chunk. */
+  #scalar: string | undefined
+  #inString = false
+  #isName = false
+  /** Characters of an escape sequence so far, behind the backslash. */
+  #escape: string | undefined
+  #textBytes = 0
+  #beginning = ''
+  /** More of the beginning is wanted. */
+  #keepsBeginning = false
+  /** The last character was the first half of a surrogate pair. */
+  #highSurrogate = false
+
+  constructor(names: FieldNames, content: ContentVisitor) {
+    this.#names = names
+    this.#content = content
+  }
+
+  /** Throws a JsonSyntaxError as soon as the body cannot become valid any more. */
+  push(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#inString) at = this.#readString(chunk, at)
+      else if (this.#scalar !== undefined) at = this.#readScalar(chunk, at)
+      else at = this.#readToken(chunk, at)
+    }
+    if (this.#kept !== undefined) this.#keep(this.#kept, chunk, chunk.length)
+    this.#offset += chunk.length
+  }
+
+  end(): JsonObject {
+    if (this.#expected === 'start') throw new JsonSyntaxError('the body is empty')
+    if (this.#expected !== 'nothing') throw new JsonSyntaxError('the body ends in the middle')
+    return { fields: this.#fields, start: this.#start, isEmpty: this.#isEmpty }
+  }
+
+  /** Reads one byte outside of strings, numbers and literals. Returns the position behind it. */
+  #readToken(chunk: Buffer, at: number): number {
+    const byte = chunk[at] as number
+    if (byte === SPACE || byte === LINE_FEED || byte === CARRIAGE_RETURN || byte === TAB) {
+      return at + 1
+    }
+    const position = this.#offset + at
+    switch (this.#expected) {
+      case 'start':
+        // A byte order mark is refused: RFC 8259 forbids it, and vendors disagree on what it means.
+        if (byte !== OPEN_BRACE) throw new JsonSyntaxError('the body does not begin with {')
+        this.#openContainer(true)
+        this.#start = position + 1
+        return at + 1
+      case ':':
+        if (byte !== COLON) throw unexpected(position)
+        this.#expected = 'value'
+        return at + 1
+      case ', or end':
+        if (byte === COMMA) this.#expected = this.#open.at(-1) === true ? 'name' : 'value'
+        else this.#closeContainer(chunk, byte, at)
+        return at + 1
+      case 'name or }':
+      case 'name':
+        if (byte === CLOSE_BRACE && this.#expected === 'name or }') {
+          this.#closeContainer(chunk, byte, at)
+          return at + 1
+        }
+        if (byte !== QUOTE) throw unexpected(position)
+        return this.#beginName(at)
+      case 'value or ]':
+      case 'value':
+        if (byte === CLOSE_BRACKET && this.#expected === 'value or ]') {
+          this.#closeContainer(chunk, byte, at)
+          return at + 1
+        }
+        return this.#beginValue(byte, at)
+      case 'nothing':
+        throw unexpected(position)
+    }
+  }
+
+  #beginName(at: number): number {
+    this.#isName = true
+    this.#keepsBeginning = false
+    this.#inString = true
+    if (this.#open.length === 1) {
+      this.#isEmpty = false
+      this.#kept = { bytes: EMPTY, start: this.#offset + at }
+    }
+    return at + 1
+  }
+
+  #beginValue(byte: number, at: number): number {
+    const isWanted = this.#open.length === 1 && this.#field !== undefined && !this.#isContent
+    if (isWanted) this.#kept = { bytes: EMPTY, start: this.#offset + at }
+    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) {
+      this.#openContainer(byte === OPEN_BRACE)
+      return at + 1
+    }
+    if (byte === QUOTE) {
+      this.#isName = false
+      this.#inString = true
+      this.#textBytes = 0
+      this.#beginning = ''
+      this.#keepsBeginning = this.#isContent
+      this.#highSurrogate = false
+      return at + 1
+    }
+    this.#scalar = ''
+    return at
+  }
+
+  #openContainer(isObject: boolean): void {
+    if (this.#open.length >= MAX_DEPTH) {
+      throw new JsonSyntaxError(`the body is nested deeper than ${MAX_DEPTH} levels`)
+    }
+    if (isObject && this.#isContent) this.#content.onObject()
+    this.#open.push(isObject)
+    this.#expected = isObject ? 'name or }' : 'value or ]'
+  }
+
+  #closeContainer(chunk: Buffer, byte: number, at: number): void {
+    const closing = this.#open.pop() === true ? CLOSE_BRACE : CLOSE_BRACKET
+    if (byte !== closing) throw unexpected(this.#offset + at)
+    this.#endValue(chunk, at + 1)
+  }
+
+  /** Reads up to the end of the string or of the chunk. Returns the position behind that. */
+  #readString(chunk: Buffer, from: number): number {
+    let at = from
+    while (at < chunk.length) {
+      if (this.#escape !== undefined) {
+        this.#readEscape(chunk[at] as number, this.#offset + at)
+        at++
+        continue
+      }
+      const start = at
+      at = endOfPlainText(chunk, at)
+      if (at > start) this.#addText(chunk, start, at)
+      if (at === chunk.length) break
+      const byte = chunk[at] as number
+      at++
+      if (byte === QUOTE) {
+        this.#endString(chunk, at)
+        return at
+      }
+      if (byte !== BACKSLASH) throw unexpected(this.#offset + at - 1)
+      this.#escape = ''
+    }
+    return at
+  }
+
+  #addText(chunk: Buffer, start: number, end: number): void {
+    this.#textBytes += end - start
+    this.#highSurrogate = false
+    if (!this.#keepsBeginning) return
+    const missing = this.#content.beginningLength - this.#beginning.length
+    this.#addBeginning(chunk.toString('latin1', start, Math.min(end, start + missing)))
+  }
+
+  #addBeginning(text: string): void {
+    const { beginningLength, beginningPattern } = this.#content
+    const isWanted = beginningPattern.test(text)
+    this.#beginning = isWanted ? this.#beginning + text : ''
+    this.#keepsBeginning = isWanted && this.#beginning.length < beginningLength
+  }
+
+  #readEscape(byte: number, position: number): void {
+    const before = this.#escape as string
+    if (before === '' && byte !== LETTER_U) {
+      const character = ESCAPES[byte]
+      if (character === undefined) throw unexpected(position)
+      return this.#addCharacter(character)
+    }
+    const letter = String.fromCharCode(byte)
+    if (before !== '' && !/[0-9a-fA-F]/.test(letter)) throw unexpected(position)
+    this.#escape = before + letter
+    if (this.#escape.length < 5) return
+    this.#addCharacter(String.fromCharCode(Number.parseInt(this.#escape.slice(1), 16)))
+  }
+
+  /** An escaped character. The two halves of a surrogate pair have four bytes together, one alone three. */
+  #addCharacter(character: string): void {
+    this.#escape = undefined
+    const code = character.charCodeAt(0)
+    const endsPair = this.#highSurrogate && code >= 0xdc00 && code <= 0xdfff
+    this.#textBytes += endsPair ? 1 : code < 0x80 ? 1 : code < 0x800 ? 2 : 3
+    this.#highSurrogate = code >= 0xd800 && code <= 0xdbff
+    if (this.#keepsBeginning) this.#addBeginning(character)
+  }
+
+  #endString(chunk: Buffer, end: number): void {
+    this.#inString = false
+    if (!this.#isName) {
+      if (this.#isContent) this.#content.onText(this.#textBytes, this.#beginning)
+      return this.#endValue(chunk, end)
+    }
+    this.#isName = false
+    this.#expected = ':'
+    if (this.#open.length === 1) this.#chooseField(chunk, end)
+  }
+
+  #chooseField(chunk: Buffer, end: number): void {
+    const name = JSON.parse(this.#takeKept(chunk, end).toString()) as string
+    const chosen = this.#names.alike(name)
+    if (chosen === undefined) return
+    // Some vendors ignore case in names, so another spelling could override the field that is read here.
+    if (name !== chosen) throw new JsonSyntaxError(`the field "${chosen}" is in another case`)
+    if (this.#seen.has(name)) throw new JsonSyntaxError(`the field "${name}" occurs twice`)
+    this.#seen.add(name)
+    this.#field = name
+    this.#isContent = this.#names.isContent(name)
+  }
+
+  /** Numbers and literals end where something else begins. */
+  #readScalar(chunk: Buffer, from: number): number {
+    const end = endOfScalar(chunk, from)
+    const text = `${this.#scalar}${chunk.toString('latin1', from, end)}`
+    if (text.length > MAX_KEPT_BYTES) throw unexpected(this.#offset + end)
+    this.#scalar = text
+    if (end === chunk.length) return end
+    if (!SCALAR.test(text)) throw unexpected(this.#offset + end)
+    this.#scalar = undefined
+    const isNullField = text === 'null' && this.#open.length === 1
+    if (this.#isContent && !isNullField) this.#content.onScalar()
+    this.#endValue(chunk, end)
+    return end
+  }
+
+  #endValue(chunk: Buffer, end: number): void {
+    this.#expected = this.#open.length === 0 ? 'nothing' : ', or end'
+    if (this.#open.length !== 1) return
+    const field = this.#field
+    if (field !== undefined && !this.#isContent) {
+      const start = this.#kept?.start ?? 0
+      const value: unknown = JSON.parse(this.#takeKept(chunk, end).toString())
+      this.#fields.set(field, { value, start, end: this.#offset + end })
+    }
+    this.#field = undefined
+    this.#isContent = false
+  }
+
+  #keep(kept: { bytes: Buffer; readonly start: number }, chunk: Buffer, end: number): void {
+    const from = Math.max(0, kept.start - this.#offset)
+    if (kept.bytes.length + end - from > MAX_KEPT_BYTES) {
+      const what = this.#field === undefined ? 'a field name' : `the field "${this.#field}"`
+      throw new JsonSyntaxError(`${what} is longer than ${MAX_KEPT_BYTES} bytes`)
+    }
+    kept.bytes = Buffer.concat([kept.bytes, chunk.subarray(from, end)])
+  }
+
+  #takeKept(chunk: Buffer, end: number): Buffer {
+    const kept = this.#kept
+    if (kept === undefined) return EMPTY
+    this.#keep(kept, chunk, end)
+    this.#kept = undefined
+    return kept.bytes
+  }
+}
+
+/** First quote, backslash or control character from `at` on, or the end of the chunk. */
+function endOfPlainText(chunk: Buffer, at: number): number {
+  let end = at
+  while (end < chunk.length) {
+    const byte = chunk[end] as number
+    if (byte === QUOTE || byte === BACKSLASH || byte < SPACE) break
+    end++
+  }
+  return end
+}
+
+function endOfScalar(chunk: Buffer, at: number): number {
+  let end = at
+  while (end < chunk.length) {
+    const byte = chunk[end] as number
+    if (byte <= SPACE || byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET) break
+    end++
+  }
+  return end
+}
+
+/** As vendors that ignore case compare names: the long s and the Kelvin sign are letters, too. */
+function inUpperCase(name: string): string {
+  return name.toLowerCase().toUpperCase()
+}
+
+function unexpected(position: number): JsonSyntaxError {
+  return new JsonSyntaxError(`the body is not valid JSON at byte ${position}`)
+}

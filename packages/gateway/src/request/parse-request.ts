@@ -1,0 +1,189 @@
+/**
+ * Reads a request's body as far as the gateway needs it: to choose a route and a lane, to estimate the cost,
+ * and to replace the model. A body that must be read and cannot be is refused, never forwarded unread.
+ */
+import type { IncomingMessage } from 'node:http'
+import { RequestError } from '../data/complaint.js'
+import type { Protocol, RequestFacts, RequestFormat } from '../protocols/protocol.js'
+import { PromptEstimate } from '../tokens/estimate.js'
+import type { PlainRequest } from '../wire/plain-request.js'
+import { type BodyLimits, holdDecoded, holdOrStream, type RequestBody, tooLarge } from './body.js'
+import type { ByteList } from './byte-list.js'
+import { decoderFor } from './content-decoding.js'
+import { isJsonType, parseContentType } from './content-type.js'
+import { type JsonField, JsonFieldReader, type JsonObject, JsonSyntaxError } from './json-fields.js'
+import { Utf8Check } from './utf8-check.js'
+
+export interface ParsedRequest {
+  readonly body: RequestBody
+  readonly facts: RequestFacts
+  /** The body as it was read. Undefined if there is none, or it is forwarded unread. */
+  readonly json: JsonObject | undefined
+  /** It has a body that was not read, though its protocol knows how to. */
+  readonly isUnread: boolean
+}
+
+export interface ParseOptions {
+  readonly protocol: Protocol
+  readonly path: string
+  /**
+   * A route on this path is chosen by model, or a target replaces the model, or a limit counts tokens: bodies
+   * that cannot be read are refused on every path.
+   */
+  readonly contentDecides: boolean
+  readonly limits: BodyLimits
+  /** Called when the client's side of a streamed body fails. */
+  onFault(error: unknown): void
+}
+
+type ClientMessage = IncomingMessage | PlainRequest
+
+const NO_FACTS: RequestFacts = {
+  model: undefined,
+  streamed: false,
+  promptTokens: 0,
+  maxTokens: undefined,
+  answers: 1,
+}
+const MAX_MODEL_LENGTH = 200
+const LONE_SURROGATE = /\p{Surrogate}/u
+const UTF_8: ReadonlySet<string | undefined> = new Set([undefined, 'utf-8', 'utf8'])
+const METHODS_WITH_BODY: ReadonlySet<string | undefined> = new Set(['POST', 'PUT', 'PATCH'])
+
+/** Synchronous if the body has already arrived and is not compressed. */
+export function parseRequest(
+  request: ClientMessage,
+  options: ParseOptions,
+): ParsedRequest | Promise<ParsedRequest> {
+  const { protocol, path, limits, onFault } = options
+  const format = protocol.format
+  if (format !== undefined && hasBody(request) && mustRead(request, format, options)) {
+    return readJson(request, format, path, limits)
+  }
+  checkLength(request, limits)
+  const held = holdOrStream(request, limits, onFault)
+  const finish = (body: RequestBody): ParsedRequest => {
+    const isEmpty = body.kind === 'held' && body.bytes.length === 0
+    const needsBody = METHODS_WITH_BODY.has(request.method) && format?.bodyOn(path) === 'json'
+    if (isEmpty && needsBody) throw invalid('the body is empty')
+    const isUnread = format !== undefined && !isEmpty
+    return { body, facts: NO_FACTS, json: undefined, isUnread }
+  }
+  return held instanceof Promise ? held.then(finish) : finish(held)
+}
+
+function hasBody({ headers }: ClientMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/** A body that is announced to be too large is refused before it arrives. */
+function checkLength({ headers }: ClientMessage, { maxBytes }: BodyLimits): void {
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes)
+}
+
+/** False: it is forwarded unread. Throws if it may not be, and cannot be read either. */
+function mustRead(
+  { headers }: ClientMessage,
+  format: RequestFormat,
+  { path, contentDecides }: ParseOptions,
+): boolean {
+  const expected = format.bodyOn(path)
+  const header = headers['content-type'] ?? ''
+  const type = header.trim() === '' ? undefined : parseContentType(header)
+  const isMalformed = type === undefined && header.trim() !== ''
+  const mediaType = type?.mediaType
+  const isJson = mediaType !== undefined && isJsonType(mediaType)
+  // Without a type, or with the one that fetch sends for text, it may still be JSON.
+  const mayBeJson = !isMalformed && (mediaType === undefined || mediaType === 'text/plain')
+  const takesForm = expected === 'form' || expected === 'file'
+  if (takesForm && mediaType === 'multipart/form-data') return false
+  if (expected !== 'json' && !contentDecides && !isJson) return false
+  if (!isJson && !mayBeJson) throw unsupportedType(takesForm)
+  if (!UTF_8.has(type?.charset)) throw unsupportedCharset()
+  return true
+}
+
+function readJson(
+  request: ClientMessage,
+  format: RequestFormat,
+  path: string,
+  limits: BodyLimits,
+): ParsedRequest | Promise<ParsedRequest> {
+  const decoder = decoderFor(request.headers['content-encoding'])
+  checkLength(request, limits)
+  const prompt = new PromptEstimate()
+  const utf8 = new Utf8Check()
+  const reader = new JsonFieldReader(format.fields, prompt)
+  const onChunk = (chunk: Buffer) => {
+    if (!utf8.push(chunk)) throw notUtf8()
+    asInvalidBody(() => reader.push(chunk))
+  }
+  const finish = (bytes: ByteList): ParsedRequest => {
+    const body = { kind: 'held', bytes } as const
+    if (bytes.length === 0 && format.bodyOn(path) !== 'json') {
+      return { body, facts: NO_FACTS, json: undefined, isUnread: false }
+    }
+    if (!utf8.end()) throw notUtf8()
+    const json = asInvalidBody(() => reader.end())
+    const facts = format.read(checked(json.fields), prompt.tokens)
+    return { body, facts, json, isUnread: false }
+  }
+  const held = holdDecoded(request, decoder, limits.maxBytes, onChunk)
+  return held instanceof Promise ? held.then(finish) : finish(held)
+}
+
+/** The values of the fields that decide route and cost, after checking their types. */
+function checked(fields: ReadonlyMap<string, JsonField>): ReadonlyMap<string, unknown> {
+  const values = new Map<string, unknown>()
+  for (const [name, { value }] of fields) {
+    if (value === null) continue
+    if (name === 'model') checkModel(value)
+    else if (name === 'stream') checkType(name, value, 'boolean', 'true or false')
+    else if (name !== 'stream_options') checkType(name, value, 'number', 'a number')
+    values.set(name, value)
+  }
+  return values
+}
+
+/** The model becomes the name of a lane, a label and a part of headers. */
+function checkModel(model: unknown): void {
+  const isName = typeof model === 'string' && model !== '' && model.length <= MAX_MODEL_LENGTH
+  // A lone surrogate has no UTF-8 form, so the vendor could read another name.
+  if (isName && !LONE_SURROGATE.test(model)) return
+  throw invalid(`model: must be a string of 1 to ${MAX_MODEL_LENGTH} characters`)
+}
+
+/** Some vendors convert `"true"` or `"100"`, and would do something else than was decided here. */
+function checkType(name: string, value: unknown, type: string, expected: string): void {
+  if (typeof value !== type) throw invalid(`${name}: must be ${expected}`)
+}
+
+function asInvalidBody<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    throw error instanceof JsonSyntaxError ? invalid(error.message) : error
+  }
+}
+
+function invalid(message: string): RequestError {
+  return new RequestError({ status: 400, code: 'INVALID_BODY', message })
+}
+
+function notUtf8(): RequestError {
+  return invalid('the body is not valid UTF-8')
+}
+
+function unsupportedType(takesForm: boolean): RequestError {
+  const types = takesForm ? 'application/json or multipart/form-data' : 'application/json'
+  return new RequestError({
+    status: 415,
+    code: 'UNSUPPORTED_MEDIA_TYPE',
+    message: `content-type: must be ${types} on this path`,
+  })
+}
+
+function unsupportedCharset(): RequestError {
+  const message = 'content-type: the only charset here is utf-8'
+  return new RequestError({ status: 415, code: 'UNSUPPORTED_MEDIA_TYPE', message })
+}
