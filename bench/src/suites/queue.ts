@@ -151,7 +151,8 @@ async function openLong(waiting: number, preparation: Preparation): Promise<Roun
     attempts: 3,
   }
   const add = async (count: number) => {
-    await queues.add({ ...ref, jobs: Array.from({ length: count }, () => job), maxSize: 2 * MANY })
+    const most = { maxSize: 2 * MANY, maxPerTenant: 2 * MANY }
+    await queues.add({ ...ref, jobs: Array.from({ length: count }, () => job), ...most })
   }
   for (let added = 0; added < waiting; added += 200) {
     preparation.signal.throwIfAborted()

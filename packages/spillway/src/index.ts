@@ -86,6 +86,7 @@ export type {
   WorkerSnapshot,
 } from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
+export { QueueFullError } from './shared/job-queue/queue-full-error.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type ShadowStage, type StageRow } from './guard/order.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'

@@ -34,7 +34,7 @@ const NOTHING = { text: '', delayUs: 0, generation: -1, probe: false }
 
 function kit(queue: string, resultUs: number) {
   const ref = { guard: 'vendor', queue, lifeUs: LIFE_US }
-  const lives = { resultUs, deadUs: 60_000_000 }
+  const lives = { resultUs, deadUs: 60_000_000, uncountedTurns: 10 }
   const asking: ReserveRequest = {
     ...ref,
     worker: 'w',
@@ -50,7 +50,12 @@ function kit(queue: string, resultUs: number) {
   }
   return {
     add: (...jobs: Partial<NewJob>[]) =>
-      store.queues.add({ ...ref, maxSize: 1_000, jobs: jobs.map((job) => ({ ...JOB, ...job })) }),
+      store.queues.add({
+        ...ref,
+        maxSize: 1_000,
+        maxPerTenant: 1_000,
+        jobs: jobs.map((job) => ({ ...JOB, ...job })),
+      }),
     /** Takes the next, and tells how those before ended. */
     async turn(before: readonly { id: string; turn: number }[], kind: JobEnd['kind'] = 'done') {
       const ends = before.map(({ id, turn }) => ({ id, turn, kind, ...NOTHING }))

@@ -62,7 +62,7 @@ export function claimTenants(fleet: Fleet): void {
       const { jobs } = await reserve(65)
       await addFor('later', 1_200)
       // Ten of those that were handed out come back, to where they stood.
-      for (const job of jobs.slice(0, 10)) await finish(job, { kind: 'released' })
+      for (const job of jobs.slice(0, 10)) await finish(job, { kind: 'returned' })
       const back = (tenant: string) => jobs.slice(10).filter((job) => job.tenant === tenant).length
       expect(await tenants()).toEqual({
         waiting: 3_930 - 55,

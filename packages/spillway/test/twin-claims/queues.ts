@@ -101,7 +101,9 @@ const ends = fc.array(
   fc.record({
     which,
     stale: fc.nat(9).map((chance) => chance === 0),
-    kind: fc.constantFrom('done', 'done', 'done', 'failed', 'failed', 'dead', 'released'),
+    kind: fc.constantFrom(
+      ...(['done', 'done', 'done', 'failed', 'failed', 'dead', 'released', 'returned'] as const),
+    ),
     text: fc.constantFrom('', '"fine"', 'ünlucky'),
     delayUs: fc.constantFrom(0, 0, 1_000_000),
     probe: fc.nat(3).map((chance) => chance === 0),
@@ -116,6 +118,7 @@ const operation = fc.oneof(
       kind: fc.constant('add' as const),
       jobs: fc.array(job, { minLength: 1, maxLength: 4 }),
       maxSize: fc.constantFrom(6, 40, 1_000),
+      maxPerTenant: fc.constantFrom(1, 3, 10, 1_000),
     }),
   },
   {
@@ -188,6 +191,7 @@ const history = fc.record({
   breaker: fc.option(breaker, { nil: undefined }),
   keep: fc.constantFrom(0, 0.1, 0.5),
   agingUs: fc.constantFrom(300_000, 5_000_000),
+  uncountedTurns: fc.constantFrom(0, 1, 10),
   steps: fc.array(fc.record({ pauseUs, operation }), { minLength: 100, maxLength: 140 }),
 })
 type History = typeof history extends fc.Arbitrary<infer T> ? T : never
@@ -223,7 +227,7 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
 
 /** A history that never got there says nothing. */
 const EVERYTHING = [
-  ...['full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
+  ...['full', 'tenant full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
   ...['tenants counted', 'tenants by turns', 'tenants estimated'],
   ...['no', 'empty', 'limited', 'vendor', 'breaker', 'paused'].map((each) => `blocked: ${each}`),
   ...['stale', 'done', 'again', 'dead', 'cancelled'].map((each) => `finished: ${each}`),
@@ -255,6 +259,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   let probe = 0
   let belief = { limits: given.limits as readonly LimitSpec[], version: 0 }
   const units = ['requests', 'tokens'].slice(0, given.limits.length)
+  const { uncountedTurns } = given
   const ref = given.breaker && { guard: GUARD, lane: LANE, spec: given.breaker }
 
   function keepLimits<T>(
@@ -301,10 +306,11 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
     const laneRef = { guard: GUARD, lane: LANE, ...belief }
     switch (op.kind) {
       case 'add': {
-        const { jobs, maxSize } = op
-        const reply = woken(addJobs(queue, { ...QUEUE, jobs, maxSize }, nowUs))
-        expect(await queues.add({ ...QUEUE, jobs, maxSize })).toEqual(reply)
-        if (reply.jobs.length < jobs.length) count('full')
+        const { kind: _, ...own } = op
+        const reply = woken(addJobs(queue, { ...QUEUE, ...own }, nowUs))
+        expect(await queues.add({ ...QUEUE, ...own })).toEqual(reply)
+        if (reply.tenantSize !== undefined) count('tenant full')
+        else if (reply.jobs.length < op.jobs.length) count('full')
         if (reply.jobs.some(({ fresh }) => !fresh)) count('known')
         break
       }
@@ -320,7 +326,9 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
           keep: given.keep,
           breaker: ref,
           probes: names,
-          ...(brought && { finish: { ends: endsOf(brought), resultUs, deadUs: 3_000_000 } }),
+          ...(brought && {
+            finish: { ends: endsOf(brought), resultUs, deadUs: 3_000_000, uncountedTurns },
+          }),
         }
         const mine = copies()
         const breakerCopy = structuredClone(breakerState)
@@ -353,6 +361,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
           ends: endsOf(op.ends),
           resultUs,
           deadUs: 4_000_000,
+          uncountedTurns,
           breaker: ref,
         }
         for (const _ of op.again ? [1, 2] : [1]) {

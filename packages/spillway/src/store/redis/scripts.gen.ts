@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: '8410248abc7891358fc4680c233fd8fc4ff74163',
+    sha: '213166df270708e6bd2989c7bca4fd2fc850fea0',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -14,9 +14,35 @@ local function settings()
 decoded = decoded or cjson.decode(ARGV[2])
 return decoded
 end
-local stored_meta = redis.call('GET', KEYS[0 + 1])
-local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
-or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local function count_lined(counted)
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+counted[15 + priority] = redis.call('ZCOUNT', KEYS[0 + 2], priority * 281474976710656, below)
+end
+end
+local function new_meta()
+local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+count_lined(new)
+for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
+for part = 3, 5 do
+if new[16 + part] > 0 then new[21 + part] = 0 end
+end
+for _, part in ipairs({ 9, 11, 13 }) do
+new[10] = new[10] + redis.call('HLEN', KEYS[0 + part])
+end
+return new
+end
+local function stored_meta()
+local packed = redis.call('GET', KEYS[0 + 1])
+if not packed or #packed ~= struct.size('<dddddddddddddddddddddddddd') then return nil end
+local read = { struct.unpack('<dddddddddddddddddddddddddd', packed) }
+for index = 1, 26 do
+if not (read[index] >= 0 and read[index] <= 9000000000000000) then return nil end
+end
+return read
+end
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
@@ -28,8 +54,8 @@ local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
 meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
-for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
-for part = 2, 12 do set_expiry(part) end
+for part = 8, 13 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 13 do set_expiry(part) end
 renewed = true
 end
 local function present_queue()
@@ -61,9 +87,39 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
+local function is_count(value)
+return type(value) == 'number' and value >= 0 and value <= 9000000000000000
+end
+local function is_readable(job)
+if type(job) ~= 'table' then return false end
+for field = 1, 8 do
+if not is_count(job[field]) then return false end
+end
+if job[1] > 5 or job[1] % 1 > 0 then return false end
+if job[2] >= 4 or job[2] % 1 > 0 then return false end
+for _, field in ipairs({ 9, 10, 12 }) do
+if type(job[field]) ~= 'string' then return false end
+end
+if job[11] then
+if type(job[11]) ~= 'table' then return false end
+for _, units in pairs(job[11]) do
+if not is_count(units) then return false end
+end
+end
+if type(job[14]) ~= 'string' and job[14] ~= false then return false end
+return is_count(job[13]) and is_count(job[15])
+end
+local function unreadable(id)
+local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
+local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
-return packed and cmsgpack.unpack(packed)
+if not packed then return nil end
+local ok, job = pcall(cmsgpack.unpack, packed)
+if not ok or not is_readable(job) then return unreadable(id) end
+return job
 end
 local function data_of(id, job)
 return job[14] or redis.call('HGET', KEYS[0 + 9], id)
@@ -83,7 +139,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if not job or job[1] == 2 then return job end
+if not job or job.unreadable or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -98,12 +154,14 @@ end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
+local text = redis.call('HGET', KEYS[0 + 10], id) or job.unreadable and 'its record in the store cannot be read' or ''
 return {
 id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
-queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+queue_now - (tonumber(id) or queue_now), job[12], text,
 }
 end
 local function save_job(id, job)
+job.unreadable = nil
 redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
 end
 local function line(id, job)
@@ -111,7 +169,7 @@ local priority = job[2]
 job[1], job[7] = 0, queue_now
 if job[3] == 0 then
 local field = priority .. ':' .. job[9]
-local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0)
+local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0) or 0
 job[3] = math.max(meta[11 + priority], last) + 1
 redis.call('HSET', KEYS[0 + 12], field, job[3])
 end
@@ -123,7 +181,28 @@ local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
 local function is_apart(job)
-return job[10] ~= '' or not job[14]
+return job[10] ~= '' or not job[14] or job[9] ~= ''
+end
+local function count_open(id, tenant)
+if tenant == '' then return end
+local key = KEYS[0 + 13]
+redis.call('HSET', key, 'j:' .. id, tenant)
+local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
+if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+end
+local function count_ended(id, tenant)
+if tenant == '' then return end
+local key = KEYS[0 + 13]
+if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
+local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
+if type(left) == 'number' and left > 0 then return end
+redis.call('HDEL', key, 'c:' .. tenant)
+redis.call('HDEL', KEYS[0 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
+end
+local function forget_lost(id)
+count_ended(id, redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or '')
+redis.call('HDEL', KEYS[0 + 9], id)
+redis.call('HDEL', KEYS[0 + 10], id)
 end
 local function forget(id, job)
 redis.call('HDEL', KEYS[0 + 8], id)
@@ -133,11 +212,12 @@ remove(5, id)
 remove(6, id)
 end
 if not is_apart(job) then return end
-redis.call('HDEL', KEYS[0 + 9], id)
+if not job[14] then redis.call('HDEL', KEYS[0 + 9], id) end
 if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
+count_ended(id, job[9])
 if keep_us == 0 then return forget(id, job) end
 local has_text = not is_at_first_turn(job)
 job[1] = as
@@ -168,13 +248,22 @@ end
 local function forget_ended(most)
 for _, id in ipairs(take_due(5, most)) do
 local job = record_of(id)
-if job then forget(id, job) else remove(6, id) end
+if job then
+forget(id, job)
+else
+remove(6, id)
+forget_lost(id)
+end
 end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
-if job then
+if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
+else
 line(id, job)
 save_job(id, job)
 end
@@ -184,6 +273,9 @@ meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
 if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
 elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
@@ -216,7 +308,7 @@ local wishes, most = settings().jobs, settings().most
 present_queue()
 if meta[9] * 1000 < queue_server + settings().life then renew() end
 forget_ended(16 + 2 * #wishes)
-local reply = { 0 }
+local reply = { 0, -1 }
 local function size()
 return waiting_in() + meta[16 + 3] + meta[16 + 4]
 end
@@ -228,7 +320,7 @@ local function add(id, wish, data)
 local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
 local job = {
 1, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
-key, next(cost) and cost or false, '', 0, #data <= 512 and data,
+key, next(cost) and cost or false, '', 0, #data <= 512 and data, 0,
 }
 if delay > 0 then
 schedule(3, queue_now + delay, id)
@@ -236,6 +328,7 @@ else
 line(id, job)
 end
 save_job(id, job)
+count_open(id, tenant)
 if #data > 512 then redis.call('HSET', KEYS[0 + 9], id, data) end
 if key ~= '' then redis.call('HSET', KEYS[0 + 11], key, id) end
 if is_apart(job) then meta[10] = meta[10] + 1 end
@@ -243,10 +336,22 @@ if delay == 0 and meta[6] <= queue_now then wake_one() end
 local alarm_is_earlier = meta[5] > queue_now and meta[5] <= queue_now + delay
 if delay > 0 and not alarm_is_earlier then wake_one() end
 end
+local function open_jobs_of(tenant)
+if tenant == '' then return 0 end
+return tonumber(redis.call('HGET', KEYS[0 + 13], 'c:' .. tenant) or 0) or 0
+end
+local function id_by_key(key)
+local id = key ~= '' and redis.call('HGET', KEYS[0 + 11], key)
+return id and redis.call('HEXISTS', KEYS[0 + 8], id) == 1 and id
+end
 for index, wish in ipairs(wishes) do
-local key = wish[4]
-local known = key ~= '' and redis.call('HGET', KEYS[0 + 11], key)
+local known = id_by_key(wish[4])
 if not known and size() >= most then break end
+local of_tenant = known and 0 or open_jobs_of(wish[5])
+if of_tenant >= settings().per_tenant then
+reply[2] = of_tenant
+break
+end
 local id = known or next_id()
 if not known then add(id, wish, ARGV[2 + index]) end
 reply[#reply + 1] = id
@@ -1639,7 +1744,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '8ffe3578c26ee441667782d325e6c54302b188b0',
+    sha: '0a6cff29c408ceea43a0446927dd9db194342dff',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1650,9 +1755,35 @@ local function settings()
 decoded = decoded or cjson.decode(ARGV[2])
 return decoded
 end
-local stored_meta = redis.call('GET', KEYS[0 + 1])
-local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
-or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local function count_lined(counted)
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+counted[15 + priority] = redis.call('ZCOUNT', KEYS[0 + 2], priority * 281474976710656, below)
+end
+end
+local function new_meta()
+local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+count_lined(new)
+for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
+for part = 3, 5 do
+if new[16 + part] > 0 then new[21 + part] = 0 end
+end
+for _, part in ipairs({ 9, 11, 13 }) do
+new[10] = new[10] + redis.call('HLEN', KEYS[0 + part])
+end
+return new
+end
+local function stored_meta()
+local packed = redis.call('GET', KEYS[0 + 1])
+if not packed or #packed ~= struct.size('<dddddddddddddddddddddddddd') then return nil end
+local read = { struct.unpack('<dddddddddddddddddddddddddd', packed) }
+for index = 1, 26 do
+if not (read[index] >= 0 and read[index] <= 9000000000000000) then return nil end
+end
+return read
+end
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
@@ -1664,8 +1795,8 @@ local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
 meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
-for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
-for part = 2, 12 do set_expiry(part) end
+for part = 8, 13 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 13 do set_expiry(part) end
 renewed = true
 end
 local function present_queue()
@@ -1697,9 +1828,39 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
+local function is_count(value)
+return type(value) == 'number' and value >= 0 and value <= 9000000000000000
+end
+local function is_readable(job)
+if type(job) ~= 'table' then return false end
+for field = 1, 8 do
+if not is_count(job[field]) then return false end
+end
+if job[1] > 5 or job[1] % 1 > 0 then return false end
+if job[2] >= 4 or job[2] % 1 > 0 then return false end
+for _, field in ipairs({ 9, 10, 12 }) do
+if type(job[field]) ~= 'string' then return false end
+end
+if job[11] then
+if type(job[11]) ~= 'table' then return false end
+for _, units in pairs(job[11]) do
+if not is_count(units) then return false end
+end
+end
+if type(job[14]) ~= 'string' and job[14] ~= false then return false end
+return is_count(job[13]) and is_count(job[15])
+end
+local function unreadable(id)
+local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
+local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
-return packed and cmsgpack.unpack(packed)
+if not packed then return nil end
+local ok, job = pcall(cmsgpack.unpack, packed)
+if not ok or not is_readable(job) then return unreadable(id) end
+return job
 end
 local function data_of(id, job)
 return job[14] or redis.call('HGET', KEYS[0 + 9], id)
@@ -1719,7 +1880,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if not job or job[1] == 2 then return job end
+if not job or job.unreadable or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -1734,12 +1895,14 @@ end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
+local text = redis.call('HGET', KEYS[0 + 10], id) or job.unreadable and 'its record in the store cannot be read' or ''
 return {
 id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
-queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+queue_now - (tonumber(id) or queue_now), job[12], text,
 }
 end
 local function save_job(id, job)
+job.unreadable = nil
 redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
 end
 local function line(id, job)
@@ -1747,7 +1910,7 @@ local priority = job[2]
 job[1], job[7] = 0, queue_now
 if job[3] == 0 then
 local field = priority .. ':' .. job[9]
-local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0)
+local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0) or 0
 job[3] = math.max(meta[11 + priority], last) + 1
 redis.call('HSET', KEYS[0 + 12], field, job[3])
 end
@@ -1759,7 +1922,28 @@ local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
 local function is_apart(job)
-return job[10] ~= '' or not job[14]
+return job[10] ~= '' or not job[14] or job[9] ~= ''
+end
+local function count_open(id, tenant)
+if tenant == '' then return end
+local key = KEYS[0 + 13]
+redis.call('HSET', key, 'j:' .. id, tenant)
+local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
+if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+end
+local function count_ended(id, tenant)
+if tenant == '' then return end
+local key = KEYS[0 + 13]
+if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
+local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
+if type(left) == 'number' and left > 0 then return end
+redis.call('HDEL', key, 'c:' .. tenant)
+redis.call('HDEL', KEYS[0 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
+end
+local function forget_lost(id)
+count_ended(id, redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or '')
+redis.call('HDEL', KEYS[0 + 9], id)
+redis.call('HDEL', KEYS[0 + 10], id)
 end
 local function forget(id, job)
 redis.call('HDEL', KEYS[0 + 8], id)
@@ -1769,11 +1953,12 @@ remove(5, id)
 remove(6, id)
 end
 if not is_apart(job) then return end
-redis.call('HDEL', KEYS[0 + 9], id)
+if not job[14] then redis.call('HDEL', KEYS[0 + 9], id) end
 if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
+count_ended(id, job[9])
 if keep_us == 0 then return forget(id, job) end
 local has_text = not is_at_first_turn(job)
 job[1] = as
@@ -1804,13 +1989,22 @@ end
 local function forget_ended(most)
 for _, id in ipairs(take_due(5, most)) do
 local job = record_of(id)
-if job then forget(id, job) else remove(6, id) end
+if job then
+forget(id, job)
+else
+remove(6, id)
+forget_lost(id)
+end
 end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
-if job then
+if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
+else
 line(id, job)
 save_job(id, job)
 end
@@ -1820,6 +2014,9 @@ meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
 if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
 elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
@@ -1848,6 +2045,12 @@ return
 end
 end
 end
+local function publish_changes(kind, ids)
+if #ids == 0 then return end
+local to = settings().changes
+local message = { kind = kind, guard = to.guard, queue = to.queue, ids = ids }
+redis.pcall('PUBLISH', to.channel, cjson.encode(message))
+end
 local command, id = settings().command, settings().id
 local function set_paused(paused)
 if meta[4] == paused then return 0 end
@@ -1857,10 +2060,23 @@ meta[6] = 0
 wake_one()
 return 1
 end
+local function bury(job)
+local score = redis.call('ZSCORE', KEYS[0 + 2], id)
+if score then
+redis.call('ZREM', KEYS[0 + 2], id)
+count_lined(meta)
+elseif remove(3, id) == 0 then
+return 0
+end
+end_job(id, job, 4, 'its record in the store cannot be read', settings().keep)
+return 1
+end
 local function cancel(job)
+if job.unreadable then return bury(job) end
 if job[1] == 2 then
 job[13] = 1
 save_job(id, job)
+publish_changes('cancel', { id })
 return 1
 end
 if job[1] == 0 then unline(id, job)
@@ -1873,7 +2089,8 @@ local function replay(job)
 remove(6, id)
 remove(5, id)
 redis.call('HDEL', KEYS[0 + 10], id)
-job[4], job[8], job[3] = 0, 0, 0
+job[4], job[15], job[8], job[3] = 0, 0, 0, 0
+count_open(id, job[9])
 line(id, job)
 save_job(id, job)
 if meta[6] <= queue_now then wake_one() end
@@ -1886,6 +2103,9 @@ local job = read_job(id)
 if not job then return 0 end
 if command == 'cancel' then return cancel(job) end
 if job[1] ~= 4 then return 0 end
+if job.unreadable and (command == 'replay' or not redis.call('ZSCORE', KEYS[0 + 6], id)) then
+return 0
+end
 if command == 'replay' then return replay(job) end
 forget(id, job)
 return 1
@@ -1897,7 +2117,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: 'ed5354c0904eb2d672a96c7fe4efa4c18147310b',
+    sha: '1ad4e108668526613704384de636f8280b457068',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1908,9 +2128,35 @@ local function settings()
 decoded = decoded or cjson.decode(ARGV[2])
 return decoded
 end
-local stored_meta = redis.call('GET', KEYS[0 + 1])
-local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
-or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local function count_lined(counted)
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+counted[15 + priority] = redis.call('ZCOUNT', KEYS[0 + 2], priority * 281474976710656, below)
+end
+end
+local function new_meta()
+local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+count_lined(new)
+for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
+for part = 3, 5 do
+if new[16 + part] > 0 then new[21 + part] = 0 end
+end
+for _, part in ipairs({ 9, 11, 13 }) do
+new[10] = new[10] + redis.call('HLEN', KEYS[0 + part])
+end
+return new
+end
+local function stored_meta()
+local packed = redis.call('GET', KEYS[0 + 1])
+if not packed or #packed ~= struct.size('<dddddddddddddddddddddddddd') then return nil end
+local read = { struct.unpack('<dddddddddddddddddddddddddd', packed) }
+for index = 1, 26 do
+if not (read[index] >= 0 and read[index] <= 9000000000000000) then return nil end
+end
+return read
+end
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
@@ -1922,8 +2168,8 @@ local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
 meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
-for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
-for part = 2, 12 do set_expiry(part) end
+for part = 8, 13 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 13 do set_expiry(part) end
 renewed = true
 end
 local function present_queue()
@@ -1955,9 +2201,39 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
+local function is_count(value)
+return type(value) == 'number' and value >= 0 and value <= 9000000000000000
+end
+local function is_readable(job)
+if type(job) ~= 'table' then return false end
+for field = 1, 8 do
+if not is_count(job[field]) then return false end
+end
+if job[1] > 5 or job[1] % 1 > 0 then return false end
+if job[2] >= 4 or job[2] % 1 > 0 then return false end
+for _, field in ipairs({ 9, 10, 12 }) do
+if type(job[field]) ~= 'string' then return false end
+end
+if job[11] then
+if type(job[11]) ~= 'table' then return false end
+for _, units in pairs(job[11]) do
+if not is_count(units) then return false end
+end
+end
+if type(job[14]) ~= 'string' and job[14] ~= false then return false end
+return is_count(job[13]) and is_count(job[15])
+end
+local function unreadable(id)
+local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
+local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
-return packed and cmsgpack.unpack(packed)
+if not packed then return nil end
+local ok, job = pcall(cmsgpack.unpack, packed)
+if not ok or not is_readable(job) then return unreadable(id) end
+return job
 end
 local function data_of(id, job)
 return job[14] or redis.call('HGET', KEYS[0 + 9], id)
@@ -1977,7 +2253,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if not job or job[1] == 2 then return job end
+if not job or job.unreadable or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -1992,12 +2268,14 @@ end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
+local text = redis.call('HGET', KEYS[0 + 10], id) or job.unreadable and 'its record in the store cannot be read' or ''
 return {
 id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
-queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+queue_now - (tonumber(id) or queue_now), job[12], text,
 }
 end
 local function save_job(id, job)
+job.unreadable = nil
 redis.call('HSET', KEYS[0 + 8], id, cmsgpack.pack(job))
 end
 local function line(id, job)
@@ -2005,7 +2283,7 @@ local priority = job[2]
 job[1], job[7] = 0, queue_now
 if job[3] == 0 then
 local field = priority .. ':' .. job[9]
-local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0)
+local last = tonumber(redis.call('HGET', KEYS[0 + 12], field) or 0) or 0
 job[3] = math.max(meta[11 + priority], last) + 1
 redis.call('HSET', KEYS[0 + 12], field, job[3])
 end
@@ -2017,7 +2295,28 @@ local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
 local function is_apart(job)
-return job[10] ~= '' or not job[14]
+return job[10] ~= '' or not job[14] or job[9] ~= ''
+end
+local function count_open(id, tenant)
+if tenant == '' then return end
+local key = KEYS[0 + 13]
+redis.call('HSET', key, 'j:' .. id, tenant)
+local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
+if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+end
+local function count_ended(id, tenant)
+if tenant == '' then return end
+local key = KEYS[0 + 13]
+if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
+local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
+if type(left) == 'number' and left > 0 then return end
+redis.call('HDEL', key, 'c:' .. tenant)
+redis.call('HDEL', KEYS[0 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
+end
+local function forget_lost(id)
+count_ended(id, redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or '')
+redis.call('HDEL', KEYS[0 + 9], id)
+redis.call('HDEL', KEYS[0 + 10], id)
 end
 local function forget(id, job)
 redis.call('HDEL', KEYS[0 + 8], id)
@@ -2027,11 +2326,12 @@ remove(5, id)
 remove(6, id)
 end
 if not is_apart(job) then return end
-redis.call('HDEL', KEYS[0 + 9], id)
+if not job[14] then redis.call('HDEL', KEYS[0 + 9], id) end
 if job[10] ~= '' then redis.call('HDEL', KEYS[0 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
+count_ended(id, job[9])
 if keep_us == 0 then return forget(id, job) end
 local has_text = not is_at_first_turn(job)
 job[1] = as
@@ -2062,13 +2362,22 @@ end
 local function forget_ended(most)
 for _, id in ipairs(take_due(5, most)) do
 local job = record_of(id)
-if job then forget(id, job) else remove(6, id) end
+if job then
+forget(id, job)
+else
+remove(6, id)
+forget_lost(id)
+end
 end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
-if job then
+if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
+else
 line(id, job)
 save_job(id, job)
 end
@@ -2078,6 +2387,9 @@ meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
 if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
 elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
@@ -2106,9 +2418,15 @@ return
 end
 end
 end
+local function publish_changes(kind, ids)
+if #ids == 0 then return end
+local to = settings().changes
+local message = { kind = kind, guard = to.guard, queue = to.queue, ids = ids }
+redis.pcall('PUBLISH', to.channel, cjson.encode(message))
+end
 local until_us = queue_now + settings().lease
 present_queue()
-local reply = {}
+local reply, progressed = {}, {}
 for index, leased in ipairs(settings().leases) do
 local id, turn, says = unpack(leased)
 local job = is_leased(id, turn) and leased_job(id)
@@ -2117,19 +2435,21 @@ reply[index] = 0
 else
 redis.call('ZADD', KEYS[0 + 4], until_us, id .. ':' .. turn)
 meta[21 + 4] = math.min(meta[21 + 4], until_us)
-if says == 1 then
+if says == 1 and not job.unreadable then
 job[12] = ARGV[2 + index]
 save_job(id, job)
+progressed[#progressed + 1] = id
 end
 reply[index] = job[13] == 1 and 2 or 1
 end
 end
 close_queue()
+publish_changes('progress', progressed)
 return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: 'f49458e9562dd95fc44e401135d777ec49443597',
+    sha: '2ea656d612d030f5a7a56fe453ce0632fc9718c1',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2140,9 +2460,35 @@ local function settings()
 decoded = decoded or cjson.decode(ARGV[2])
 return decoded
 end
-local stored_meta = redis.call('GET', KEYS[1 + 1])
-local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
-or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local function count_lined(counted)
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+counted[15 + priority] = redis.call('ZCOUNT', KEYS[1 + 2], priority * 281474976710656, below)
+end
+end
+local function new_meta()
+local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+if redis.call('EXISTS', KEYS[1 + 8]) == 0 then return new end
+count_lined(new)
+for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[1 + part]) end
+for part = 3, 5 do
+if new[16 + part] > 0 then new[21 + part] = 0 end
+end
+for _, part in ipairs({ 9, 11, 13 }) do
+new[10] = new[10] + redis.call('HLEN', KEYS[1 + part])
+end
+return new
+end
+local function stored_meta()
+local packed = redis.call('GET', KEYS[1 + 1])
+if not packed or #packed ~= struct.size('<dddddddddddddddddddddddddd') then return nil end
+local read = { struct.unpack('<dddddddddddddddddddddddddd', packed) }
+for index = 1, 26 do
+if not (read[index] >= 0 and read[index] <= 9000000000000000) then return nil end
+end
+return read
+end
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
@@ -2154,8 +2500,8 @@ local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
 meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
-for part = 8, 12 do redis.call('HSET', KEYS[1 + part], '', '') end
-for part = 2, 12 do set_expiry(part) end
+for part = 8, 13 do redis.call('HSET', KEYS[1 + part], '', '') end
+for part = 2, 13 do set_expiry(part) end
 renewed = true
 end
 local function present_queue()
@@ -2187,9 +2533,39 @@ local removed = redis.call('ZREM', KEYS[1 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
+local function is_count(value)
+return type(value) == 'number' and value >= 0 and value <= 9000000000000000
+end
+local function is_readable(job)
+if type(job) ~= 'table' then return false end
+for field = 1, 8 do
+if not is_count(job[field]) then return false end
+end
+if job[1] > 5 or job[1] % 1 > 0 then return false end
+if job[2] >= 4 or job[2] % 1 > 0 then return false end
+for _, field in ipairs({ 9, 10, 12 }) do
+if type(job[field]) ~= 'string' then return false end
+end
+if job[11] then
+if type(job[11]) ~= 'table' then return false end
+for _, units in pairs(job[11]) do
+if not is_count(units) then return false end
+end
+end
+if type(job[14]) ~= 'string' and job[14] ~= false then return false end
+return is_count(job[13]) and is_count(job[15])
+end
+local function unreadable(id)
+local tenant = redis.call('HGET', KEYS[1 + 13], 'j:' .. id) or ''
+local is_long = redis.call('HEXISTS', KEYS[1 + 9], id) == 1
+return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[1 + 8], id)
-return packed and cmsgpack.unpack(packed)
+if not packed then return nil end
+local ok, job = pcall(cmsgpack.unpack, packed)
+if not ok or not is_readable(job) then return unreadable(id) end
+return job
 end
 local function data_of(id, job)
 return job[14] or redis.call('HGET', KEYS[1 + 9], id)
@@ -2212,7 +2588,7 @@ local function unusual()
 if made then return made end
 local function leased_job(id)
 local job = record_of(id)
-if not job or job[1] == 2 then return job end
+if not job or job.unreadable or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -2227,12 +2603,14 @@ end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
+local text = redis.call('HGET', KEYS[1 + 10], id) or job.unreadable and 'its record in the store cannot be read' or ''
 return {
 id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
-queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[1 + 10], id) or '',
+queue_now - (tonumber(id) or queue_now), job[12], text,
 }
 end
 local function save_job(id, job)
+job.unreadable = nil
 redis.call('HSET', KEYS[1 + 8], id, cmsgpack.pack(job))
 end
 local function line(id, job)
@@ -2240,7 +2618,7 @@ local priority = job[2]
 job[1], job[7] = 0, queue_now
 if job[3] == 0 then
 local field = priority .. ':' .. job[9]
-local last = tonumber(redis.call('HGET', KEYS[1 + 12], field) or 0)
+local last = tonumber(redis.call('HGET', KEYS[1 + 12], field) or 0) or 0
 job[3] = math.max(meta[11 + priority], last) + 1
 redis.call('HSET', KEYS[1 + 12], field, job[3])
 end
@@ -2252,7 +2630,28 @@ local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
 local function is_apart(job)
-return job[10] ~= '' or not job[14]
+return job[10] ~= '' or not job[14] or job[9] ~= ''
+end
+local function count_open(id, tenant)
+if tenant == '' then return end
+local key = KEYS[1 + 13]
+redis.call('HSET', key, 'j:' .. id, tenant)
+local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
+if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+end
+local function count_ended(id, tenant)
+if tenant == '' then return end
+local key = KEYS[1 + 13]
+if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
+local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
+if type(left) == 'number' and left > 0 then return end
+redis.call('HDEL', key, 'c:' .. tenant)
+redis.call('HDEL', KEYS[1 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
+end
+local function forget_lost(id)
+count_ended(id, redis.call('HGET', KEYS[1 + 13], 'j:' .. id) or '')
+redis.call('HDEL', KEYS[1 + 9], id)
+redis.call('HDEL', KEYS[1 + 10], id)
 end
 local function forget(id, job)
 redis.call('HDEL', KEYS[1 + 8], id)
@@ -2262,11 +2661,12 @@ remove(5, id)
 remove(6, id)
 end
 if not is_apart(job) then return end
-redis.call('HDEL', KEYS[1 + 9], id)
+if not job[14] then redis.call('HDEL', KEYS[1 + 9], id) end
 if job[10] ~= '' then redis.call('HDEL', KEYS[1 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
+count_ended(id, job[9])
 if keep_us == 0 then return forget(id, job) end
 local has_text = not is_at_first_turn(job)
 job[1] = as
@@ -2297,13 +2697,22 @@ end
 local function forget_ended(most)
 for _, id in ipairs(take_due(5, most)) do
 local job = record_of(id)
-if job then forget(id, job) else remove(6, id) end
+if job then
+forget(id, job)
+else
+remove(6, id)
+forget_lost(id)
+end
 end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
-if job then
+if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
+else
 line(id, job)
 save_job(id, job)
 end
@@ -2313,6 +2722,9 @@ meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
 if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
 elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
@@ -2350,12 +2762,20 @@ breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
 end
 return breaker.kind ~= 0 or breaker.g ~= generation
 end
-local function finish(id, how, text, result_us)
+local function finish(id, turn, how, text, result_us)
 local job = leased_job(id)
-if not job then return 0 end
+if not job then
+forget_lost(id)
+return 0
+end
+if job.unreadable then job[6] = tonumber(string.sub(turn, 2)) or 0 end
 if how == '' then
 end_job(id, job, 3, text, result_us)
 return 1
+end
+if job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', settings().end_dead)
+return 3
 end
 if job[13] == 1 then
 end_job(id, job, 5, text, result_us)
@@ -2364,9 +2784,12 @@ end
 local kind, delay, generation, probe = unpack(cjson.decode(how))
 local known = kind == 1 and generation >= 0 and probe == 0 and breaker_moved(generation)
 local probed = kind == 1 and probe == 1
-if probed then job[3] = 0 end
-if kind == 3 or known or (probed and job[4] >= job[5]) then
+local excused = kind == 3 or known or (probed and job[4] >= job[5])
+if excused or probed then job[3] = 0 end
+if kind == 4 then
 job[4] = job[4] - 1
+elseif excused and job[15] < settings().uncounted then
+job[15], job[4] = job[15] + 1, job[4] - 1
 elseif kind == 2 or job[4] >= job[5] then
 end_job(id, job, 4, text, settings().end_dead)
 return 3
@@ -2383,7 +2806,7 @@ return 2
 end
 local function told_before(id, turn)
 local job = record_of(id)
-if not job or ':' .. job[6] ~= turn then return 0 end
+if not job or job.unreadable or ':' .. job[6] ~= turn then return 0 end
 if job[1] == 3 then return 1 end
 if job[1] == 4 then return 3 end
 return job[1] == 5 and 4 or 0
@@ -2391,6 +2814,7 @@ end
 made = {
 forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
 told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+forget_lost = forget_lost,
 }
 return made
 end
@@ -2408,7 +2832,7 @@ elseif how == '' and result_us == 0 and turn == ':1' and meta[10] == 0 then
 redis.call('HDEL', KEYS[1 + 8], id)
 ended = 1
 else
-ended = unusual().finish(id, how, text, result_us)
+ended = unusual().finish(id, turn, how, text, result_us)
 if ended == 2 and meta[6] <= queue_now then unusual().wake_one() end
 end
 reply[#reply + 1] = ended
@@ -3102,7 +3526,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: '0f65d62a571b49402fa06d896b549d9722f7dc8c',
+    sha: 'c5da1972c3e85bf10f04d5c682fe13182a519a1f',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3113,9 +3537,35 @@ local function settings()
 decoded = decoded or cjson.decode(ARGV[2])
 return decoded
 end
-local stored_meta = redis.call('GET', KEYS[0 + 1])
-local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
-or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local function count_lined(counted)
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+counted[15 + priority] = redis.call('ZCOUNT', KEYS[0 + 2], priority * 281474976710656, below)
+end
+end
+local function new_meta()
+local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+count_lined(new)
+for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
+for part = 3, 5 do
+if new[16 + part] > 0 then new[21 + part] = 0 end
+end
+for _, part in ipairs({ 9, 11, 13 }) do
+new[10] = new[10] + redis.call('HLEN', KEYS[0 + part])
+end
+return new
+end
+local function stored_meta()
+local packed = redis.call('GET', KEYS[0 + 1])
+if not packed or #packed ~= struct.size('<dddddddddddddddddddddddddd') then return nil end
+local read = { struct.unpack('<dddddddddddddddddddddddddd', packed) }
+for index = 1, 26 do
+if not (read[index] >= 0 and read[index] <= 9000000000000000) then return nil end
+end
+return read
+end
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
@@ -3127,8 +3577,8 @@ local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
 meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
-for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
-for part = 2, 12 do set_expiry(part) end
+for part = 8, 13 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 13 do set_expiry(part) end
 renewed = true
 end
 local function present_queue()
@@ -3160,9 +3610,39 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
+local function is_count(value)
+return type(value) == 'number' and value >= 0 and value <= 9000000000000000
+end
+local function is_readable(job)
+if type(job) ~= 'table' then return false end
+for field = 1, 8 do
+if not is_count(job[field]) then return false end
+end
+if job[1] > 5 or job[1] % 1 > 0 then return false end
+if job[2] >= 4 or job[2] % 1 > 0 then return false end
+for _, field in ipairs({ 9, 10, 12 }) do
+if type(job[field]) ~= 'string' then return false end
+end
+if job[11] then
+if type(job[11]) ~= 'table' then return false end
+for _, units in pairs(job[11]) do
+if not is_count(units) then return false end
+end
+end
+if type(job[14]) ~= 'string' and job[14] ~= false then return false end
+return is_count(job[13]) and is_count(job[15])
+end
+local function unreadable(id)
+local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
+local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
-return packed and cmsgpack.unpack(packed)
+if not packed then return nil end
+local ok, job = pcall(cmsgpack.unpack, packed)
+if not ok or not is_readable(job) then return unreadable(id) end
+return job
 end
 local function data_of(id, job)
 return job[14] or redis.call('HGET', KEYS[0 + 9], id)
@@ -3182,7 +3662,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if not job or job[1] == 2 then return job end
+if not job or job.unreadable or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -3197,9 +3677,10 @@ end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
+local text = redis.call('HGET', KEYS[0 + 10], id) or job.unreadable and 'its record in the store cannot be read' or ''
 return {
 id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
-queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+queue_now - (tonumber(id) or queue_now), job[12], text,
 }
 end
 local depths, is_exact = {}, true
@@ -3219,7 +3700,7 @@ local found, sum, begin = {}, 0, priority .. ':'
 for index = 1, #last_tags, 2 do
 local field = last_tags[index]
 if string.sub(field, 1, 2) == begin then
-local jobs = tonumber(last_tags[index + 1]) - border + 1
+local jobs = (tonumber(last_tags[index + 1]) or 0) - border + 1
 if jobs > 0 then found[string.sub(field, 3)], sum = jobs, sum + jobs end
 end
 end
@@ -3229,7 +3710,7 @@ return found
 end
 local function add_job(id, priority, jobs)
 local job = id and record_of(id)
-if not job then
+if not job or job.unreadable then
 is_exact = false
 return
 end
@@ -3282,7 +3763,7 @@ end
 local oldest_us = 0
 for priority = 0, 4 - 1 do
 local id = first_of(priority, 1)[1]
-if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
+if id then oldest_us = math.max(oldest_us, queue_now - (tonumber(id) or queue_now)) end
 end
 local dead = meta[16 + 6]
 local reply = {
@@ -3300,7 +3781,7 @@ return reply`,
   },
   readStanding: {
     name: 'readStanding',
-    sha: 'fd145908f65d98876fc669f22f899a0bcc43fe2f',
+    sha: '7e7259c6382a7cd45556aaab68a885f0ba28932d',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3311,9 +3792,35 @@ local function settings()
 decoded = decoded or cjson.decode(ARGV[2])
 return decoded
 end
-local stored_meta = redis.call('GET', KEYS[0 + 1])
-local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
-or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local function count_lined(counted)
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+counted[15 + priority] = redis.call('ZCOUNT', KEYS[0 + 2], priority * 281474976710656, below)
+end
+end
+local function new_meta()
+local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+count_lined(new)
+for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
+for part = 3, 5 do
+if new[16 + part] > 0 then new[21 + part] = 0 end
+end
+for _, part in ipairs({ 9, 11, 13 }) do
+new[10] = new[10] + redis.call('HLEN', KEYS[0 + part])
+end
+return new
+end
+local function stored_meta()
+local packed = redis.call('GET', KEYS[0 + 1])
+if not packed or #packed ~= struct.size('<dddddddddddddddddddddddddd') then return nil end
+local read = { struct.unpack('<dddddddddddddddddddddddddd', packed) }
+for index = 1, 26 do
+if not (read[index] >= 0 and read[index] <= 9000000000000000) then return nil end
+end
+return read
+end
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
@@ -3325,8 +3832,8 @@ local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
 meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
-for part = 8, 12 do redis.call('HSET', KEYS[0 + part], '', '') end
-for part = 2, 12 do set_expiry(part) end
+for part = 8, 13 do redis.call('HSET', KEYS[0 + part], '', '') end
+for part = 2, 13 do set_expiry(part) end
 renewed = true
 end
 local function present_queue()
@@ -3358,9 +3865,39 @@ local removed = redis.call('ZREM', KEYS[0 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
+local function is_count(value)
+return type(value) == 'number' and value >= 0 and value <= 9000000000000000
+end
+local function is_readable(job)
+if type(job) ~= 'table' then return false end
+for field = 1, 8 do
+if not is_count(job[field]) then return false end
+end
+if job[1] > 5 or job[1] % 1 > 0 then return false end
+if job[2] >= 4 or job[2] % 1 > 0 then return false end
+for _, field in ipairs({ 9, 10, 12 }) do
+if type(job[field]) ~= 'string' then return false end
+end
+if job[11] then
+if type(job[11]) ~= 'table' then return false end
+for _, units in pairs(job[11]) do
+if not is_count(units) then return false end
+end
+end
+if type(job[14]) ~= 'string' and job[14] ~= false then return false end
+return is_count(job[13]) and is_count(job[15])
+end
+local function unreadable(id)
+local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
+local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[0 + 8], id)
-return packed and cmsgpack.unpack(packed)
+if not packed then return nil end
+local ok, job = pcall(cmsgpack.unpack, packed)
+if not ok or not is_readable(job) then return unreadable(id) end
+return job
 end
 local function data_of(id, job)
 return job[14] or redis.call('HGET', KEYS[0 + 9], id)
@@ -3380,7 +3917,7 @@ return redis.call(
 end
 local function leased_job(id)
 local job = record_of(id)
-if not job or job[1] == 2 then return job end
+if not job or job.unreadable or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -3395,16 +3932,17 @@ end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
+local text = redis.call('HGET', KEYS[0 + 10], id) or job.unreadable and 'its record in the store cannot be read' or ''
 return {
 id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
-queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[0 + 10], id) or '',
+queue_now - (tonumber(id) or queue_now), job[12], text,
 }
 end
 local id = settings().id
 local job = read_job(id)
 if not job then return false end
 local text = job[1] ~= 3 and redis.call('HGET', KEYS[0 + 10], id)
-return { job[1], job[4], job[12], text or '' }`,
+return { job[1], job[4], job[12], text or job.unreadable and 'its record in the store cannot be read' or '' }`,
   },
   refundLevels: {
     name: 'refundLevels',
@@ -3432,6 +3970,19 @@ at = at + 4
 end
 end
 return 0`,
+  },
+  repairQueue: {
+    name: 'repairQueue',
+    sha: 'ce95eb5ad5832b3f9d05458c6f51f72dc94987f3',
+    text: `local TYPES = {
+'string', 'zset', 'zset', 'zset', 'zset', 'zset', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'hash',
+}
+local deleted = 0
+for index, key in ipairs(KEYS) do
+local found = redis.call('TYPE', key).ok
+if found ~= 'none' and found ~= TYPES[index] then deleted = deleted + redis.call('DEL', key) end
+end
+return deleted`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
@@ -3744,7 +4295,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'bb5e59665e25bacd99e38674fb3b9df3f94eaca7',
+    sha: '26f7cf4b515e31ee44cbcab7848e9824e0d3fa38',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3755,9 +4306,35 @@ local function settings()
 decoded = decoded or cjson.decode(ARGV[2])
 return decoded
 end
-local stored_meta = redis.call('GET', KEYS[3 + 1])
-local meta = stored_meta and { struct.unpack('<dddddddddddddddddddddddddd', stored_meta) }
-or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+local function count_lined(counted)
+for priority = 0, 4 - 1 do
+local below = string.format('(%.0f', (priority + 1) * 281474976710656)
+counted[15 + priority] = redis.call('ZCOUNT', KEYS[3 + 2], priority * 281474976710656, below)
+end
+end
+local function new_meta()
+local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
+if redis.call('EXISTS', KEYS[3 + 8]) == 0 then return new end
+count_lined(new)
+for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[3 + part]) end
+for part = 3, 5 do
+if new[16 + part] > 0 then new[21 + part] = 0 end
+end
+for _, part in ipairs({ 9, 11, 13 }) do
+new[10] = new[10] + redis.call('HLEN', KEYS[3 + part])
+end
+return new
+end
+local function stored_meta()
+local packed = redis.call('GET', KEYS[3 + 1])
+if not packed or #packed ~= struct.size('<dddddddddddddddddddddddddd') then return nil end
+local read = { struct.unpack('<dddddddddddddddddddddddddd', packed) }
+for index = 1, 26 do
+if not (read[index] >= 0 and read[index] <= 9000000000000000) then return nil end
+end
+return read
+end
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[1], queue_server + meta[2])
 local renewed = false
@@ -3769,8 +4346,8 @@ local function renew()
 local life = settings().life
 meta[8] = queue_now + life / 10
 meta[9] = math.max(meta[9], math.ceil((queue_server + life * 1.1) / 1000))
-for part = 8, 12 do redis.call('HSET', KEYS[3 + part], '', '') end
-for part = 2, 12 do set_expiry(part) end
+for part = 8, 13 do redis.call('HSET', KEYS[3 + part], '', '') end
+for part = 2, 13 do set_expiry(part) end
 renewed = true
 end
 local function present_queue()
@@ -3802,9 +4379,39 @@ local removed = redis.call('ZREM', KEYS[3 + part], name)
 meta[16 + part] = meta[16 + part] - removed
 return removed
 end
+local function is_count(value)
+return type(value) == 'number' and value >= 0 and value <= 9000000000000000
+end
+local function is_readable(job)
+if type(job) ~= 'table' then return false end
+for field = 1, 8 do
+if not is_count(job[field]) then return false end
+end
+if job[1] > 5 or job[1] % 1 > 0 then return false end
+if job[2] >= 4 or job[2] % 1 > 0 then return false end
+for _, field in ipairs({ 9, 10, 12 }) do
+if type(job[field]) ~= 'string' then return false end
+end
+if job[11] then
+if type(job[11]) ~= 'table' then return false end
+for _, units in pairs(job[11]) do
+if not is_count(units) then return false end
+end
+end
+if type(job[14]) ~= 'string' and job[14] ~= false then return false end
+return is_count(job[13]) and is_count(job[15])
+end
+local function unreadable(id)
+local tenant = redis.call('HGET', KEYS[3 + 13], 'j:' .. id) or ''
+local is_long = redis.call('HEXISTS', KEYS[3 + 9], id) == 1
+return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
 local function record_of(id)
 local packed = redis.call('HGET', KEYS[3 + 8], id)
-return packed and cmsgpack.unpack(packed)
+if not packed then return nil end
+local ok, job = pcall(cmsgpack.unpack, packed)
+if not ok or not is_readable(job) then return unreadable(id) end
+return job
 end
 local function data_of(id, job)
 return job[14] or redis.call('HGET', KEYS[3 + 9], id)
@@ -3827,7 +4434,7 @@ local function unusual()
 if made then return made end
 local function leased_job(id)
 local job = record_of(id)
-if not job or job[1] == 2 then return job end
+if not job or job.unreadable or job[1] == 2 then return job end
 job[1], job[6], job[4] = 2, job[6] + 1, job[4] + 1
 return job
 end
@@ -3842,12 +4449,14 @@ end
 local function view_of(id)
 local job = read_job(id)
 if not job then return false end
+local text = redis.call('HGET', KEYS[3 + 10], id) or job.unreadable and 'its record in the store cannot be read' or ''
 return {
 id, job[1], data_of(id, job), job[2], job[9], job[10], job[4], job[5],
-queue_now - tonumber(id), job[12], redis.call('HGET', KEYS[3 + 10], id) or '',
+queue_now - (tonumber(id) or queue_now), job[12], text,
 }
 end
 local function save_job(id, job)
+job.unreadable = nil
 redis.call('HSET', KEYS[3 + 8], id, cmsgpack.pack(job))
 end
 local function line(id, job)
@@ -3855,7 +4464,7 @@ local priority = job[2]
 job[1], job[7] = 0, queue_now
 if job[3] == 0 then
 local field = priority .. ':' .. job[9]
-local last = tonumber(redis.call('HGET', KEYS[3 + 12], field) or 0)
+local last = tonumber(redis.call('HGET', KEYS[3 + 12], field) or 0) or 0
 job[3] = math.max(meta[11 + priority], last) + 1
 redis.call('HSET', KEYS[3 + 12], field, job[3])
 end
@@ -3867,7 +4476,28 @@ local function is_at_first_turn(job)
 return job[6] == 0 and job[1] < 2 or job[6] == 1 and job[1] == 2
 end
 local function is_apart(job)
-return job[10] ~= '' or not job[14]
+return job[10] ~= '' or not job[14] or job[9] ~= ''
+end
+local function count_open(id, tenant)
+if tenant == '' then return end
+local key = KEYS[3 + 13]
+redis.call('HSET', key, 'j:' .. id, tenant)
+local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
+if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+end
+local function count_ended(id, tenant)
+if tenant == '' then return end
+local key = KEYS[3 + 13]
+if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
+local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
+if type(left) == 'number' and left > 0 then return end
+redis.call('HDEL', key, 'c:' .. tenant)
+redis.call('HDEL', KEYS[3 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
+end
+local function forget_lost(id)
+count_ended(id, redis.call('HGET', KEYS[3 + 13], 'j:' .. id) or '')
+redis.call('HDEL', KEYS[3 + 9], id)
+redis.call('HDEL', KEYS[3 + 10], id)
 end
 local function forget(id, job)
 redis.call('HDEL', KEYS[3 + 8], id)
@@ -3877,11 +4507,12 @@ remove(5, id)
 remove(6, id)
 end
 if not is_apart(job) then return end
-redis.call('HDEL', KEYS[3 + 9], id)
+if not job[14] then redis.call('HDEL', KEYS[3 + 9], id) end
 if job[10] ~= '' then redis.call('HDEL', KEYS[3 + 11], job[10]) end
 meta[10] = meta[10] - 1
 end
 local function end_job(id, job, as, text, keep_us)
+count_ended(id, job[9])
 if keep_us == 0 then return forget(id, job) end
 local has_text = not is_at_first_turn(job)
 job[1] = as
@@ -3912,13 +4543,22 @@ end
 local function forget_ended(most)
 for _, id in ipairs(take_due(5, most)) do
 local job = record_of(id)
-if job then forget(id, job) else remove(6, id) end
+if job then
+forget(id, job)
+else
+remove(6, id)
+forget_lost(id)
+end
 end
 end
 local function bring_back(dead_us)
 for _, id in ipairs(take_due(3, 256)) do
 local job = record_of(id)
-if job then
+if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
+else
 line(id, job)
 save_job(id, job)
 end
@@ -3928,6 +4568,9 @@ meta[7] = meta[7] + 1
 local id = string.sub(name, 1, 16)
 local job = leased_job(id)
 if not job then
+forget_lost(id)
+elseif job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', dead_us)
 elseif job[13] == 1 then
 end_job(id, job, 5, '', dead_us)
 elseif job[4] < job[5] then
@@ -3965,12 +4608,20 @@ breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
 end
 return breaker.kind ~= 0 or breaker.g ~= generation
 end
-local function finish(id, how, text, result_us)
+local function finish(id, turn, how, text, result_us)
 local job = leased_job(id)
-if not job then return 0 end
+if not job then
+forget_lost(id)
+return 0
+end
+if job.unreadable then job[6] = tonumber(string.sub(turn, 2)) or 0 end
 if how == '' then
 end_job(id, job, 3, text, result_us)
 return 1
+end
+if job.unreadable then
+end_job(id, job, 4, 'its record in the store cannot be read', settings().end_dead)
+return 3
 end
 if job[13] == 1 then
 end_job(id, job, 5, text, result_us)
@@ -3979,9 +4630,12 @@ end
 local kind, delay, generation, probe = unpack(cjson.decode(how))
 local known = kind == 1 and generation >= 0 and probe == 0 and breaker_moved(generation)
 local probed = kind == 1 and probe == 1
-if probed then job[3] = 0 end
-if kind == 3 or known or (probed and job[4] >= job[5]) then
+local excused = kind == 3 or known or (probed and job[4] >= job[5])
+if excused or probed then job[3] = 0 end
+if kind == 4 then
 job[4] = job[4] - 1
+elseif excused and job[15] < settings().uncounted then
+job[15], job[4] = job[15] + 1, job[4] - 1
 elseif kind == 2 or job[4] >= job[5] then
 end_job(id, job, 4, text, settings().end_dead)
 return 3
@@ -3998,7 +4652,7 @@ return 2
 end
 local function told_before(id, turn)
 local job = record_of(id)
-if not job or ':' .. job[6] ~= turn then return 0 end
+if not job or job.unreadable or ':' .. job[6] ~= turn then return 0 end
 if job[1] == 3 then return 1 end
 if job[1] == 4 then return 3 end
 return job[1] == 5 and 4 or 0
@@ -4006,6 +4660,7 @@ end
 made = {
 forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
 told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+forget_lost = forget_lost,
 }
 return made
 end
@@ -4023,7 +4678,7 @@ elseif how == '' and result_us == 0 and turn == ':1' and meta[10] == 0 then
 redis.call('HDEL', KEYS[3 + 8], id)
 ended = 1
 else
-ended = unusual().finish(id, how, text, result_us)
+ended = unusual().finish(id, turn, how, text, result_us)
 if ended == 2 and meta[6] <= queue_now then unusual().wake_one() end
 end
 reply[#reply + 1] = ended
@@ -4675,7 +5330,7 @@ for priority = 0, 4 - 1 do
 if meta[15 + priority] > 0 then
 local head = head_of(priority)
 local job = head.job
-if not job or job[2] ~= priority then return head, true end
+if not job or job.unreadable or job[2] ~= priority then return head, true end
 local worth_us = job[7] + priority * aging_us
 if not best or worth_us < best_us then best, best_us = head, worth_us end
 end
@@ -4683,12 +5338,19 @@ end
 return best
 end
 local function mend(head)
-local line, id = KEYS[3 + 2], head.ids[head.at]
-if id and not head.job then redis.call('ZREM', line, id) end
-for priority = 0, 4 - 1 do
-local below = string.format('(%.0f', (priority + 1) * 281474976710656)
-meta[15 + priority] = redis.call('ZCOUNT', line, priority * 281474976710656, below)
+local line, id, job = KEYS[3 + 2], head.ids[head.at], head.job
+local score = id and tonumber(redis.call('ZSCORE', line, id))
+local priority = score and math.max(0, math.min(4 - 1, math.floor(score / 281474976710656)))
+if id and not job then
+redis.call('ZREM', line, id)
+unusual().forget_lost(id)
+elseif id and (job.unreadable or job[2] ~= priority) then
+redis.call('ZREM', line, id)
+job = unreadable(id)
+job[2] = priority
+unusual().end_job(id, job, 4, 'its record in the store cannot be read', settings().dead)
 end
+count_lined(meta)
 heads = {}
 end
 local function leave(head)
@@ -4700,7 +5362,7 @@ local priority, tag, tenant = job[2], job[3], job[9]
 if tag > meta[11 + priority] then meta[11 + priority] = tag end
 if tenant ~= '' then
 local field = priority .. ':' .. tenant
-if tonumber(redis.call('HGET', KEYS[3 + 12], field) or 0) <= tag then
+if (tonumber(redis.call('HGET', KEYS[3 + 12], field) or 0) or 0) <= tag then
 redis.call('HDEL', KEYS[3 + 12], field)
 end
 end
@@ -4710,7 +5372,8 @@ end
 local function reserved(id, job, costs)
 local reply = {
 id, job[6], job[4], job[5], data_of(id, job), job[2], job[9],
-job[10], queue_now - tonumber(id), job[8] == 0 and 0 or job[8] - queue_now,
+job[10], queue_now - (tonumber(id) or queue_now), job[8] == 0 and 0 or job[8] - queue_now,
+job[15],
 }
 for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
 return reply
