@@ -105,7 +105,7 @@ export class JobDesk {
     this.nudge(name, job.id)
     const now = (await surely(() => queue.jobs.job(job.id))) ?? job
     if (!stopped && now.state !== 'cancelled') throw hasEndedAlready(now)
-    // One that runs hears of it when its worker next tells that it is alive.
+    // One that runs is aborted at once, wherever it runs, and has ended when its worker reports that.
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
   }
 
@@ -115,6 +115,7 @@ export class JobDesk {
     const { name } = queue.config
     const place = `${name} ${job.id}`
     const leave = this.#streams.enter(job.data.owner)
+    let unwatch = () => {}
     response.writeHead(200, { 'content-type': EVENTS, 'cache-control': 'no-cache' })
     const stream = new JobStream(
       {
@@ -125,13 +126,16 @@ export class JobDesk {
         isDraining: () => this.#sites.current.hooks.draining,
         onEnd: (ended) => {
           leave()
+          unwatch()
           this.#streams.delete(place, ended)
         },
       },
       job,
     )
-    // One that has ended by now said so at once, and is gone.
-    if (!response.writableEnded) this.#streams.add(place, stream)
+    // The stream of a job that has ended is closed already.
+    if (response.writableEnded) return
+    this.#streams.add(place, stream)
+    unwatch = queue.jobs.watch(job.id, () => stream.nudge())
   }
 }
 

@@ -5,6 +5,7 @@
  * workers.
  */
 
+import { createHash } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
 import {
@@ -13,7 +14,7 @@ import {
   reportOutcomes,
 } from '../../src/store/breaker/transitions.js'
 import type { BreakerSpec } from '../../src/store/breaker-spec.js'
-import { createKeys } from '../../src/store/keys.js'
+import { createKeys, type Keys } from '../../src/store/keys.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
 import { emptyGuard, emptyLane } from '../../src/store/limits/lane-state.js'
 import {
@@ -26,7 +27,7 @@ import { addJobs } from '../../src/store/queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
 import { readStanding } from '../../src/store/queue/job-standing.js'
 import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
-import { emptyQueue } from '../../src/store/queue/queue-state.js'
+import { ACTIVE, emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
 import type {
   JobEnd,
@@ -235,6 +236,34 @@ const EVERYTHING = [
   ...['pause', 'resume', 'cancel', 'replay', 'drop'].map((each) => `command: ${each}`),
 ]
 
+const FIELDS = {
+  name: 'fields',
+  text: "return { redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2]) }",
+}
+
+/** What Redis keeps about tenants: the last tag in each priority, and how many open jobs there are. */
+async function tenantFields(runner: TwinRedis['runner'], keys: Keys) {
+  const parts = keys.queue(QUEUE.guard, QUEUE.queue).slice(-2)
+  const sha = createHash('sha1').update(FIELDS.text).digest('hex')
+  const reply = (await runner.run({ ...FIELDS, sha }, parts, [])) as string[][]
+  const [tags, tenants] = reply.map((flat) => {
+    const fields = new Map<string, string>()
+    for (let at = 0; at < flat.length; at += 2) fields.set(flat[at]!, flat[at + 1]!)
+    fields.delete('')
+    return fields
+  })
+  const open = new Map<string, number>()
+  for (const [field, value] of tenants!) {
+    if (field.startsWith('c:')) open.set(field.slice(2), Number(value))
+  }
+  const last = new Map(Array.from(tags!, ([field, value]) => [field, Number(value)] as const))
+  return { tags: sorted(last), open: sorted(open) }
+}
+
+function sorted(map: ReadonlyMap<string, number>): [string, number][] {
+  return [...map].sort(([one], [other]) => (one < other ? -1 : 1))
+}
+
 let histories = 0
 
 async function replay({ runner, published }: TwinRedis, given: History): Promise<void> {
@@ -252,6 +281,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   let [lane, guard] = [emptyLane(), emptyGuard()]
   let breakerState: BreakerState = emptyBreaker()
   const wakes: string[] = []
+  const expectedChanges: string[] = []
   const leased: { id: string; turn: number }[] = []
   const probes: string[] = []
   let generation = 0
@@ -379,6 +409,11 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const request = { ...QUEUE, leaseUs: 1_000_000, leases }
         const reply = extendJobs(queue, request, nowUs)
         expect(await queues.extend(request)).toEqual(reply)
+        for (const [index, { id, progress }] of leases.entries()) {
+          if (progress !== undefined && reply[index] !== 'lost') {
+            expectedChanges.push(`progress ${id}`)
+          }
+        }
         for (const each of reply) count(`extended: ${each}`)
         break
       }
@@ -392,6 +427,9 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const command = { kind: op.command, id, keepUs: op.keepUs } as QueueCommand
         const reply = woken(commandQueue(queue, command, nowUs))
         expect(await queues.command({ ...QUEUE, command })).toBe(reply)
+        if (op.command === 'cancel' && queue.jobs.get(id)?.state === ACTIVE) {
+          expectedChanges.push(`cancel ${id}`)
+        }
         if (reply) count(`command: ${op.command}`)
         break
       }
@@ -472,4 +510,13 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const called = WORKERS.map((worker) => wakes.filter((each) => each === worker).length)
   await vi.waitUntil(() => heard().join() === called.join(), { timeout: 2_000 }).catch(() => {})
   expect(heard()).toEqual(called)
+  const changes = (published.get(keys.jobChanges) ?? []).flatMap((text) => {
+    const { kind, ids } = JSON.parse(text) as { kind: string; ids: string[] }
+    return ids.map((id) => `${kind} ${id}`)
+  })
+  expect(changes).toEqual(expectedChanges)
+  expect(await tenantFields(runner, keys)).toEqual({
+    tags: sorted(queue.tags),
+    open: sorted(queue.open),
+  })
 }
