@@ -48,7 +48,7 @@ export class JobDesk {
     const reading = this.#queues.get(name)?.jobs.job(id)
     // It was taken: that it cannot be looked at now does not change it.
     const job = await (fresh ? reading?.catch(() => undefined) : reading)
-    if (!fresh && job !== undefined && job.data.mark !== mark) throw keyReused()
+    if (!fresh && job !== undefined && job.data?.mark !== mark) throw keyReused()
     const headers = {
       location: addressOf(name, id),
       'preference-applied': 'respond-async',
@@ -95,7 +95,8 @@ export class JobDesk {
     const job =
       queue === undefined || !ID.test(id) ? undefined : await surely(() => queue.jobs.job(id))
     if (queue === undefined || job === undefined) throw noJob()
-    if (job.data.owner !== ownerOf(key, caller.user)) throw noJob()
+    // A damaged record has no owner.
+    if (job.data?.owner !== ownerOf(key, caller.user)) throw noJob()
     return { queue, job }
   }
 

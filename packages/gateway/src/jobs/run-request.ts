@@ -25,12 +25,23 @@ class BadAnswerError extends Error {
   }
 }
 
+/** A record that something else has damaged: it is given up, and says nothing about the vendor. */
+class UnreadableRequestError extends Error {
+  readonly status = 400
+
+  constructor(id: string) {
+    super(`the stored request of job ${id} cannot be read`)
+    this.name = 'UnreadableRequestError'
+  }
+}
+
 export async function runRequest(
   job: Job<StoredRequest>,
   context: CallContext,
   { vendor, config, lane }: Omit<LaneQueue, 'jobs'>,
 ): Promise<StoredAnswer> {
   const { data } = job
+  if (!isStoredRequest(data)) throw new UnreadableRequestError(job.id)
   const target = { vendor: config.vendor, key: config.key, model: config.model }
   const request = restoreRequest(data, vendor.ownHeaders(target))
   const free = () => data.cost && context.settle(nothingOf(data.cost))
