@@ -179,7 +179,14 @@ async function openLong(waiting: number, preparation: Preparation): Promise<Roun
       const { jobs } = await queues.reserve(asking)
       if (jobs.length < IN_A_STEP) throw new Error('jobs are missing')
       const ends = jobs.map(({ id, turn }) => ({ id, turn, ...end }))
-      await queues.finish({ ...ref, ends, resultUs: 0, deadUs: 60_000_000, uncountedTurns: 10, breaker: undefined })
+      await queues.finish({
+        ...ref,
+        ends,
+        resultUs: 0,
+        deadUs: 60_000_000,
+        uncountedTurns: 10,
+        breaker: undefined,
+      })
     }
     return (STEPS * IN_A_STEP) / ((performance.now() - startMs) / 1_000)
   }

@@ -86,7 +86,6 @@ export type {
   WorkerSnapshot,
 } from './guard/jobs/queue-snapshot.js'
 export { JobStopped } from './guard/jobs/running-job.js'
-export { QueueFullError } from './shared/job-queue/queue-full-error.js'
 export type { GuardOptions, ShedQuestion } from './guard/options.js'
 export { ORDER, type ShadowStage, type StageRow } from './guard/order.js'
 export type { RunOptions, UserStanding } from './guard/run-options.js'
@@ -132,3 +131,4 @@ export type {
   TenantCounts,
 } from './shared/job-queue/api.js'
 export type { JobQueueSettings } from './shared/job-queue/options.js'
+export { QueueFullError } from './shared/job-queue/queue-full-error.js'

@@ -67,36 +67,46 @@ describe('a job record that is damaged', () => {
       // Its tenant has all its room again, and its key is free once the letter is dropped.
       await worker.close()
       expect(await queue.drop(bad)).toBe(1)
-      expect(await queue.addMany(jobs.map(({ data, tenant }) => ({ data, tenant })))).toHaveLength(4)
+      expect(await queue.addMany(jobs.map(({ data, tenant }) => ({ data, tenant })))).toHaveLength(
+        4,
+      )
       expect(await queue.counts()).toMatchObject({ waiting: 4, dead: 0 })
     },
   )
 
-  it.each(['delayed', 'leased', 'ended', 'dead'])('does no harm where the job is %s', async (where) => {
-    const { ref, addMany, add, reserve, finish, extend, command, counts, dead, job } =
-      createQueueKit(fleet, { leaseUs: SECOND / 5 })
-    const [bad] = await addMany([{ delayUs: where === 'delayed' ? SECOND / 5 : 0, tenant: 't' }])
-    if (where !== 'delayed') {
-      const [taken] = (await reserve()).jobs
-      const lives = { resultUs: SECOND / 5, deadUs: SECOND / 5 }
-      if (where === 'ended') await finish(taken!, {}, lives)
-      if (where === 'dead') await finish(taken!, { kind: 'dead' }, lives)
-    }
-    await damage(ref, bad!, "packed = 'x'")
-    if (where === 'leased') expect(await extend({ id: bad!, turn: 1 }, '1')).toBe('kept')
-    expect(await job(bad!)).toMatchObject({ id: bad })
-    expect(await command({ kind: 'replay', id: bad! })).toBe(false)
-    await dead()
-    if (where === 'leased') {
-      expect(await finish({ id: bad!, turn: 1 }, { kind: 'failed' })).toBe('dead')
-      expect(await finish({ id: bad!, turn: 1 }, { kind: 'failed' })).toBe('dead')
-    }
-    await fleet.sleep(250)
-    const good = await add()
-    expect((await reserve(5)).jobs.map(({ id }) => id)).toEqual([good])
-    const isKept = where === 'delayed' || where === 'leased'
-    expect(await counts()).toMatchObject({ delayed: 0, active: 1, waiting: 0, dead: isKept ? 1 : 0 })
-  })
+  it.each(['delayed', 'leased', 'ended', 'dead'])(
+    'does no harm where the job is %s',
+    async (where) => {
+      const { ref, addMany, add, reserve, finish, extend, command, counts, dead, job } =
+        createQueueKit(fleet, { leaseUs: SECOND / 5 })
+      const [bad] = await addMany([{ delayUs: where === 'delayed' ? SECOND / 5 : 0, tenant: 't' }])
+      if (where !== 'delayed') {
+        const [taken] = (await reserve()).jobs
+        const lives = { resultUs: SECOND / 5, deadUs: SECOND / 5 }
+        if (where === 'ended') await finish(taken!, {}, lives)
+        if (where === 'dead') await finish(taken!, { kind: 'dead' }, lives)
+      }
+      await damage(ref, bad!, "packed = 'x'")
+      if (where === 'leased') expect(await extend({ id: bad!, turn: 1 }, '1')).toBe('kept')
+      expect(await job(bad!)).toMatchObject({ id: bad })
+      expect(await command({ kind: 'replay', id: bad! })).toBe(false)
+      await dead()
+      if (where === 'leased') {
+        expect(await finish({ id: bad!, turn: 1 }, { kind: 'failed' })).toBe('dead')
+        expect(await finish({ id: bad!, turn: 1 }, { kind: 'failed' })).toBe('dead')
+      }
+      await fleet.sleep(250)
+      const good = await add()
+      expect((await reserve(5)).jobs.map(({ id }) => id)).toEqual([good])
+      const isKept = where === 'delayed' || where === 'leased'
+      expect(await counts()).toMatchObject({
+        delayed: 0,
+        active: 1,
+        waiting: 0,
+        dead: isKept ? 1 : 0,
+      })
+    },
+  )
 
   it('can be cancelled while it waits', async () => {
     const { ref, addMany, command, counts, reserve } = createQueueKit(fleet)
@@ -113,7 +123,9 @@ describe('a queue with a key of the wrong type', () => {
 
   it.each(PARTS)('goes on without what was in it: %s', async (part) => {
     const { ref, addMany, reserve, finish, extend, counts, dead } = createQueueKit(fleet)
-    await addMany(Array.from({ length: 4 }, (_, at) => ({ priority: at, tenant: 't', key: `k${at}` })))
+    await addMany(
+      Array.from({ length: 4 }, (_, at) => ({ priority: at, tenant: 't', key: `k${at}` })),
+    )
     const [running] = (await reserve(1, { leaseUs: SECOND / 5 })).jobs
     const key = keyOf(ref, part)
     await fleet.send('DEL', key)

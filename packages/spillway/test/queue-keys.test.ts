@@ -34,7 +34,8 @@ describe('how long a queue stays, where pods say different things', () => {
       { ...JOB, delayUs: 0 },
       { ...JOB, key: 'k', tenant: 't', delayUs: SECOND },
     ]
-    const add = (lifeUs: number) => store.queues.add({ ...ref, lifeUs, jobs, maxSize: 100, maxPerTenant: 100 })
+    const add = (lifeUs: number) =>
+      store.queues.add({ ...ref, lifeUs, jobs, maxSize: 100, maxPerTenant: 100 })
     return { ...rest, ref, add }
   }
 

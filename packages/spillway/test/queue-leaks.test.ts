@@ -86,7 +86,8 @@ async function play(port: Port, steps: Steps, time: { us: number }) {
     else if (op.kind === 'finish') {
       const one = leased.at(-1 - (op.which % Math.max(1, leased.length)))
       const { as, delayUs, text } = op
-      if (one) await finish({ id: one.id, turn: one.turn, kind: as as JobEnd['kind'], delayUs, text })
+      if (one)
+        await finish({ id: one.id, turn: one.turn, kind: as as JobEnd['kind'], delayUs, text })
     } else {
       const id = ids[op.which % Math.max(1, ids.length)] ?? 'none'
       await port.command({ ...QUEUE, command: { kind: op.kind, id, keepUs: op.keepUs } })
@@ -94,7 +95,8 @@ async function play(port: Port, steps: Steps, time: { us: number }) {
   }
   for (let round = 0; round < 12; round++) {
     time.us += 5 * SECOND
-    for (const { id, turn } of await reserve(50, SECOND)) await finish({ id, turn }, { resultUs: 0 })
+    for (const { id, turn } of await reserve(50, SECOND))
+      await finish({ id, turn }, { resultUs: 0 })
   }
 }
 

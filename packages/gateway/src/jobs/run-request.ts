@@ -3,7 +3,7 @@ import { type CallContext, type Job, judgeStatus, UsageReader } from 'spillway'
 import { neverConnected } from '../data/complaint.js'
 import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
-import { restoreRequest, type StoredRequest } from './stored-request.js'
+import { isStoredRequest, restoreRequest, type StoredRequest } from './stored-request.js'
 
 /** What a vendor calls its error; of the rest of its answer nothing is kept, it may quote the request. */
 const ERROR_NAME = /"(?:code|type)"\s*:\s*"([\w.-]{1,60})"/

@@ -8,7 +8,15 @@ export function claimTenantCap(fleet: Fleet): void {
   const kit = (given = {}) => {
     const queue = createQueueKit(fleet, given)
     const addFor = async (tenant: string, count = 1, own: object = {}) => {
-      const job = { data: '1', priority: 2, delayUs: 0, deadlineUs: 0, key: '', cost: {}, attempts: 1 }
+      const job = {
+        data: '1',
+        priority: 2,
+        delayUs: 0,
+        deadlineUs: 0,
+        key: '',
+        cost: {},
+        attempts: 1,
+      }
       const jobs = Array.from({ length: count }, () => ({ ...job, tenant, ...own }))
       return queue.store.queues.add({ ...queue.ref, jobs, maxSize: 100, maxPerTenant: 3 })
     }

@@ -228,7 +228,17 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
 
 /** A history that never got there says nothing. */
 const EVERYTHING = [
-  ...['full', 'tenant full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
+  ...[
+    'full',
+    'tenant full',
+    'known',
+    'handed out',
+    'brought along',
+    'probing',
+    'woken',
+    'newer',
+    'too late',
+  ],
   ...['tenants counted', 'tenants by turns', 'tenants estimated'],
   ...['no', 'empty', 'limited', 'vendor', 'breaker', 'paused'].map((each) => `blocked: ${each}`),
   ...['stale', 'done', 'again', 'dead', 'cancelled'].map((each) => `finished: ${each}`),

@@ -268,7 +268,10 @@ export class QueueWorker<Data, Result> implements JobWorker {
         () => this.#leases.progressed(),
       )
     } catch (error) {
-      return this.#giveUp(reserved, admission, { kind: 'dead', text: `its data: ${wordsOf(error)}` })
+      return this.#giveUp(reserved, admission, {
+        kind: 'dead',
+        text: `its data: ${wordsOf(error)}`,
+      })
     }
     this.#running.set(job.id, job)
     this.#leases.begin()

@@ -7,13 +7,7 @@ import { inMs, SpillwayError } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { func, OptionsError, text, validate } from '../../core/options.js'
 import { PRIORITIES, type Priority } from '../../core/priority.js'
-import type {
-  JobView,
-  NewJob,
-  QueueRef,
-  QueueStore,
-  TenantDepths,
-} from '../../store/queue-port.js'
+import type { JobView, NewJob, QueueRef, QueueStore, TenantDepths } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
 import type {
   AddedJob,

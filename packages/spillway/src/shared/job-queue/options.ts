@@ -22,7 +22,7 @@ export interface JobQueueSettings {
    * Most jobs of one tenant that may wait, be delayed or run at a time, from 1. Jobs without a tenant share
    * `maxSize` only. Default: a tenth of `maxSize`, at least 1.
    */
-  maxPerTenant?: number
+  maxPerTenant?: number | undefined
   /** Attempts a job has, the first one included. Default: 3. */
   attempts?: number
   /**
