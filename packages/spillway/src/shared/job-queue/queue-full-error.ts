@@ -29,8 +29,7 @@ function described({ name, maxSize, maxPerTenant, tenant, reply, added: { length
   const details = { name, size, maxSize, added: length }
   if (tenantSize === undefined) {
     const explain = () =>
-      `queue ${name} is full: ${size} jobs have not ended, and maxSize is ${maxSize}; ` +
-      'raise it or add workers'
+      `queue ${name} is full: ${size} of ${maxSize} jobs have not ended; raise maxSize or add workers`
     return { details, explain }
   }
   const explain = () =>
