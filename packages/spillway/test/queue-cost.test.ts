@@ -77,7 +77,7 @@ describe('a job that is done while the next is taken', () => {
     // The script, when and how the queue stands; lease and job away; the next, from the line to a lease.
     ['of which nothing is kept', 0, {}, 10],
     // Its tenant is counted: the job's record is read, and the count and the job's entry change.
-    ['of a tenant', 0, { tenant: 'acme' }, 14],
+    ['of a tenant', 0, { tenant: 'acme' }, 15],
     ['whose result is kept', 60_000_000, {}, 12],
     ['with a key', 0, { key: 'k' }, 14],
     ['with long data', 0, { data: JSON.stringify('x'.repeat(10_000)) }, 14],

@@ -520,11 +520,15 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const called = WORKERS.map((worker) => wakes.filter((each) => each === worker).length)
   await vi.waitUntil(() => heard().join() === called.join(), { timeout: 2_000 }).catch(() => {})
   expect(heard()).toEqual(called)
-  const changes = (published.get(keys.jobChanges) ?? []).flatMap((text) => {
-    const { kind, ids } = JSON.parse(text) as { kind: string; ids: string[] }
-    return ids.map((id) => `${kind} ${id}`)
-  })
-  expect(changes).toEqual(expectedChanges)
+  const changes = () =>
+    (published.get(keys.jobChanges) ?? []).flatMap((text) => {
+      const { kind, ids } = JSON.parse(text) as { kind: string; ids: string[] }
+      return ids.map((id) => `${kind} ${id}`)
+    })
+  await vi
+    .waitUntil(() => changes().length >= expectedChanges.length, { timeout: 2_000 })
+    .catch(() => {})
+  expect(changes()).toEqual(expectedChanges)
   expect(await tenantFields(runner, keys)).toEqual({
     tags: sorted(queue.tags),
     open: sorted(queue.open),

@@ -3,7 +3,7 @@
 export const SCRIPTS = {
   addJobs: {
     name: 'addJobs',
-    sha: '213166df270708e6bd2989c7bca4fd2fc850fea0',
+    sha: 'adc1feb002000ade21e9281274c976b7c2a9d36a',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -22,7 +22,7 @@ end
 end
 local function new_meta()
 local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
-if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+if redis.call('HLEN', KEYS[0 + 8]) == 0 then return new end
 count_lined(new)
 for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
 for part = 3, 5 do
@@ -111,7 +111,7 @@ return is_count(job[13]) and is_count(job[15])
 end
 local function unreadable(id)
 local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
-local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+local is_long = redis.call('HGET', KEYS[0 + 9], id)
 return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 local function record_of(id)
@@ -183,19 +183,25 @@ end
 local function is_apart(job)
 return job[10] ~= '' or not job[14] or job[9] ~= ''
 end
+local function open_jobs_of(tenant)
+if tenant == '' then return 0 end
+return tonumber(redis.call('HGET', KEYS[0 + 13], 'c:' .. tenant) or 0) or 0
+end
 local function count_open(id, tenant)
 if tenant == '' then return end
 local key = KEYS[0 + 13]
 redis.call('HSET', key, 'j:' .. id, tenant)
-local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
-if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
 end
 local function count_ended(id, tenant)
 if tenant == '' then return end
 local key = KEYS[0 + 13]
 if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
-local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
-if type(left) == 'number' and left > 0 then return end
+local left = open_jobs_of(tenant) - 1
+if left > 0 then
+redis.call('HSET', key, 'c:' .. tenant, left)
+return
+end
 redis.call('HDEL', key, 'c:' .. tenant)
 redis.call('HDEL', KEYS[0 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
 end
@@ -336,13 +342,9 @@ if delay == 0 and meta[6] <= queue_now then wake_one() end
 local alarm_is_earlier = meta[5] > queue_now and meta[5] <= queue_now + delay
 if delay > 0 and not alarm_is_earlier then wake_one() end
 end
-local function open_jobs_of(tenant)
-if tenant == '' then return 0 end
-return tonumber(redis.call('HGET', KEYS[0 + 13], 'c:' .. tenant) or 0) or 0
-end
 local function id_by_key(key)
 local id = key ~= '' and redis.call('HGET', KEYS[0 + 11], key)
-return id and redis.call('HEXISTS', KEYS[0 + 8], id) == 1 and id
+return id and redis.call('HGET', KEYS[0 + 8], id) and id
 end
 for index, wish in ipairs(wishes) do
 local known = id_by_key(wish[4])
@@ -1744,7 +1746,7 @@ return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   commandQueue: {
     name: 'commandQueue',
-    sha: '0a6cff29c408ceea43a0446927dd9db194342dff',
+    sha: '5bd11bf86250d258df606decc3ff4e149a2963ad',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -1763,7 +1765,7 @@ end
 end
 local function new_meta()
 local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
-if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+if redis.call('HLEN', KEYS[0 + 8]) == 0 then return new end
 count_lined(new)
 for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
 for part = 3, 5 do
@@ -1852,7 +1854,7 @@ return is_count(job[13]) and is_count(job[15])
 end
 local function unreadable(id)
 local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
-local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+local is_long = redis.call('HGET', KEYS[0 + 9], id)
 return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 local function record_of(id)
@@ -1924,19 +1926,25 @@ end
 local function is_apart(job)
 return job[10] ~= '' or not job[14] or job[9] ~= ''
 end
+local function open_jobs_of(tenant)
+if tenant == '' then return 0 end
+return tonumber(redis.call('HGET', KEYS[0 + 13], 'c:' .. tenant) or 0) or 0
+end
 local function count_open(id, tenant)
 if tenant == '' then return end
 local key = KEYS[0 + 13]
 redis.call('HSET', key, 'j:' .. id, tenant)
-local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
-if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
 end
 local function count_ended(id, tenant)
 if tenant == '' then return end
 local key = KEYS[0 + 13]
 if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
-local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
-if type(left) == 'number' and left > 0 then return end
+local left = open_jobs_of(tenant) - 1
+if left > 0 then
+redis.call('HSET', key, 'c:' .. tenant, left)
+return
+end
 redis.call('HDEL', key, 'c:' .. tenant)
 redis.call('HDEL', KEYS[0 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
 end
@@ -2117,7 +2125,7 @@ return reply`,
   },
   extendJobs: {
     name: 'extendJobs',
-    sha: '1ad4e108668526613704384de636f8280b457068',
+    sha: '2f6bcc185972267bbe5b87125edc8d5e4125ed6a',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2136,7 +2144,7 @@ end
 end
 local function new_meta()
 local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
-if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+if redis.call('HLEN', KEYS[0 + 8]) == 0 then return new end
 count_lined(new)
 for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
 for part = 3, 5 do
@@ -2225,7 +2233,7 @@ return is_count(job[13]) and is_count(job[15])
 end
 local function unreadable(id)
 local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
-local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+local is_long = redis.call('HGET', KEYS[0 + 9], id)
 return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 local function record_of(id)
@@ -2297,19 +2305,25 @@ end
 local function is_apart(job)
 return job[10] ~= '' or not job[14] or job[9] ~= ''
 end
+local function open_jobs_of(tenant)
+if tenant == '' then return 0 end
+return tonumber(redis.call('HGET', KEYS[0 + 13], 'c:' .. tenant) or 0) or 0
+end
 local function count_open(id, tenant)
 if tenant == '' then return end
 local key = KEYS[0 + 13]
 redis.call('HSET', key, 'j:' .. id, tenant)
-local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
-if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
 end
 local function count_ended(id, tenant)
 if tenant == '' then return end
 local key = KEYS[0 + 13]
 if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
-local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
-if type(left) == 'number' and left > 0 then return end
+local left = open_jobs_of(tenant) - 1
+if left > 0 then
+redis.call('HSET', key, 'c:' .. tenant, left)
+return
+end
 redis.call('HDEL', key, 'c:' .. tenant)
 redis.call('HDEL', KEYS[0 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
 end
@@ -2449,7 +2463,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: '2ea656d612d030f5a7a56fe453ce0632fc9718c1',
+    sha: '16634154a3df35d6f47a4bfedca8baeecfcb4ed3',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2468,7 +2482,7 @@ end
 end
 local function new_meta()
 local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
-if redis.call('EXISTS', KEYS[1 + 8]) == 0 then return new end
+if redis.call('HLEN', KEYS[1 + 8]) == 0 then return new end
 count_lined(new)
 for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[1 + part]) end
 for part = 3, 5 do
@@ -2557,7 +2571,7 @@ return is_count(job[13]) and is_count(job[15])
 end
 local function unreadable(id)
 local tenant = redis.call('HGET', KEYS[1 + 13], 'j:' .. id) or ''
-local is_long = redis.call('HEXISTS', KEYS[1 + 9], id) == 1
+local is_long = redis.call('HGET', KEYS[1 + 9], id)
 return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 local function record_of(id)
@@ -2632,19 +2646,25 @@ end
 local function is_apart(job)
 return job[10] ~= '' or not job[14] or job[9] ~= ''
 end
+local function open_jobs_of(tenant)
+if tenant == '' then return 0 end
+return tonumber(redis.call('HGET', KEYS[1 + 13], 'c:' .. tenant) or 0) or 0
+end
 local function count_open(id, tenant)
 if tenant == '' then return end
 local key = KEYS[1 + 13]
 redis.call('HSET', key, 'j:' .. id, tenant)
-local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
-if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
 end
 local function count_ended(id, tenant)
 if tenant == '' then return end
 local key = KEYS[1 + 13]
 if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
-local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
-if type(left) == 'number' and left > 0 then return end
+local left = open_jobs_of(tenant) - 1
+if left > 0 then
+redis.call('HSET', key, 'c:' .. tenant, left)
+return
+end
 redis.call('HDEL', key, 'c:' .. tenant)
 redis.call('HDEL', KEYS[1 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
 end
@@ -3526,7 +3546,7 @@ return { now, max(guard.v, version), still_paused(), figures, requests }`,
   },
   readQueue: {
     name: 'readQueue',
-    sha: 'c5da1972c3e85bf10f04d5c682fe13182a519a1f',
+    sha: '6a9db2e2db45061546314b9d50b500e0c8debd3f',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3545,7 +3565,7 @@ end
 end
 local function new_meta()
 local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
-if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+if redis.call('HLEN', KEYS[0 + 8]) == 0 then return new end
 count_lined(new)
 for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
 for part = 3, 5 do
@@ -3634,7 +3654,7 @@ return is_count(job[13]) and is_count(job[15])
 end
 local function unreadable(id)
 local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
-local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+local is_long = redis.call('HGET', KEYS[0 + 9], id)
 return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 local function record_of(id)
@@ -3781,7 +3801,7 @@ return reply`,
   },
   readStanding: {
     name: 'readStanding',
-    sha: '7e7259c6382a7cd45556aaab68a885f0ba28932d',
+    sha: 'a0a15e69c020049f48bfee023755d23569da6d2f',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3800,7 +3820,7 @@ end
 end
 local function new_meta()
 local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
-if redis.call('EXISTS', KEYS[0 + 8]) == 0 then return new end
+if redis.call('HLEN', KEYS[0 + 8]) == 0 then return new end
 count_lined(new)
 for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[0 + part]) end
 for part = 3, 5 do
@@ -3889,7 +3909,7 @@ return is_count(job[13]) and is_count(job[15])
 end
 local function unreadable(id)
 local tenant = redis.call('HGET', KEYS[0 + 13], 'j:' .. id) or ''
-local is_long = redis.call('HEXISTS', KEYS[0 + 9], id) == 1
+local is_long = redis.call('HGET', KEYS[0 + 9], id)
 return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 local function record_of(id)
@@ -3973,14 +3993,17 @@ return 0`,
   },
   repairQueue: {
     name: 'repairQueue',
-    sha: 'ce95eb5ad5832b3f9d05458c6f51f72dc94987f3',
+    sha: '88fd8c58555ebc79f1277a431ade43d4865cfec1',
     text: `local TYPES = {
 'string', 'zset', 'zset', 'zset', 'zset', 'zset', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'hash',
 }
 local deleted = 0
 for index, key in ipairs(KEYS) do
-local found = redis.call('TYPE', key).ok
-if found ~= 'none' and found ~= TYPES[index] then deleted = deleted + redis.call('DEL', key) end
+local found = redis.pcall('TYPE', key).ok
+if found and found ~= 'none' and found ~= TYPES[index] then
+local reply = redis.pcall('DEL', key)
+if type(reply) == 'number' then deleted = deleted + reply end
+end
 end
 return deleted`,
   },
@@ -4295,7 +4318,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '26f7cf4b515e31ee44cbcab7848e9824e0d3fa38',
+    sha: '6d0a43862090e0c735dfdd4dee48f4bac2ff4258',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -4314,7 +4337,7 @@ end
 end
 local function new_meta()
 local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9000000000000000, 9000000000000000, 9000000000000000 }
-if redis.call('EXISTS', KEYS[3 + 8]) == 0 then return new end
+if redis.call('HLEN', KEYS[3 + 8]) == 0 then return new end
 count_lined(new)
 for part = 3, 7 do new[16 + part] = redis.call('ZCARD', KEYS[3 + part]) end
 for part = 3, 5 do
@@ -4403,7 +4426,7 @@ return is_count(job[13]) and is_count(job[15])
 end
 local function unreadable(id)
 local tenant = redis.call('HGET', KEYS[3 + 13], 'j:' .. id) or ''
-local is_long = redis.call('HEXISTS', KEYS[3 + 9], id) == 1
+local is_long = redis.call('HGET', KEYS[3 + 9], id)
 return { 4, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 local function record_of(id)
@@ -4478,19 +4501,25 @@ end
 local function is_apart(job)
 return job[10] ~= '' or not job[14] or job[9] ~= ''
 end
+local function open_jobs_of(tenant)
+if tenant == '' then return 0 end
+return tonumber(redis.call('HGET', KEYS[3 + 13], 'c:' .. tenant) or 0) or 0
+end
 local function count_open(id, tenant)
 if tenant == '' then return end
 local key = KEYS[3 + 13]
 redis.call('HSET', key, 'j:' .. id, tenant)
-local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
-if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
 end
 local function count_ended(id, tenant)
 if tenant == '' then return end
 local key = KEYS[3 + 13]
 if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
-local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
-if type(left) == 'number' and left > 0 then return end
+local left = open_jobs_of(tenant) - 1
+if left > 0 then
+redis.call('HSET', key, 'c:' .. tenant, left)
+return
+end
 redis.call('HDEL', key, 'c:' .. tenant)
 redis.call('HDEL', KEYS[3 + 12], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
 end

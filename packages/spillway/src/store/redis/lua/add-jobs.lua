@@ -52,15 +52,10 @@ local function add(id, wish, data)
   if delay > 0 and not alarm_is_earlier then wake_one() end
 end
 
-local function open_jobs_of(tenant)
-  if tenant == '' then return 0 end
-  return tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'c:' .. tenant) or 0) or 0
-end
-
 -- A key whose job was lost is free again.
 local function id_by_key(key)
   local id = key ~= '' and redis.call('HGET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key)
-  return id and redis.call('HEXISTS', KEYS[BEFORE_QUEUE + JOBS], id) == 1 and id
+  return id and redis.call('HGET', KEYS[BEFORE_QUEUE + JOBS], id) and id
 end
 
 for index, wish in ipairs(wishes) do

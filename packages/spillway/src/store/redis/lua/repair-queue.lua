@@ -9,7 +9,11 @@ local TYPES = {
 }
 local deleted = 0
 for index, key in ipairs(KEYS) do
-  local found = redis.call('TYPE', key).ok
-  if found ~= 'none' and found ~= TYPES[index] then deleted = deleted + redis.call('DEL', key) end
+  -- A user that may not run these commands goes on with the error it had.
+  local found = redis.pcall('TYPE', key).ok
+  if found and found ~= 'none' and found ~= TYPES[index] then
+    local reply = redis.pcall('DEL', key)
+    if type(reply) == 'number' then deleted = deleted + reply end
+  end
 end
 return deleted

@@ -34,13 +34,17 @@ local function is_apart(job)
   return job[KEY] ~= '' or not job[SHORT_DATA] or job[TENANT] ~= ''
 end
 
+local function open_jobs_of(tenant)
+  if tenant == '' then return 0 end
+  return tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'c:' .. tenant) or 0) or 0
+end
+
 -- Counts a job that was added, or sent back from the dead letters.
 local function count_open(id, tenant)
   if tenant == '' then return end
   local key = KEYS[BEFORE_QUEUE + TENANTS]
   redis.call('HSET', key, 'j:' .. id, tenant)
-  local counted = redis.pcall('HINCRBY', key, 'c:' .. tenant, 1)
-  if type(counted) ~= 'number' then redis.call('HSET', key, 'c:' .. tenant, 1) end
+  redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
 end
 
 -- A tenant without open jobs leaves nothing behind: its next job is treated as its first.
@@ -48,8 +52,11 @@ local function count_ended(id, tenant)
   if tenant == '' then return end
   local key = KEYS[BEFORE_QUEUE + TENANTS]
   if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
-  local left = redis.pcall('HINCRBY', key, 'c:' .. tenant, -1)
-  if type(left) == 'number' and left > 0 then return end
+  local left = open_jobs_of(tenant) - 1
+  if left > 0 then
+    redis.call('HSET', key, 'c:' .. tenant, left)
+    return
+  end
   redis.call('HDEL', key, 'c:' .. tenant)
   redis.call('HDEL', KEYS[BEFORE_QUEUE + TAGS], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
 end

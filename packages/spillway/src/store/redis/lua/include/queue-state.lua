@@ -56,7 +56,7 @@ end
 -- A new queue, or one whose first key was lost: the other keys say how many jobs there are.
 local function new_meta()
   local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER, NEVER, NEVER }
-  if redis.call('EXISTS', KEYS[BEFORE_QUEUE + JOBS]) == 0 then return new end
+  if redis.call('HLEN', KEYS[BEFORE_QUEUE + JOBS]) == 0 then return new end
   count_lined(new)
   for part = DELAYED_SET, PARKED do new[SIZE + part] = redis.call('ZCARD', KEYS[BEFORE_QUEUE + part]) end
   for part = DELAYED_SET, ENDS do
@@ -164,7 +164,7 @@ end
 -- Stands for a record that cannot be read, with what is still known. Its state is `dead`.
 local function unreadable(id)
   local tenant = redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'j:' .. id) or ''
-  local is_long = redis.call('HEXISTS', KEYS[BEFORE_QUEUE + DATA], id) == 1
+  local is_long = redis.call('HGET', KEYS[BEFORE_QUEUE + DATA], id)
   return { DEAD, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
 end
 
