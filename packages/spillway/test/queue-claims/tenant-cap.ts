@@ -26,7 +26,7 @@ export function claimTenantCap(fleet: Fleet): void {
   }
 
   describe('maxPerTenant', () => {
-    it('refuses a tenant with that many open jobs, and nobody else', async () => {
+    it('refuses a tenant with that many open jobs, and no other tenant', async () => {
       const { addFor } = kit()
       const reply = await addFor('greedy', 5)
       expect(reply).toMatchObject({ size: 3, tenantSize: 3 })
