@@ -131,3 +131,4 @@ export type {
   TenantCounts,
 } from './shared/job-queue/api.js'
 export type { JobQueueSettings } from './shared/job-queue/options.js'
+export { QueueFullError } from './shared/job-queue/queue-full-error.js'

@@ -34,7 +34,7 @@ const NOTHING = { text: '', delayUs: 0, generation: -1, probe: false }
 
 function kit(queue: string, resultUs: number) {
   const ref = { guard: 'vendor', queue, lifeUs: LIFE_US }
-  const lives = { resultUs, deadUs: 60_000_000 }
+  const lives = { resultUs, deadUs: 60_000_000, uncountedTurns: 10 }
   const asking: ReserveRequest = {
     ...ref,
     worker: 'w',
@@ -50,7 +50,12 @@ function kit(queue: string, resultUs: number) {
   }
   return {
     add: (...jobs: Partial<NewJob>[]) =>
-      store.queues.add({ ...ref, maxSize: 1_000, jobs: jobs.map((job) => ({ ...JOB, ...job })) }),
+      store.queues.add({
+        ...ref,
+        maxSize: 1_000,
+        maxPerTenant: 1_000,
+        jobs: jobs.map((job) => ({ ...JOB, ...job })),
+      }),
     /** Takes the next job and reports how the previous ones ended. */
     async turn(before: readonly { id: string; turn: number }[], kind: JobEnd['kind'] = 'done') {
       const ends = before.map(({ id, turn }) => ({ id, turn, kind, ...NOTHING }))
@@ -72,7 +77,8 @@ describe('Redis commands per job', () => {
     // Script, time and queue state; remove lease and job; move the next job from the queue to a
     // lease.
     ['without a kept result', 0, {}, 10],
-    ['of a tenant', 0, { tenant: 'acme' }, 12],
+    // The tenant's jobs are counted: the record is read, and the count and the job's entry change.
+    ['of a tenant', 0, { tenant: 'acme' }, 15],
     ['with a kept result', 60_000_000, {}, 12],
     ['with a key', 0, { key: 'k' }, 14],
     ['with long data', 0, { data: JSON.stringify('x'.repeat(10_000)) }, 14],

@@ -34,7 +34,8 @@ describe('job queue lifetime with different pod settings', () => {
       { ...JOB, delayUs: 0 },
       { ...JOB, key: 'k', tenant: 't', delayUs: SECOND },
     ]
-    const add = (lifeUs: number) => store.queues.add({ ...ref, lifeUs, jobs, maxSize: 100 })
+    const add = (lifeUs: number) =>
+      store.queues.add({ ...ref, lifeUs, jobs, maxSize: 100, maxPerTenant: 100 })
     return { ...rest, ref, add }
   }
 

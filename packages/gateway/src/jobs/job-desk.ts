@@ -48,7 +48,7 @@ export class JobDesk {
     const reading = this.#queues.get(name)?.jobs.job(id)
     // It was taken: that it cannot be looked at now does not change it.
     const job = await (fresh ? reading?.catch(() => undefined) : reading)
-    if (!fresh && job !== undefined && job.data.mark !== mark) throw keyReused()
+    if (!fresh && job !== undefined && job.data?.mark !== mark) throw keyReused()
     const headers = {
       location: addressOf(name, id),
       'preference-applied': 'respond-async',
@@ -95,7 +95,8 @@ export class JobDesk {
     const job =
       queue === undefined || !ID.test(id) ? undefined : await surely(() => queue.jobs.job(id))
     if (queue === undefined || job === undefined) throw noJob()
-    if (job.data.owner !== ownerOf(key, caller.user)) throw noJob()
+    // A damaged record has no owner.
+    if (job.data?.owner !== ownerOf(key, caller.user)) throw noJob()
     return { queue, job }
   }
 
@@ -105,7 +106,7 @@ export class JobDesk {
     this.nudge(name, job.id)
     const now = (await surely(() => queue.jobs.job(job.id))) ?? job
     if (!stopped && now.state !== 'cancelled') throw hasEndedAlready(now)
-    // One that runs hears of it when its worker next tells that it is alive.
+    // One that runs is aborted at once, wherever it runs, and has ended when its worker reports that.
     return hasEnded(now) ? stateOf(name, now) : pending(202, describeJob(name, now))
   }
 
@@ -115,6 +116,7 @@ export class JobDesk {
     const { name } = queue.config
     const place = `${name} ${job.id}`
     const leave = this.#streams.enter(job.data.owner)
+    let unwatch = () => {}
     response.writeHead(200, { 'content-type': EVENTS, 'cache-control': 'no-cache' })
     const stream = new JobStream(
       {
@@ -125,13 +127,16 @@ export class JobDesk {
         isDraining: () => this.#sites.current.hooks.draining,
         onEnd: (ended) => {
           leave()
+          unwatch()
           this.#streams.delete(place, ended)
         },
       },
       job,
     )
-    // One that has ended by now said so at once, and is gone.
-    if (!response.writableEnded) this.#streams.add(place, stream)
+    // The stream of a job that has ended is closed already.
+    if (response.writableEnded) return
+    this.#streams.add(place, stream)
+    unwatch = queue.jobs.watch(job.id, () => stream.nudge())
   }
 }
 

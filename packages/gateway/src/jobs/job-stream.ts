@@ -1,6 +1,6 @@
 /**
- * A job's changes as server-sent events, until it has ended. What this gateway does to it is told at
- * once; what others do, within a second or two, because then somebody has to look.
+ * A job's changes as server-sent events, until it has ended. Progress and cancel are pushed from every
+ * gateway, other changes from this one; for the rest the stream reads the store every second or two.
  */
 
 import type { JobProgress } from 'spillway'

@@ -3,7 +3,7 @@ import { type CallContext, type Job, judgeStatus, UsageReader } from 'spillway'
 import { neverConnected } from '../data/complaint.js'
 import type { LaneQueue } from './lane-queue.js'
 import { readWhole, type StoredAnswer, storeAnswer } from './stored-answer.js'
-import { restoreRequest, type StoredRequest } from './stored-request.js'
+import { isStoredRequest, restoreRequest, type StoredRequest } from './stored-request.js'
 
 /** What a vendor calls its error; of the rest of its answer nothing is kept, it may quote the request. */
 const ERROR_NAME = /"(?:code|type)"\s*:\s*"([\w.-]{1,60})"/
@@ -25,12 +25,23 @@ class BadAnswerError extends Error {
   }
 }
 
+/** A record that something else has damaged: it is given up, and says nothing about the vendor. */
+class UnreadableRequestError extends Error {
+  readonly status = 400
+
+  constructor(id: string) {
+    super(`the stored request of job ${id} cannot be read`)
+    this.name = 'UnreadableRequestError'
+  }
+}
+
 export async function runRequest(
   job: Job<StoredRequest>,
   context: CallContext,
   { vendor, config }: Pick<LaneQueue, 'vendor' | 'config'>,
 ): Promise<StoredAnswer> {
   const { data } = job
+  if (!isStoredRequest(data)) throw new UnreadableRequestError(job.id)
   const target = { vendor: config.vendor, key: config.key, model: config.model }
   const request = restoreRequest(data, vendor.ownHeaders(target))
   const free = () => data.cost && context.settle(nothingOf(data.cost))

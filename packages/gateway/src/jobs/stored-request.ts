@@ -103,3 +103,11 @@ export function storeBytes(bytes: Buffer): StoredBytes {
 export function restoreBytes(stored: StoredBytes): Buffer {
   return 'text' in stored ? Buffer.from(stored.text) : Buffer.from(stored.base64, 'base64')
 }
+
+/** False: something else has written to the store, or the record was damaged there. */
+export function isStoredRequest(data: unknown): data is StoredRequest {
+  if (typeof data !== 'object' || data === null) return false
+  const { method, path, headers, body } = data as Partial<Record<keyof StoredRequest, unknown>>
+  const isBody = body === undefined || (typeof body === 'object' && body !== null)
+  return typeof method === 'string' && typeof path === 'string' && Array.isArray(headers) && isBody
+}

@@ -212,6 +212,13 @@ export class Dispatcher<P, L, R extends TakeReply> {
     this.dispatch()
   }
 
+  /** How long a pause of the lane still lasts; zero if it is not paused. */
+  pausedMs(lane: string): number {
+    const gate = this.#gates.known(lane)
+    if (gate?.paused !== true) return 0
+    return Math.max(0, gate.blockedUntilMs - this.#options.clock.now())
+  }
+
   /** Nobody gets through before then, whatever it costs. */
   pauseUntil(lane: string, untilMs: number): void {
     this.#keeper.pause(this.#gates.of(lane), untilMs)

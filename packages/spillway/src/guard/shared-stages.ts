@@ -119,7 +119,8 @@ export class LimitStage implements LimitGate<LanePermit, Trip> {
     const answer = answerOf(end)
     if (answer !== undefined) this.#heedAnswer(answer, permit)
     else if (verdict.outcome === 'throttled') {
-      swallowFailure(() => this.book.pause(permit.lane, verdict.retryAfterMs, permit.grantedUs))
+      const pauseMs = verdict.retryAfterMs ?? this.book.fixedPauseMs(permit)
+      swallowFailure(() => this.book.pause(permit.lane, pauseMs, permit.grantedUs))
     }
     if (verdict.outcome === 'throttled' && verdict.retryAfterMs !== undefined) {
       this.#onPause(permit.lane, verdict.retryAfterMs)

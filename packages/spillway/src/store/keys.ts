@@ -54,6 +54,8 @@ export interface Keys {
   queue(guard: string, queue: string): string[]
   /** No key but what channels begin with: a worker is woken on one of its own. */
   readonly wakes: string
+  /** No key but a channel: changes of all jobs are published there. No worker has this name. */
+  readonly jobChanges: string
   /** No key but a channel: changes of all breakers are published there. */
   readonly breakers: string
 }
@@ -75,8 +77,8 @@ export function levelKey(subject: string, rest: string): string {
 }
 
 /** What it says of itself, those that wait, are delayed, leased, ended, dead; who is parked; jobs, their
- * data, their texts, their keys; the tags of tenants. */
-const QUEUE_PARTS = ['m', 'w', 'z', 'l', 'e', 'x', 'p', 'j', 'd', 'r', 'k', 't'] as const
+ * data, their texts, their keys; the tags of tenants; how many open jobs each tenant has. */
+const QUEUE_PARTS = ['m', 'w', 'z', 'l', 'e', 'x', 'p', 'j', 'd', 'r', 'k', 't', 'n'] as const
 
 /** Short, because there may be a million of them. */
 export function createKeys(prefix: string): Keys {
@@ -99,6 +101,7 @@ export function createKeys(prefix: string): Keys {
     queue: (guard, queue) =>
       QUEUE_PARTS.map((part) => tagged(guard, `${QUEUES}:${escaped(queue)}:${part}`)),
     wakes: `${prefix}${SCHEMA}:wake:`,
+    jobChanges: `${prefix}${SCHEMA}:wake:changes`,
     breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

@@ -33,8 +33,10 @@ export interface NewJob {
 
 export interface AddRequest extends QueueRef {
   jobs: readonly NewJob[]
-  /** More than so many may not wait, be delayed or run. */
+  /** Most jobs that may wait, be delayed or run. */
   maxSize: number
+  /** The same limit for the jobs of one tenant; jobs without a tenant have none. */
+  maxPerTenant: number
   /** Answers only when so many replicas have it, or this much time has passed. */
   durable?: { replicas: number; timeoutMs: number }
 }
@@ -44,6 +46,8 @@ export interface AddReply {
   jobs: readonly { id: string; fresh: boolean }[]
   /** Jobs that wait, are delayed or run. */
   size: number
+  /** Set if a job was refused because its tenant has `maxPerTenant` jobs: how many it has. */
+  tenantSize?: number
   /** Whether replicas have it, where that was asked. */
   confirmed?: boolean
 }
@@ -70,7 +74,7 @@ export interface ReserveRequest extends QueueRef {
    * How jobs ended, told on the same trip and before anything is handed out, as `finish` would. If the
    * answer is lost they are told again, by themselves.
    */
-  finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'> | undefined
+  finish?: Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs' | 'uncountedTurns'> | undefined
 }
 
 /**
@@ -86,6 +90,8 @@ export interface ReservedJob {
   /** How often it was tried, this time included. */
   attempt: number
   attempts: number
+  /** Turns before this one that did not count as an attempt. */
+  uncounted: number
   data: string
   priority: number
   tenant: string
@@ -111,8 +117,12 @@ export interface ReserveReply {
   finished: readonly Finished[]
 }
 
-/** `failed`: may be tried again; `dead`: never; `released`: it was not tried. */
-export type EndKind = 'done' | 'failed' | 'dead' | 'released'
+/**
+ * `failed`: may be tried again. `dead`: must not. `released`: throttled or refused; it does not count as
+ * an attempt up to `uncountedTurns` times, and lines up behind the others. `returned`: it never began or
+ * its worker closes; it never counts, and keeps its position.
+ */
+export type EndKind = 'done' | 'failed' | 'dead' | 'released' | 'returned'
 
 export interface JobEnd {
   id: string
@@ -123,9 +133,9 @@ export interface JobEnd {
   /** Not again before this. */
   delayUs: number
   /**
-   * Generation of the breaker it ran in, or -1. A failure that comes after the breaker has opened says
-   * nothing that is not known: then it does not count as an attempt. That of a probe does, but it is
-   * never the last: as long as the downstream is broken, no job dies of it.
+   * Generation of the breaker it ran in, or -1. A failure after the breaker has opened does not count
+   * as an attempt, nor does a probe's failure on its last attempt: up to `uncountedTurns` times, a job
+   * survives a broken downstream.
    */
   generation: number
   probe: boolean
@@ -135,6 +145,8 @@ export interface FinishRequest extends QueueRef {
   ends: readonly JobEnd[]
   resultUs: number
   deadUs: number
+  /** Turns of one job that may end without counting as an attempt; from then on each counts. */
+  uncountedTurns: number
   breaker: BreakerRef | undefined
 }
 
@@ -211,6 +223,20 @@ export type QueueCommand =
   | { kind: 'replay'; id: string }
   | { kind: 'drop'; id: string }
 
+/** A change of a job that pods hear of at once: its progress, or that it is to stop. */
+export interface JobChange {
+  kind: 'progress' | 'cancel'
+  guard: string
+  queue: string
+  id: string
+}
+
+export interface JobWatcher {
+  onChange(change: JobChange): void
+  /** Changes may have been missed. */
+  onGap(): void
+}
+
 export interface QueueStore {
   add(request: AddRequest): MaybePromise<AddReply>
   reserve(request: ReserveRequest): MaybePromise<ReserveReply>
@@ -227,4 +253,6 @@ export interface QueueStore {
   command(request: QueueRef & { command: QueueCommand }): MaybePromise<boolean>
   /** Until the function it answers with is called. `onGap`: a call may have been missed. */
   onWake(worker: string, wake: () => void, onGap: () => void): () => void
+  /** Reports changes of all jobs, until the function it returns is called. */
+  watch(watcher: JobWatcher): () => void
 }

@@ -237,7 +237,16 @@ class DistantStore implements FaultyStore {
         },
         onGap,
       )
-    this.queues = { ...this.#port('queues'), onWake }
+    const watch: Store['queues']['watch'] = ({ onChange, onGap }) =>
+      this.#inner.queues.watch({
+        onChange: (change) => {
+          const halfMs = this.#drawLatencyMs() / 2
+          if (!this.connected || this.#happens(this.#shares.pushes)) return
+          clock.schedule(halfMs, () => onChange(change))
+        },
+        onGap,
+      })
+    this.queues = { ...this.#port('queues'), onWake, watch }
   }
 
   get connected(): boolean {

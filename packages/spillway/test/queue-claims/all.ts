@@ -4,8 +4,11 @@ import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
 import { claimAdding } from './adding.js'
 import { claimEnds } from './ends.js'
+import { claimPush } from './push.js'
 import { claimTaking } from './taking.js'
+import { claimTenantCap } from './tenant-cap.js'
 import { claimTenants } from './tenants.js'
+import { claimThrottled } from './throttled.js'
 import { claimTold } from './told.js'
 import { claimWorkers } from './workers.js'
 
@@ -19,5 +22,8 @@ export function claimQueues(fleet: Fleet): void {
     claimWorkers(fleet)
     claimTenants(fleet)
     claimTold(fleet)
+    claimThrottled(fleet)
+    claimTenantCap(fleet)
+    claimPush(fleet)
   })
 }

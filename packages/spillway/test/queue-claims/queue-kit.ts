@@ -23,16 +23,23 @@ export function createQueueKit(fleet: Fleet, given: Partial<ReserveRequest> = {}
   const number = ++queues
   const ref: QueueRef = { guard: `g${number}`, queue: 'q', lifeUs: 3_600 * SECOND }
   const take = { guard: ref.guard, lane: 'a', limits: [] as LimitSpec[], version: 0, units: [] }
-  const lives = { resultUs: 60 * SECOND, deadUs: 60 * SECOND, breaker: undefined }
+  const lives = {
+    resultUs: 60 * SECOND,
+    deadUs: 60 * SECOND,
+    uncountedTurns: 10,
+    breaker: undefined,
+  }
   return {
     store,
     ref,
     async add(job: Partial<NewJob> = {}, maxSize = 1_000): Promise<string | undefined> {
-      const reply = await store.queues.add({ ...ref, jobs: [newJob(job)], maxSize })
+      const jobs = [newJob(job)]
+      const reply = await store.queues.add({ ...ref, jobs, maxSize, maxPerTenant: maxSize })
       return reply.jobs[0]?.id
     },
     async addMany(jobs: Partial<NewJob>[]): Promise<string[]> {
-      const reply = await store.queues.add({ ...ref, jobs: jobs.map(newJob), maxSize: 100_000 })
+      const most = { maxSize: 100_000, maxPerTenant: 100_000 }
+      const reply = await store.queues.add({ ...ref, jobs: jobs.map(newJob), ...most })
       return reply.jobs.map(({ id }) => id)
     },
     async reserve(wanted = 1, own: Partial<ReserveRequest> = {}): Promise<ReserveReply> {

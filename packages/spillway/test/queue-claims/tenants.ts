@@ -61,8 +61,8 @@ export function claimTenants(fleet: Fleet): void {
       await addFor('late', 30)
       const { jobs } = await reserve(65)
       await addFor('later', 1_200)
-      // Ten jobs are released and return to their position.
-      for (const job of jobs.slice(0, 10)) await finish(job, { kind: 'released' })
+      // Ten jobs are returned and keep their position.
+      for (const job of jobs.slice(0, 10)) await finish(job, { kind: 'returned' })
       const back = (tenant: string) => jobs.slice(10).filter((job) => job.tenant === tenant).length
       expect(await tenants()).toEqual({
         waiting: 3_930 - 55,

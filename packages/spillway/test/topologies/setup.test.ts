@@ -157,10 +157,10 @@ describe.each(driversToTest())('server setup with %s', (name) => {
     await sleeping
     const ref = { guard: `acl-${name}`, queue: 'q', lifeUs: 60_000_000 }
     await park(waking, ref, 'sleeper')
-    await waking.queues.add({ ...ref, jobs: [JOB], maxSize: 10 })
+    await waking.queues.add({ ...ref, jobs: [JOB], maxSize: 10, maxPerTenant: 10 })
     await vi.waitUntil(() => woken.mock.calls.length > 0, { timeout: 5_000 })
     // Jobs can be added without permission to wake workers.
-    const { jobs } = await silent.queues.add({ ...ref, jobs: [JOB], maxSize: 10 })
+    const { jobs } = await silent.queues.add({ ...ref, jobs: [JOB], maxSize: 10, maxPerTenant: 10 })
     expect(jobs).toEqual([{ id: expect.any(String), fresh: true }])
   })
 

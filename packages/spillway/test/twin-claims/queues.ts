@@ -4,6 +4,7 @@
  * have to give the same replies and wake the same workers.
  */
 
+import { createHash } from 'node:crypto'
 import { describe, expect, it, vi } from 'vitest'
 import { type BreakerState, emptyBreaker } from '../../src/store/breaker/breaker-state.js'
 import {
@@ -12,7 +13,7 @@ import {
   reportOutcomes,
 } from '../../src/store/breaker/transitions.js'
 import type { BreakerSpec } from '../../src/store/breaker-spec.js'
-import { createKeys } from '../../src/store/keys.js'
+import { createKeys, type Keys } from '../../src/store/keys.js'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
 import { emptyGuard, emptyLane } from '../../src/store/limits/lane-state.js'
 import {
@@ -25,7 +26,7 @@ import { addJobs } from '../../src/store/queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
 import { readStanding } from '../../src/store/queue/job-standing.js'
 import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
-import { emptyQueue } from '../../src/store/queue/queue-state.js'
+import { ACTIVE, emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
 import type {
   JobEnd,
@@ -100,7 +101,9 @@ const ends = fc.array(
   fc.record({
     which,
     stale: fc.nat(9).map((chance) => chance === 0),
-    kind: fc.constantFrom('done', 'done', 'done', 'failed', 'failed', 'dead', 'released'),
+    kind: fc.constantFrom(
+      ...(['done', 'done', 'done', 'failed', 'failed', 'dead', 'released', 'returned'] as const),
+    ),
     text: fc.constantFrom('', '"fine"', 'ünlucky'),
     delayUs: fc.constantFrom(0, 0, 1_000_000),
     probe: fc.nat(3).map((chance) => chance === 0),
@@ -115,6 +118,7 @@ const operation = fc.oneof(
       kind: fc.constant('add' as const),
       jobs: fc.array(job, { minLength: 1, maxLength: 4 }),
       maxSize: fc.constantFrom(6, 40, 1_000),
+      maxPerTenant: fc.constantFrom(1, 3, 10, 1_000),
     }),
   },
   {
@@ -187,6 +191,7 @@ const history = fc.record({
   breaker: fc.option(breaker, { nil: undefined }),
   keep: fc.constantFrom(0, 0.1, 0.5),
   agingUs: fc.constantFrom(300_000, 5_000_000),
+  uncountedTurns: fc.constantFrom(0, 1, 10),
   steps: fc.array(fc.record({ pauseUs, operation }), { minLength: 100, maxLength: 140 }),
 })
 type History = typeof history extends fc.Arbitrary<infer T> ? T : never
@@ -222,13 +227,51 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
 
 /** States that the histories have to reach. */
 const EVERYTHING = [
-  ...['full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
+  ...[
+    'full',
+    'tenant full',
+    'known',
+    'handed out',
+    'brought along',
+    'probing',
+    'woken',
+    'newer',
+    'too late',
+  ],
   ...['tenants counted', 'tenants by turns', 'tenants estimated'],
   ...['no', 'empty', 'limited', 'vendor', 'breaker', 'paused'].map((each) => `blocked: ${each}`),
   ...['stale', 'done', 'again', 'dead', 'cancelled'].map((each) => `finished: ${each}`),
   ...['lost', 'kept', 'cancelled'].map((each) => `extended: ${each}`),
   ...['pause', 'resume', 'cancel', 'replay', 'drop'].map((each) => `command: ${each}`),
 ]
+
+const FIELDS = {
+  name: 'fields',
+  text: "return { redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2]) }",
+}
+
+/** What Redis keeps about tenants: the last tag in each priority, and how many open jobs there are. */
+async function tenantFields(runner: TwinRedis['runner'], keys: Keys) {
+  const parts = keys.queue(QUEUE.guard, QUEUE.queue).slice(-2)
+  const sha = createHash('sha1').update(FIELDS.text).digest('hex')
+  const reply = (await runner.run({ ...FIELDS, sha }, parts, [])) as string[][]
+  const [tags, tenants] = reply.map((flat) => {
+    const fields = new Map<string, string>()
+    for (let at = 0; at < flat.length; at += 2) fields.set(flat[at]!, flat[at + 1]!)
+    fields.delete('')
+    return fields
+  })
+  const open = new Map<string, number>()
+  for (const [field, value] of tenants!) {
+    if (field.startsWith('c:')) open.set(field.slice(2), Number(value))
+  }
+  const last = new Map(Array.from(tags!, ([field, value]) => [field, Number(value)] as const))
+  return { tags: sorted(last), open: sorted(open) }
+}
+
+function sorted(map: ReadonlyMap<string, number>): [string, number][] {
+  return [...map].sort(([one], [other]) => (one < other ? -1 : 1))
+}
 
 let histories = 0
 
@@ -247,6 +290,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   let [lane, guard] = [emptyLane(), emptyGuard()]
   let breakerState: BreakerState = emptyBreaker()
   const wakes: string[] = []
+  const expectedChanges: string[] = []
   const leased: { id: string; turn: number }[] = []
   const probes: string[] = []
   let generation = 0
@@ -254,6 +298,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   let probe = 0
   let belief = { limits: given.limits as readonly LimitSpec[], version: 0 }
   const units = ['requests', 'tokens'].slice(0, given.limits.length)
+  const { uncountedTurns } = given
   const ref = given.breaker && { guard: GUARD, lane: LANE, spec: given.breaker }
 
   function keepLimits<T>(
@@ -300,10 +345,11 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
     const laneRef = { guard: GUARD, lane: LANE, ...belief }
     switch (op.kind) {
       case 'add': {
-        const { jobs, maxSize } = op
-        const reply = woken(addJobs(queue, { ...QUEUE, jobs, maxSize }, nowUs))
-        expect(await queues.add({ ...QUEUE, jobs, maxSize })).toEqual(reply)
-        if (reply.jobs.length < jobs.length) count('full')
+        const { kind: _, ...own } = op
+        const reply = woken(addJobs(queue, { ...QUEUE, ...own }, nowUs))
+        expect(await queues.add({ ...QUEUE, ...own })).toEqual(reply)
+        if (reply.tenantSize !== undefined) count('tenant full')
+        else if (reply.jobs.length < op.jobs.length) count('full')
         if (reply.jobs.some(({ fresh }) => !fresh)) count('known')
         break
       }
@@ -319,7 +365,9 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
           keep: given.keep,
           breaker: ref,
           probes: names,
-          ...(brought && { finish: { ends: endsOf(brought), resultUs, deadUs: 3_000_000 } }),
+          ...(brought && {
+            finish: { ends: endsOf(brought), resultUs, deadUs: 3_000_000, uncountedTurns },
+          }),
         }
         const mine = copies()
         const breakerCopy = structuredClone(breakerState)
@@ -352,6 +400,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
           ends: endsOf(op.ends),
           resultUs,
           deadUs: 4_000_000,
+          uncountedTurns,
           breaker: ref,
         }
         for (const _ of op.again ? [1, 2] : [1]) {
@@ -369,6 +418,11 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const request = { ...QUEUE, leaseUs: 1_000_000, leases }
         const reply = extendJobs(queue, request, nowUs)
         expect(await queues.extend(request)).toEqual(reply)
+        for (const [index, { id, progress }] of leases.entries()) {
+          if (progress !== undefined && reply[index] !== 'lost') {
+            expectedChanges.push(`progress ${id}`)
+          }
+        }
         for (const each of reply) count(`extended: ${each}`)
         break
       }
@@ -382,6 +436,9 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const command = { kind: op.command, id, keepUs: op.keepUs } as QueueCommand
         const reply = woken(commandQueue(queue, command, nowUs))
         expect(await queues.command({ ...QUEUE, command })).toBe(reply)
+        if (op.command === 'cancel' && queue.jobs.get(id)?.state === ACTIVE) {
+          expectedChanges.push(`cancel ${id}`)
+        }
         if (reply) count(`command: ${op.command}`)
         break
       }
@@ -462,4 +519,17 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const called = WORKERS.map((worker) => wakes.filter((each) => each === worker).length)
   await vi.waitUntil(() => heard().join() === called.join(), { timeout: 2_000 }).catch(() => {})
   expect(heard()).toEqual(called)
+  const changes = () =>
+    (published.get(keys.jobChanges) ?? []).flatMap((text) => {
+      const { kind, ids } = JSON.parse(text) as { kind: string; ids: string[] }
+      return ids.map((id) => `${kind} ${id}`)
+    })
+  await vi
+    .waitUntil(() => changes().length >= expectedChanges.length, { timeout: 2_000 })
+    .catch(() => {})
+  expect(changes()).toEqual(expectedChanges)
+  expect(await tenantFields(runner, keys)).toEqual({
+    tags: sorted(queue.tags),
+    open: sorted(queue.open),
+  })
 }

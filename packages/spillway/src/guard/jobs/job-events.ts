@@ -9,7 +9,7 @@ export type JobFate = 'done' | 'retried' | 'dead' | 'released' | 'cancelled' | '
 export function fateOf({ kind }: JobEnd, finished: Finished | undefined): JobFate {
   if (finished === undefined || finished === 'stale') return 'lost'
   if (finished !== 'again') return finished
-  return kind === 'released' ? 'released' : 'retried'
+  return kind === 'released' || kind === 'returned' ? 'released' : 'retried'
 }
 
 export function tellFate(name: string, { id, text, delayUs }: JobEnd, fate: JobFate): void {

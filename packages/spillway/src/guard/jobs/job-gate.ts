@@ -74,6 +74,21 @@ export class JobGate {
     return Math.max(0, Math.min(free, breaker?.spare(this.lane) ?? free))
   }
 
+  /**
+   * How long this pod has to hold jobs back because a call or a job got a 429. With limits the pause is in
+   * the store, which hands out no job meanwhile.
+   */
+  get pausedMs(): number {
+    const { limits, dispatcher } = this.#machinery
+    return limits === undefined ? dispatcher.pausedMs(this.lane) : 0
+  }
+
+  /** How long a job waits that was throttled or refused; `before`: how often it was already. */
+  pauseAfter(before: number): number {
+    const { basePauseMs, maxPauseMs } = this.#machinery.options
+    return Math.min(basePauseMs * 2 ** Math.min(before, 20), Math.max(basePauseMs, maxPauseMs))
+  }
+
   /** A permit that was granted longer ago is not used. */
   get useWithinMs(): number {
     return this.#machinery.limits?.useWithinMs ?? Number.POSITIVE_INFINITY
@@ -103,10 +118,13 @@ export class JobGate {
         const costs = jobs.map((job) => job.costs)
         const trip = limited?.heard(reply.take, costs)
         const passed = view && passage?.passed(view, jobs.length, probing)
-        return costs.map((each, index) => ({
-          breaker: passed?.[index] ?? this.#enterShadow(),
-          permit: trip && limits?.createPermit(lane, each, trip),
-        }))
+        return costs.map((each, index) => {
+          const permit = trip && limits?.createPermit(lane, each, trip)
+          // A job that is throttled each time must not lengthen the pauses of the others.
+          const { uncounted = 0, attempt = 1 } = jobs[index] ?? {}
+          if (permit) permit.basePauseOnly = uncounted > 0 || attempt > 1
+          return { breaker: passed?.[index] ?? this.#enterShadow(), permit }
+        })
       },
       lost: (error) => {
         giveUp(wanted)

@@ -1,4 +1,7 @@
-/** Keeps the leases of jobs that run, all in one trip, and says which of them are lost. */
+/**
+ * Renews the leases of running jobs in one round trip, and stops those that are lost or cancelled. Progress is
+ * sent with a round trip of its own, at most every `PROGRESS_MS`.
+ */
 import type { Clock, Timer } from '../../core/clock.js'
 import type { Extended, ExtendRequest } from '../../store/queue-port.js'
 
@@ -19,12 +22,15 @@ export interface LeasesOptions {
   extend(leases: ExtendRequest['leases']): Promise<Extended[]>
 }
 
-/** So often within a lease. */
+/** Renewals within one lease. */
 const BEATS = 3
+const PROGRESS_MS = 200
 
 export class Leases {
   readonly #options: LeasesOptions
   #timer: Timer | undefined
+  #progressTimer: Timer | undefined
+  #progressSentMs = Number.NEGATIVE_INFINITY
   #closed = false
 
   constructor(options: LeasesOptions) {
@@ -44,17 +50,42 @@ export class Leases {
   close(): void {
     this.#closed = true
     this.#timer?.cancel()
+    this.#progressTimer?.cancel()
+  }
+
+  /** A job has reported progress. */
+  progressed(): void {
+    if (this.#progressTimer !== undefined || this.#closed) return
+    const { clock, running } = this.#options
+    const waitMs = Math.max(0, this.#progressSentMs + PROGRESS_MS - clock.now())
+    this.#progressTimer = clock.schedule(waitMs, () => {
+      this.#progressTimer = undefined
+      this.#progressSentMs = clock.now()
+      void this.#renew([...running.values()].filter((job) => job.progressText !== undefined))
+    })
+  }
+
+  /** Whether one of the running jobs was cancelled may not have been reported. */
+  check(): void {
+    void this.#renew([...this.#options.running.values()])
   }
 
   async #beat(): Promise<void> {
-    const { clock, leaseMs, running, extend } = this.#options
-    const sentMs = clock.now()
-    for (const job of [...running.values()]) if (job.leaseEndsMs <= sentMs) job.stop('lost')
+    const { clock, running } = this.#options
+    const nowMs = clock.now()
+    for (const job of [...running.values()]) if (job.leaseEndsMs <= nowMs) job.stop('lost')
     const jobs = [...running.values()]
     if (jobs.length === 0) return
     this.begin()
+    await this.#renew(jobs)
+  }
+
+  async #renew(jobs: readonly Leased[]): Promise<void> {
+    if (jobs.length === 0 || this.#closed) return
+    const { clock, leaseMs, extend } = this.#options
+    const sentMs = clock.now()
+    const leases = jobs.map(({ id, turn, progressText: progress }) => ({ id, turn, progress }))
     try {
-      const leases = jobs.map(({ id, turn, progressText: progress }) => ({ id, turn, progress }))
       for (const job of jobs) job.progressText = undefined
       const answers = await extend(leases)
       for (const [index, job] of jobs.entries()) {
@@ -63,7 +94,8 @@ export class Leases {
         if (answer === 'lost' || answer === 'cancelled') job.stop(answer)
       }
     } catch {
-      // The next beat tries again; a job whose time has run out meanwhile is stopped then.
+      // The next renewal tries again; a job whose time has run out meanwhile is stopped then.
+      for (const [index, job] of jobs.entries()) job.progressText ??= leases[index]?.progress
     }
   }
 }

@@ -9,7 +9,7 @@ import type { CallAdmission } from '../machinery.js'
 import type { Job } from './api.js'
 import type { Leased } from './leases.js'
 
-/** What became of it; `text` is its result or what went wrong. */
+/** How a turn ended; `text` is its result or what went wrong. */
 export interface Ending {
   kind: EndKind
   text: string
@@ -23,6 +23,8 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   readonly data: Data
   readonly attempt: number
   readonly attempts: number
+  /** Turns before this one that did not count as an attempt. */
+  readonly uncounted: number
   readonly priority: Priority
   readonly tenant: string | undefined
   readonly key: string | undefined
@@ -39,18 +41,22 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   stopped: 'lost' | 'cancelled' | 'closed' | undefined
   #verdict: Verdict | undefined
   readonly #ended: (job: RunningJob<Data, Result>, ending: Ending) => void
+  readonly #progressed: () => void
 
+  /** Throws if the job's data is no JSON. */
   constructor(
     job: ReservedJob,
     { breaker }: CallAdmission,
     leaseEndsMs: number,
     ended: (job: RunningJob<Data, Result>, ending: Ending) => void,
+    progressed: () => void,
   ) {
     this.id = job.id
     this.turn = job.turn
     this.data = JSON.parse(job.data)
     this.attempt = job.attempt
     this.attempts = job.attempts
+    this.uncounted = job.uncounted
     this.priority = PRIORITIES[job.priority] as Priority
     this.tenant = job.tenant || undefined
     this.key = job.key || undefined
@@ -60,10 +66,12 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     this.probe = breaker?.probe ?? false
     this.leaseEndsMs = leaseEndsMs
     this.#ended = ended
+    this.#progressed = progressed
   }
 
   progress(value: unknown): void {
     this.progressText = JSON.stringify(value) ?? 'null'
+    this.#progressed()
   }
 
   stop(why: 'lost' | 'cancelled' | 'closed'): void {
@@ -92,13 +100,12 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     const { outcome = 'failure', retryable = true, retryAfterMs = 0 } = this.#verdict ?? {}
     const text = wordsOf(error)
     if (this.stopped !== undefined) {
-      // Stopped because we close, it was not its fault.
-      return this.#over({ kind: 'released', text: '', afterMs: 0 })
+      // The worker closes, or the store knows already that it was cancelled.
+      return this.#over({ kind: 'returned', text: '', afterMs: 0 })
     }
     if (error instanceof SpillwayError && outcome === 'ignored') {
-      // Somebody did not let it through: that is no attempt.
-      const afterMs = Math.max(error.retryAfterMs ?? 0, REFUSED_MS)
-      return this.#over({ kind: 'released', text, afterMs })
+      // Another guard refused it, so the downstream was not called.
+      return this.#over({ kind: 'released', text, afterMs: error.retryAfterMs ?? 0 })
     }
     if (retryable) return this.#end(outcome, text, retryAfterMs)
     this.#over({ kind: 'dead', text, afterMs: 0 })
@@ -109,19 +116,17 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     this.#ended(this, last ? { ...ending, kind: 'dead', text: ending.text || FINAL } : ending)
   }
 
-  /** A downstream that only wants us to slow down has not tried it. */
+  /** A downstream that throttles has not tried it. */
   #end(outcome: Verdict['outcome'], text: string, afterMs: number): void {
     const kind = outcome === 'throttled' ? 'released' : 'failed'
     this.#over({ kind, text, afterMs })
   }
 }
 
-/** Whoever refuses a job without saying for how long is not asked again at once. */
-const REFUSED_MS = 100
 const LONGEST_TEXT = 1_000
 const FINAL = 'it was stopped, and must not be tried again'
 
-function wordsOf(error: unknown): string {
+export function wordsOf(error: unknown): string {
   const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   return words.slice(0, LONGEST_TEXT)
 }

@@ -1,5 +1,5 @@
 /** A queue with its guard: what is added to it is worked on by whoever calls `work`. */
-import { closedError, SpillwayError } from '../../core/errors.js'
+import { closedError } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
 import {
   type Duration,
@@ -16,6 +16,7 @@ import { type BackoffPolicy, backoffFields } from '../../local/backoff.js'
 import type { AddedJob } from '../../shared/job-queue/api.js'
 import { SharedJobQueue } from '../../shared/job-queue/job-queue.js'
 import { type CheckedSettings, settingFields, toUs } from '../../shared/job-queue/options.js'
+import { QueueFullError } from '../../shared/job-queue/queue-full-error.js'
 import type { Subject } from '../../shared/user-limits/levels.js'
 import type { QueueStore } from '../../store/queue-port.js'
 import type { JobHandler, JobQueueOptions, JobWorker, WorkableQueue, WorkOptions } from './api.js'
@@ -142,17 +143,21 @@ export function createWorkedQueue<Data, Result>({
     add: Promise<T>,
     priorityOf: (index: number) => Priority = () => 'normal',
   ): Promise<T> {
-    try {
-      const added = await add
-      for (const [index, { id, fresh }] of added.entries()) {
+    const count = (jobs: readonly AddedJob[]) => {
+      for (const [index, { id, fresh }] of jobs.entries()) {
         if (!fresh) continue
         came.added++
         if (listening()) emit({ type: 'job.added', name, id, priority: priorityOf(index) })
       }
+    }
+    try {
+      const added = await add
+      count(added)
       return added
     } catch (error) {
-      if (error instanceof SpillwayError && error.code === 'QUEUE_FULL') {
+      if (error instanceof QueueFullError) {
         came.refused++
+        count(error.added)
         const { size, maxSize } = error.details as { size: number; maxSize: number }
         if (listening()) emit({ type: 'queue.full', name, size, maxSize })
       }
@@ -185,6 +190,7 @@ export function createWorkedQueue<Data, Result>({
     job: (id) => jobs.job(id),
     standing: (id) => jobs.standing(id),
     cancel: (id) => jobs.cancel(id),
+    watch: (id, onChange) => jobs.watch(id, onChange),
     counts: (options) => jobs.counts(options),
     pause: () => turn('queue.paused', jobs.pause()),
     resume: () => turn('queue.resumed', jobs.resume()),

@@ -24,7 +24,7 @@ import { fateOf, tellFate } from './job-events.js'
 import type { JobGate, JobTrip } from './job-gate.js'
 import { Leases } from './leases.js'
 import { noWork, type WorkerSnapshot } from './queue-snapshot.js'
-import { type Ending, RunningJob } from './running-job.js'
+import { type Ending, RunningJob, wordsOf } from './running-job.js'
 
 export interface WorkerOptions<Data, Result> {
   id: string
@@ -53,6 +53,8 @@ const BUSY_MS = 20
 const HAIR_MS = 1
 const FIRST_PAUSE_MS = 50
 const LONGEST_PAUSE_MS = 5_000
+/** A `Retry-After` may name any number; a job waits no longer than this because of one. */
+const LONGEST_DELAY_MS = 86_400_000
 
 export class QueueWorker<Data, Result> implements JobWorker {
   readonly id: string
@@ -61,9 +63,10 @@ export class QueueWorker<Data, Result> implements JobWorker {
   readonly #finisher: Finisher
   readonly #leases: Leases
   readonly #counts = noWork()
-  /** How long results are kept, and dead letters. */
-  readonly #lives: { resultUs: number; deadUs: number }
+  /** How long results and dead letters are kept, and how many turns of a job need not count. */
+  readonly #endSettings: { resultUs: number; deadUs: number; uncountedTurns: number }
   readonly #sleepNoMore: () => void
+  readonly #unwatch: () => void
   #asking = false
   /** Somebody called while it was asking. */
   #called = false
@@ -89,14 +92,14 @@ export class QueueWorker<Data, Result> implements JobWorker {
     this.id = options.id
     this.#options = options
     const { clock, settings, store, ref, gate } = options
-    const { leaseMs, resultMs, deadMs } = settings
-    this.#lives = { resultUs: toUs(resultMs), deadUs: toUs(deadMs) }
+    const { leaseMs, resultMs, deadMs, uncountedTurns } = settings
+    this.#endSettings = { resultUs: toUs(resultMs), deadUs: toUs(deadMs), uncountedTurns }
     this.#finisher = new Finisher({
       clock,
       leaseMs,
       send: async (ends) => {
         const { breaker } = gate
-        return await store.finish({ ...ref, ...this.#lives, ends, breaker })
+        return await store.finish({ ...ref, ...this.#endSettings, ends, breaker })
       },
       told: (end, finished) => this.#told(end, finished),
     })
@@ -111,6 +114,13 @@ export class QueueWorker<Data, Result> implements JobWorker {
       void this.#look()
     }
     this.#sleepNoMore = store.onWake(this.id, wake, () => void this.#look())
+    this.#unwatch = store.watch({
+      onChange: ({ kind, guard, queue, id }) => {
+        if (kind !== 'cancel' || guard !== ref.guard || queue !== ref.queue) return
+        this.#running.get(id)?.stop('cancelled')
+      },
+      onGap: () => this.#leases.check(),
+    })
     this.#lookNowAndThen()
     this.#soon()
   }
@@ -143,6 +153,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
       })
     }
     this.#leases.close()
+    this.#unwatch()
     await this.#finisher.drain()
     this.#options.onClosed()
   }
@@ -177,22 +188,27 @@ export class QueueWorker<Data, Result> implements JobWorker {
     const { concurrency, gate } = this.#options
     const hands = concurrency - this.#running.size
     if (hands <= 0) return 0
+    const { pausedMs } = gate
+    if (pausedMs > 0) {
+      this.#lookWhenFree(pausedMs)
+      return 0
+    }
     const free = Math.min(hands, gate.free, MOST_IN_A_TRIP)
     if (free === 0) this.#lookWhenFree()
     return free
   }
 
-  /** Only at what this pod has itself. */
-  #lookWhenFree(): void {
+  /** Asks this pod again, not the store. */
+  #lookWhenFree(afterMs = BUSY_MS): void {
     this.#busy?.cancel()
-    this.#busy = this.#options.clock.schedule(BUSY_MS, () => void this.#look())
+    this.#busy = this.#options.clock.schedule(afterMs, () => void this.#look())
   }
 
   /** Answers whether to ask again at once. */
   async #ask(trip: JobTrip, wanted: number): Promise<boolean> {
     const { store, ref, settings, clock, gate } = this.#options
     const { leaseMs, agingMs, keep } = settings
-    const { resultUs, deadUs } = this.#lives
+    const { deadUs } = this.#endSettings
     const { take, breaker, probes } = trip.about
     const sentMs = clock.now()
     const ride = this.#finisher.ride()
@@ -213,7 +229,7 @@ export class QueueWorker<Data, Result> implements JobWorker {
         keep,
         breaker,
         probes,
-        finish: ride && { ends: ride.ends, resultUs, deadUs },
+        finish: ride && { ends: ride.ends, ...this.#endSettings },
       })
     } catch (error) {
       ride?.lost()
@@ -227,7 +243,8 @@ export class QueueWorker<Data, Result> implements JobWorker {
     const late = clock.now() - sentMs > gate.useWithinMs
     for (const [index, job] of reply.jobs.entries()) {
       const admission = admissions[index] as CallAdmission
-      if (late || this.#closing) this.#putBack(job, admission)
+      // A permit used this late could exceed the vendor's window.
+      if (late || this.#closing) this.#giveUp(job, admission, { kind: 'returned', text: '' })
       else this.#start(job, admission, sentMs + leaseMs)
     }
     if (reply.waitUs > 0) {
@@ -240,10 +257,22 @@ export class QueueWorker<Data, Result> implements JobWorker {
 
   #start(reserved: ReservedJob, admission: CallAdmission, leaseEndsMs: number): void {
     const { gate, handler } = this.#options
-    const job = new RunningJob<Data, Result>(reserved, admission, leaseEndsMs, (ended, ending) =>
-      this.#ended(ended, ending),
-    )
     this.#counts.taken++
+    let job: RunningJob<Data, Result>
+    try {
+      job = new RunningJob<Data, Result>(
+        reserved,
+        admission,
+        leaseEndsMs,
+        (ended, ending) => this.#ended(ended, ending),
+        () => this.#leases.progressed(),
+      )
+    } catch (error) {
+      return this.#giveUp(reserved, admission, {
+        kind: 'dead',
+        text: `its data: ${wordsOf(error)}`,
+      })
+    }
     this.#running.set(job.id, job)
     this.#leases.begin()
     const { attempt, leftMs, signal } = job
@@ -255,22 +284,25 @@ export class QueueWorker<Data, Result> implements JobWorker {
     )
   }
 
-  /** Granted so long ago that using it now could exceed the vendor's window; or we close. */
-  #putBack({ id, turn }: ReservedJob, admission: CallAdmission): void {
+  /** Does not start it, and gives its permits back. */
+  #giveUp(
+    { id, turn }: ReservedJob,
+    admission: CallAdmission,
+    end: Pick<JobEnd, 'kind' | 'text'>,
+  ): void {
     this.#options.gate.giveBack(admission)
-    const nothing = { text: '', delayUs: 0, generation: -1, probe: false }
-    this.#finisher.add({ id, turn, kind: 'released', ...nothing })
+    this.#finisher.add({ id, turn, ...end, delayUs: 0, generation: -1, probe: false })
     this.#soon()
   }
 
   #ended(job: RunningJob<Data, Result>, { kind, text, afterMs }: Ending): void {
-    const { id, turn, generation, probe, attempt, stopped } = job
+    const { id, turn, generation, probe, stopped } = job
     this.#running.delete(id)
     if (stopped === 'lost') {
       this.#counts.lost++
       if (listening()) emit({ type: 'job.lost', name: this.#options.ref.queue, id })
     } else {
-      const delayUs = toUs(Math.max(afterMs, kind === 'failed' ? this.#backoffMs(attempt) : 0))
+      const delayUs = toUs(Math.max(Math.min(afterMs, LONGEST_DELAY_MS), this.#waitMs(job, kind)))
       const end: JobEnd = { id, turn, kind, text, delayUs, generation, probe }
       // Whether a failure counts as an attempt depends on what the breaker has heard before.
       if (kind === 'failed' && generation >= 0) this.#tellLater(end)
@@ -291,9 +323,11 @@ export class QueueWorker<Data, Result> implements JobWorker {
     void this.#options.gate.told().then(tell, tell)
   }
 
-  #backoffMs(attempt: number): number {
-    const { settings, random } = this.#options
-    return backoffMs(settings, attempt, 0, random)
+  /** Grows with every turn, whether or not it counted as an attempt. */
+  #waitMs({ attempt, uncounted }: RunningJob<Data, Result>, kind: JobEnd['kind']): number {
+    const { settings, random, gate } = this.#options
+    if (kind === 'failed') return backoffMs(settings, attempt + uncounted, 0, random)
+    return kind === 'released' ? gate.pauseAfter(attempt - 1 + uncounted) : 0
   }
 
   #told(end: JobEnd, finished: Finished | undefined): void {

@@ -105,16 +105,24 @@ export interface TenantCount {
 
 export interface JobQueue<Data = unknown, Result = unknown> {
   readonly name: string
-  /** Rejects with QUEUE_FULL if there is no room. */
+  /** Rejects with QUEUE_FULL if the queue has `maxSize` jobs, or `maxPerTenant` of this tenant. */
   add(data: Data, options?: AddOptions): Promise<AddedJob>
-  /** In one step, in this order. Rejects if there is not room for all; then none was added twice. */
+  /**
+   * Adds the jobs in this order, up to 200 in one step. If there is not room for all, it rejects with
+   * QUEUE_FULL, and the first jobs may have been added: `error.added` (`QueueFullError`) lists them with their ids, in this order.
+   */
   addMany(jobs: readonly ({ data: Data } & JobOptions)[]): Promise<AddedJob[]>
   /** Nothing, if it is not known any more. */
   job(id: string): Promise<JobInfo<Data, Result> | undefined>
   /** How it stands, without its data and its result: for whoever looks often. */
   standing(id: string): Promise<JobProgress | undefined>
-  /** One that runs is told to stop. Answers whether there was anything to cancel. */
+  /** Aborts the signal of a job that runs, in whichever pod. Answers whether there was anything to cancel. */
   cancel(id: string): Promise<boolean>
+  /**
+   * Calls `onChange` when a worker of any pod reports progress of this job or when it is cancelled while it
+   * runs, until the function it returns is called. Read the job then: a message may be lost or come twice.
+   */
+  watch(id: string, onChange: () => void): () => void
   /** With `tenants`, also of how many jobs each waits: of so many, at most 100, those with the most. */
   counts(options?: { tenants?: number }): Promise<JobCounts>
   /** Nothing is handed out until `resume`; what runs goes on. For the whole fleet. */

@@ -5,8 +5,9 @@
  */
 
 import { inMs, SpillwayError } from '../../core/errors.js'
+import { callSafely } from '../../core/events.js'
 import { boundedName } from '../../core/long-name.js'
-import { OptionsError, text, validate } from '../../core/options.js'
+import { func, OptionsError, text, validate } from '../../core/options.js'
 import { PRIORITIES, type Priority } from '../../core/priority.js'
 import type { JobView, NewJob, QueueRef, QueueStore, TenantDepths } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
@@ -20,7 +21,15 @@ import type {
   JobQueue,
   TenantCounts,
 } from './api.js'
-import { type CheckedSettings, readAdd, readCountsOptions, readJob, toUs } from './options.js'
+import {
+  type CheckedSettings,
+  maxPerTenantOf,
+  readAdd,
+  readCountsOptions,
+  readJob,
+  toUs,
+} from './options.js'
+import { QueueFullError } from './queue-full-error.js'
 
 export interface SharedJobQueueOptions {
   ref: QueueRef
@@ -69,7 +78,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     )
     const added: AddedJob[] = []
     for (let from = 0; from < read.length; from += MOST_IN_A_STEP) {
-      added.push(...(await this.#add(read.slice(from, from + MOST_IN_A_STEP))))
+      added.push(...(await this.#add(read.slice(from, from + MOST_IN_A_STEP), added)))
     }
     return added
   }
@@ -94,6 +103,19 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     return this.#ask((store) =>
       store.command({ ...this.#ref, command: { kind: 'cancel', id, keepUs } }),
     )
+  }
+
+  watch(id: string, onChange: () => void): () => void {
+    validate('id', id, text())
+    const changed = validate('onChange', onChange, func<() => void>())
+    const tell = () => callSafely(this.name, 'onChange', changed, undefined)
+    const { guard, queue } = this.#ref
+    return this.#options.store.watch({
+      onChange: (change) => {
+        if (change.id === id && change.queue === queue && change.guard === guard) tell()
+      },
+      onGap: tell,
+    })
   }
 
   async counts(options: { tenants?: number } = {}): Promise<JobCounts> {
@@ -166,14 +188,21 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     }
   }
 
-  async #add(jobs: readonly NewJob[]): Promise<AddedJob[]> {
-    const { durable, confirmMs: timeoutMs, maxSize } = this.#options.settings
+  /** `before`: what earlier steps of the same call have added. */
+  async #add(jobs: readonly NewJob[], before: readonly AddedJob[] = []): Promise<AddedJob[]> {
+    const { settings } = this.#options
+    const { durable, confirmMs: timeoutMs, maxSize } = settings
     const replicas = Number(durable)
-    const request = { ...this.#ref, jobs, maxSize }
+    const maxPerTenant = maxPerTenantOf(settings)
+    const request = { ...this.#ref, jobs, maxSize, maxPerTenant }
     const reply = await this.#ask((store) =>
       store.add(replicas === 0 ? request : { ...request, durable: { replicas, timeoutMs } }),
     )
-    if (reply.jobs.length < jobs.length) throw this.#fullError(reply.size, reply.jobs.length)
+    if (reply.jobs.length < jobs.length) {
+      const { tenant = '' } = jobs[reply.jobs.length] ?? {}
+      const added = [...before, ...reply.jobs]
+      throw new QueueFullError({ name: this.name, maxSize, maxPerTenant, tenant, reply, added })
+    }
     if (reply.confirmed === false) throw this.#unconfirmedError(replicas, timeoutMs)
     return [...reply.jobs]
   }
@@ -191,17 +220,6 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
         cause,
       })
     }
-  }
-
-  #fullError(size: number, added: number): SpillwayError {
-    return new SpillwayError({
-      code: 'QUEUE_FULL',
-      stage: 'room',
-      scope: 'shared',
-      details: { name: this.name, size, maxSize: this.#options.settings.maxSize, added },
-      explain: (details) =>
-        `queue ${details.name} is full: ${details.size} of ${details.maxSize} jobs have not ended`,
-    })
   }
 
   #unconfirmedError(replicas: number, confirmMs: number): SpillwayError {
@@ -239,7 +257,7 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
   return {
     id,
     state,
-    data: JSON.parse(view.data),
+    data: parsed(view.data) as Data,
     priority: PRIORITIES[view.priority] as Priority,
     tenant: view.tenant || undefined,
     key: view.key || undefined,
@@ -247,11 +265,17 @@ function infoOf<Data, Result>(view: JobView): JobInfo<Data, Result> {
     attempts,
     ageMs: view.ageUs / 1_000,
     progress: parsed(progress),
-    result: state === 'done' && words !== '' ? JSON.parse(words) : undefined,
+    result: state === 'done' ? (parsed(words) as Result) : undefined,
     error: state === 'done' || words === '' ? undefined : words,
   }
 }
 
-function parsed(progress: string): unknown {
-  return progress === '' ? undefined : JSON.parse(progress)
+/** What is not JSON (the store was written to by something else) is shown as it is. */
+function parsed(json: string): unknown {
+  if (json === '') return undefined
+  try {
+    return JSON.parse(json)
+  } catch {
+    return json
+  }
 }

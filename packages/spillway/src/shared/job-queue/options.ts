@@ -16,10 +16,20 @@ import { readPriority } from '../../core/priority.js'
 export interface JobQueueSettings {
   /** The lane of the guard that jobs go to. Default: the one of calls that name none. */
   lane?: string
-  /** More than so many jobs may not wait, be delayed or run. Default: 100,000. */
+  /** Most jobs that may wait, be delayed or run at a time. Default: 100,000. */
   maxSize?: number
-  /** So often a job may be tried, the first time included. Default: 3. */
+  /**
+   * Most jobs of one tenant that may wait, be delayed or run at a time, from 1. Jobs without a tenant share
+   * `maxSize` only. Default: a tenth of `maxSize`, at least 1.
+   */
+  maxPerTenant?: number | undefined
+  /** Attempts a job has, the first one included. Default: 3. */
   attempts?: number
+  /**
+   * Turns of a job that may end without counting as an attempt, from 0: with a 429, a refusal inside the
+   * handler, or a failure of a downstream that is known to be broken. From then on each counts. Default: 10.
+   */
+  uncountedTurns?: number
   /** A worker that is silent for so long has lost its jobs to others. Default: 30 seconds. */
   leaseMs?: Duration
   /** So long results are kept; 0: a job that is done is forgotten. Default: 1 hour. */
@@ -47,7 +57,9 @@ export interface JobQueueSettings {
 export const settingFields = {
   lane: optional(text()),
   maxSize: optional(integer({ min: 1 }), 100_000),
+  maxPerTenant: optional(integer({ min: 1 })),
   attempts: optional(integer({ min: 1 }), 3),
+  uncountedTurns: optional(integer({ min: 0 }), 10),
   leaseMs: optional(duration({ min: 100 }), 30_000),
   resultMs: optional(duration({ min: 0 }), 3_600_000),
   deadMs: optional(duration({ min: 1 }), 7 * 86_400_000),
@@ -60,6 +72,16 @@ export const settingFields = {
 
 const readSettings = object(settingFields)
 export type CheckedSettings = ReturnType<typeof readSettings>
+
+/** Jobs of one tenant, unless the options name a number. */
+const TENANT_SHARE = 10
+
+export function maxPerTenantOf({
+  maxSize,
+  maxPerTenant,
+}: Pick<CheckedSettings, 'maxSize' | 'maxPerTenant'>): number {
+  return maxPerTenant ?? Math.max(1, Math.floor(maxSize / TENANT_SHARE))
+}
 
 const readCost: Check<Readonly<Record<string, number>>> = (value, path, problems) => {
   const cost = object({})

@@ -308,8 +308,14 @@ export class LimitBook implements Spender {
     const throttled = asksForPause(answer.status, word)
     const news = this.#words.hear(lane, { word, good, throttled }, this.#limits, nowMs)
     if (news === undefined) return undefined
-    const pauseUs = word.retryAfterMs === undefined ? undefined : toUs(word.retryAfterMs)
+    const pauseMs = word.retryAfterMs ?? this.fixedPauseMs(permit)
+    const pauseUs = pauseMs === undefined ? undefined : toUs(pauseMs)
     return this.#feedback(lane, { grantedUs, pauseUs, ...news })
+  }
+
+  /** The pause after a 429 without `Retry-After`, if it must not grow. */
+  fixedPauseMs({ basePauseOnly }: LanePermit): number | undefined {
+    return basePauseOnly ? this.#options.basePauseMs : undefined
   }
 
   /** Answers with the milliseconds the lane is paused for. */

@@ -28,6 +28,8 @@ export class LanePermit implements Permit {
   readonly lane: string
   /** Store time of the grant, which tells fresh from stale word of the vendor. */
   readonly grantedUs: number
+  /** A 429 without `Retry-After` pauses the lane for `basePauseMs`, and does not lengthen later pauses. */
+  basePauseOnly = false
   readonly #limits: readonly UnitLimit[]
   readonly #costs: readonly number[]
   readonly #stamps: readonly number[]

@@ -8,9 +8,9 @@ import { addJobs, type Woken } from '../queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../queue/finish-jobs.js'
 import { readStanding } from '../queue/job-standing.js'
 import { commandQueue, countJobs, listDead, readJob } from '../queue/look-after.js'
-import { emptyQueue, type QueueState } from '../queue/queue-state.js'
+import { ACTIVE, emptyQueue, type QueueState } from '../queue/queue-state.js'
 import { type ReserveKept, reserveJobs } from '../queue/reserve-jobs.js'
-import type { QueueRef, QueueStore, ReserveRequest } from '../queue-port.js'
+import type { JobChange, JobWatcher, QueueRef, QueueStore, ReserveRequest } from '../queue-port.js'
 import { ExpiringMap } from './expiring-map.js'
 
 /** What a queue shares a step with: the limits of its lane, and the breaker. */
@@ -28,6 +28,7 @@ export interface QueueNeighbours {
 export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): QueueStore {
   const queues = new ExpiringMap<QueueState>()
   const sleepers = new Map<string, () => void>()
+  const watchers = new Set<JobWatcher>()
 
   function queueOf({ guard, queue, lifeUs }: QueueRef): QueueState {
     const now = nowUs()
@@ -41,6 +42,13 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
   function wake<T>({ reply, wakes }: Woken<T>): T {
     for (const worker of wakes) queueMicrotask(() => sleepers.get(worker)?.())
     return reply
+  }
+
+  /** Not before the caller has its reply. */
+  function publish(kind: JobChange['kind'], { guard, queue }: QueueRef, id: string): void {
+    queueMicrotask(() => {
+      for (const each of watchers) each.onChange({ kind, guard, queue, id })
+    })
   }
 
   function reserve(request: ReserveRequest): ReserveKept {
@@ -72,16 +80,36 @@ export function createMemoryQueues(nowUs: () => number, near: QueueNeighbours): 
       if (ref === undefined) return finish(undefined)
       return near.breaker(ref, (breaker) => ({ reply: finish(breaker) }))
     },
-    extend: (request) => extendJobs(queueOf(request), request, nowUs()),
+    extend: (request) => {
+      const reply = extendJobs(queueOf(request), request, nowUs())
+      for (const [index, { id, progress }] of request.leases.entries()) {
+        if (progress !== undefined && reply[index] !== 'lost') publish('progress', request, id)
+      }
+      return reply
+    },
     job: (request) => readJob(queueOf(request), request.id, nowUs()),
     standing: (request) => readStanding(queueOf(request), request.id),
     counts: (request) => countJobs(queueOf(request), nowUs(), request.tenants),
     dead: (request) => listDead(queueOf(request), request, nowUs()),
-    command: (request) => wake(commandQueue(queueOf(request), request.command, nowUs())),
+    command: (request) => {
+      const { command } = request
+      const state = queueOf(request)
+      const reply = wake(commandQueue(state, command, nowUs()))
+      if (command.kind === 'cancel' && state.jobs.get(command.id)?.state === ACTIVE) {
+        publish('cancel', request, command.id)
+      }
+      return reply
+    },
     onWake(worker, run) {
       sleepers.set(worker, run)
       return () => {
         sleepers.delete(worker)
+      }
+    },
+    watch(watcher) {
+      watchers.add(watcher)
+      return () => {
+        watchers.delete(watcher)
       }
     },
   }

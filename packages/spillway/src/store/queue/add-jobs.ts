@@ -1,11 +1,13 @@
 /** Twin: `redis/lua/add-jobs.lua`. */
 import type { AddReply, AddRequest, NewJob } from '../queue-port.js'
 import {
+  countOpen,
   DELAYED,
   forgetEnded,
   type JobRecord,
   line,
   nextId,
+  openJobsOf,
   present,
   type QueueState,
   sizeOf,
@@ -26,6 +28,7 @@ export function addJobs(state: QueueState, request: AddRequest, serverUs: number
   forgetEnded(state, now, FORGOTTEN + 2 * request.jobs.length)
   const jobs: { id: string; fresh: boolean }[] = []
   const wakes: string[] = []
+  let tenantSize: number | undefined
   for (const job of request.jobs) {
     const known = job.key === '' ? undefined : state.keys.get(job.key)
     if (known !== undefined) {
@@ -33,13 +36,19 @@ export function addJobs(state: QueueState, request: AddRequest, serverUs: number
       continue
     }
     if (sizeOf(state) >= request.maxSize) break
+    const ofTenant = openJobsOf(state, job.tenant)
+    if (ofTenant >= request.maxPerTenant) {
+      tenantSize = ofTenant
+      break
+    }
     const id = nextId(state, now)
     add(state, id, job, now)
     jobs.push({ id, fresh: true })
     if (job.delayUs === 0 && state.blockedUs <= now) wakes.push(...wakeOne(state, now))
     if (job.delayUs > 0) wakes.push(...wakeForDelay(state, now + job.delayUs, now))
   }
-  return { reply: { jobs, size: sizeOf(state) }, wakes }
+  const reply = { jobs, size: sizeOf(state), ...(tenantSize !== undefined && { tenantSize }) }
+  return { reply, wakes }
 }
 
 /** Nobody will look before it is due: one has to hear of it. */
@@ -56,6 +65,7 @@ function add(state: QueueState, id: string, job: NewJob, now: number): void {
     attempt: 0,
     attempts,
     turn: 0,
+    uncounted: 0,
     readyUs: 0,
     deadlineUs: deadlineUs === 0 ? 0 : now + deadlineUs,
     tenant,
@@ -65,6 +75,7 @@ function add(state: QueueState, id: string, job: NewJob, now: number): void {
     cancel: false,
   }
   state.jobs.set(id, record)
+  countOpen(state, record)
   state.data.set(id, job.data)
   if (key !== '') state.keys.set(key, id)
   if (delayUs > 0) state.delayed.set(id, now + delayUs)

@@ -34,7 +34,7 @@ export function finishJobs(
   return finishNow(state, breaker, request, present(state, serverUs))
 }
 
-type Ends = Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs'>
+type Ends = Pick<FinishRequest, 'ends' | 'resultUs' | 'deadUs' | 'uncountedTurns'>
 
 /** The same, for whoever has brought the queue to the present. */
 export function finishNow(
@@ -61,7 +61,7 @@ function finish(
   state: QueueState,
   { id, kind, text, delayUs, generation, probe }: JobEnd,
   job: JobRecord,
-  { resultUs, deadUs }: Ends,
+  { resultUs, deadUs, uncountedTurns }: Ends,
   breaker: BreakerState | undefined,
   now: number,
 ): Finished {
@@ -79,12 +79,16 @@ function finish(
     !probe &&
     breaker !== undefined &&
     (breaker.kind !== CLOSED || breaker.g !== generation)
-  // One that tried whether the downstream is back has done its part: it does not die of it, and the next
-  // to try is another.
   const probed = kind === 'failed' && probe
-  if (probed) job.tag = 0
-  if (kind === 'released' || known || (probed && job.attempt >= job.attempts)) job.attempt--
-  else if (kind === 'dead' || job.attempt >= job.attempts) {
+  const excused = kind === 'released' || known || (probed && job.attempt >= job.attempts)
+  // Behind the others: a job that is throttled or opens the breaker each time must not block them, and
+  // the next probe is another job.
+  if (excused || probed) job.tag = 0
+  if (kind === 'returned') job.attempt--
+  else if (excused && job.uncounted < uncountedTurns) {
+    job.uncounted++
+    job.attempt--
+  } else if (kind === 'dead' || job.attempt >= job.attempts) {
     end(state, id, job, DEAD, text, deadUs, now)
     return 'dead'
   }

@@ -5,6 +5,7 @@ import type { Woken } from './add-jobs.js'
 import {
   ACTIVE,
   CANCELLED,
+  countOpen,
   DEAD,
   DELAYED,
   end,
@@ -48,7 +49,9 @@ export function commandQueue(
   state.ends.delete(command.id)
   state.texts.delete(command.id)
   job.attempt = 0
+  job.uncounted = 0
   job.deadlineUs = 0
+  countOpen(state, job)
   // It lines up at the end: others have waited meanwhile.
   job.tag = 0
   line(state, command.id, job, now)

@@ -28,6 +28,8 @@ export interface JobRecord {
   attempts: number
   /** How often it was handed out. */
   turn: number
+  /** Turns that did not count as an attempt. */
+  uncounted: number
   /** When it began to wait. */
   readyUs: number
   deadlineUs: number
@@ -70,6 +72,8 @@ export interface QueueState {
   tags: Map<string, number>
   /** Of each tenant that has jobs waiting, how many, by priority. The twin works it out when asked. */
   depths: Map<string, number[]>
+  /** Jobs of each tenant that have not ended. Jobs without a tenant are not counted. */
+  open: Map<string, number>
 }
 
 export function emptyQueue(): QueueState {
@@ -94,6 +98,30 @@ export function emptyQueue(): QueueState {
     keys: new Map(),
     tags: new Map(),
     depths: new Map(),
+    open: new Map(),
+  }
+}
+
+export function openJobsOf({ open }: QueueState, tenant: string): number {
+  return open.get(tenant) ?? 0
+}
+
+/** Counts a job that was added, or sent back from the dead letters. */
+export function countOpen(state: QueueState, { tenant }: JobRecord): void {
+  if (tenant !== '') state.open.set(tenant, openJobsOf(state, tenant) + 1)
+}
+
+/** A tenant without open jobs leaves nothing behind: its next job is treated as its first. */
+function countEnded(state: QueueState, { tenant }: JobRecord): void {
+  if (tenant === '') return
+  const left = openJobsOf(state, tenant) - 1
+  if (left > 0) {
+    state.open.set(tenant, left)
+    return
+  }
+  state.open.delete(tenant)
+  for (let priority = 0; priority < PRIORITIES; priority++) {
+    state.tags.delete(`${priority}:${tenant}`)
   }
 }
 
@@ -155,7 +183,7 @@ function deepen({ depths }: QueueState, { tenant, priority }: JobRecord, by: num
   else depths.delete(tenant)
 }
 
-/** It has ended, and is known for so long. */
+/** Ends an open job. It stays known for `keepUs`. */
 export function end(
   state: QueueState,
   id: string,
@@ -165,6 +193,7 @@ export function end(
   keepUs: number,
   now: number,
 ): void {
+  countEnded(state, job)
   if (keepUs === 0) return forget(state, id, job)
   job.state = as
   state.ends.set(id, now + keepUs)
@@ -260,12 +289,13 @@ export function reservedOf(
   costs: readonly number[],
   now: number,
 ): ReservedJob {
-  const { turn, attempt, attempts, priority, tenant, key, deadlineUs } = job
+  const { turn, attempt, attempts, uncounted, priority, tenant, key, deadlineUs } = job
   return {
     id,
     turn,
     attempt,
     attempts,
+    uncounted,
     data: state.data.get(id) as string,
     priority,
     tenant,

@@ -20,7 +20,7 @@ import { readTakeReply, writeSpecs } from './redis-limits.js'
 type Ends = NonNullable<ReserveRequest['finish']>
 
 const BLOCKED: readonly Blocked[] = ['no', 'empty', 'limited', 'vendor', 'breaker', 'paused']
-const END: readonly EndKind[] = ['done', 'failed', 'dead', 'released']
+const END: readonly EndKind[] = ['done', 'failed', 'dead', 'released', 'returned']
 const FINISHED: readonly Finished[] = ['stale', 'done', 'again', 'dead', 'cancelled']
 const STATE: readonly JobState[] = ['waiting', 'delayed', 'active', 'done', 'dead', 'cancelled']
 
@@ -43,7 +43,7 @@ export function readFinished(reply: readonly number[]): Finished[] {
   return reply.map((each) => FINISHED[each] as Finished)
 }
 
-const NO_ENDS = { ends: [], resultUs: 0, deadUs: 0 }
+const NO_ENDS = { ends: [], resultUs: 0, deadUs: 0, uncountedTurns: 0 }
 const NO_LIMITS = { json: '[]', tag: '' }
 
 /** Put together by hand: it is on the way of every job. */
@@ -54,6 +54,7 @@ export function reserveArgs(request: ReserveRequest, keys: Keys, time: string): 
     `{"l":${limits.json},"units":${JSON.stringify(take.units)},"v":${take.version},` +
     `"keep":${request.keep},"life":${request.lifeUs},"park":${request.parkUs},` +
     `"dead":${request.deadUs},"end_dead":${finish.deadUs},"has_breaker":${breaker !== undefined},` +
+    `"uncounted":${finish.uncountedTurns},` +
     `"wakes":${JSON.stringify(keys.wakes)}}`
   return [
     time,
@@ -79,6 +80,7 @@ type JobReserved = [
   key: string,
   ageUs: number,
   leftUs: number,
+  uncounted: number,
   ...costs: number[],
 ]
 export type ReserveWire = [
@@ -95,9 +97,11 @@ export function readReserved(reply: ReserveWire, { take: ref }: ReserveRequest):
   const [blocked, waitUs, probing, take, view, finished, ...jobs] = reply
   return {
     jobs: jobs.map((each): ReservedJob => {
-      const [id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, ...costs] =
+      const [id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, ...rest] =
         each
-      return { id, turn, attempt, attempts, data, priority, tenant, key, ageUs, leftUs, costs }
+      const [uncounted = 0, ...costs] = rest
+      const job = { id, turn, attempt, attempts, uncounted, data, priority, tenant, key }
+      return { ...job, ageUs, leftUs, costs }
     }),
     blocked: BLOCKED[blocked] as Blocked,
     waitUs,

@@ -9,6 +9,7 @@ import type {
   ReserveRequest,
 } from '../queue-port.js'
 import type { Confirming } from './confirming.js'
+import { createJobWatchers } from './job-watchers.js'
 import {
   breakerKey,
   COUNTS,
@@ -24,7 +25,7 @@ import {
   type StandingWire,
   writeEnds,
 } from './queue-wire.js'
-import type { ScriptRunner } from './runner.js'
+import type { Script, ScriptRunner } from './runner.js'
 import { SCRIPTS } from './scripts.gen.js'
 import type { Subscribe } from './subscription.js'
 
@@ -69,6 +70,25 @@ export function createRedisQueues({
   }
   const input = ({ lifeUs }: QueueRef, own: object) =>
     JSON.stringify({ life: lifeUs, wakes: keys.wakes, ...own })
+  const changesOf = ({ guard, queue }: QueueRef) => ({ channel: keys.jobChanges, guard, queue })
+
+  /** Repairs a queue with a key of the wrong type, and tries once more. */
+  async function run(
+    by: ScriptRunner,
+    request: QueueRef,
+    script: Script,
+    scriptKeys: readonly string[],
+    args: readonly (string | number)[],
+  ): Promise<unknown> {
+    try {
+      return await by.run(script, scriptKeys, args)
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) throw error
+      const deleted = await by.run(SCRIPTS.repairQueue, keysOf(request), [])
+      if (deleted === 0) throw error
+      return by.run(script, scriptKeys, args)
+    }
+  }
 
   async function add(by: ScriptRunner, request: AddRequest): Promise<AddReply> {
     const jobs = request.jobs.map((job) => [
@@ -80,15 +100,16 @@ export function createRedisQueues({
       job.cost,
       job.attempts,
     ])
-    const own = input(request, { most: request.maxSize, jobs })
+    const { maxSize, maxPerTenant } = request
+    const own = input(request, { most: maxSize, per_tenant: maxPerTenant, jobs })
     const args = [time(), own, ...request.jobs.map(({ data }) => data)]
-    const reply = await by.run(SCRIPTS.addJobs, keysOf(request), args)
-    const [size, ...added] = reply as [number, ...(string | number)[]]
+    const reply = await run(by, request, SCRIPTS.addJobs, keysOf(request), args)
+    const [size, tenantSize, ...added] = reply as [number, number, ...(string | number)[]]
     const ids: { id: string; fresh: boolean }[] = []
     for (let at = 0; at < added.length; at += 2) {
       ids.push({ id: added[at] as string, fresh: added[at + 1] === 1 })
     }
-    return { jobs: ids, size }
+    return { jobs: ids, size, ...(tenantSize >= 0 && { tenantSize }) }
   }
 
   async function look(
@@ -97,7 +118,7 @@ export function createRedisQueues({
   ) {
     const own = { id: '', from: 0, count: 0, tenants: 0, look: mostLookedAt, ...wanted }
     const args = [time(), input(request, own)]
-    const reply = await runner.run(SCRIPTS.readQueue, keysOf(request), args)
+    const reply = await run(runner, request, SCRIPTS.readQueue, keysOf(request), args)
     const wire = reply as [...CountsWire, ...(JobWire | null)[]]
     return {
       counts: readCounts(wire.slice(0, COUNTS) as CountsWire),
@@ -118,7 +139,9 @@ export function createRedisQueues({
       return { ...reply, confirmed: replicas >= durable.replicas }
     },
     async reserve(request) {
-      const reply = await runner.run(
+      const reply = await run(
+        runner,
+        request,
         SCRIPTS.reserveJobs,
         reserveKeys(request),
         reserveArgs(request, keys, time()),
@@ -127,10 +150,14 @@ export function createRedisQueues({
     },
     async finish(request) {
       const { breaker } = request
-      const own = { has_breaker: breaker !== undefined, end_dead: request.deadUs }
+      const own = {
+        has_breaker: breaker !== undefined,
+        end_dead: request.deadUs,
+        uncounted: request.uncountedTurns,
+      }
       const args = [time(), input(request, own), ...writeEnds(request)]
       const scriptKeys = [breakerKey(keys, request.guard, breaker?.lane), ...keysOf(request)]
-      const reply = await runner.run(SCRIPTS.finishJobs, scriptKeys, args)
+      const reply = await run(runner, request, SCRIPTS.finishJobs, scriptKeys, args)
       return readFinished(reply as number[])
     },
     async extend(request) {
@@ -139,9 +166,9 @@ export function createRedisQueues({
         turn,
         progress === undefined ? 0 : 1,
       ])
-      const own = input(request, { lease: request.leaseUs, leases })
+      const own = input(request, { lease: request.leaseUs, leases, changes: changesOf(request) })
       const args = [time(), own, ...request.leases.map(({ progress }) => progress ?? '')]
-      const reply = await runner.run(SCRIPTS.extendJobs, keysOf(request), args)
+      const reply = await run(runner, request, SCRIPTS.extendJobs, keysOf(request), args)
       return (reply as number[]).map((each) => EXTENDED[each] as Extended)
     },
     async job(request) {
@@ -150,7 +177,7 @@ export function createRedisQueues({
     },
     async standing(request) {
       const args = [time(), input(request, { id: request.id })]
-      const reply = await runner.run(SCRIPTS.readStanding, keysOf(request), args)
+      const reply = await run(runner, request, SCRIPTS.readStanding, keysOf(request), args)
       return reply === null ? undefined : readStanding(reply as StandingWire)
     },
     counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
@@ -160,13 +187,15 @@ export function createRedisQueues({
     },
     async command(request) {
       const { kind: command, id, keepUs } = { id: '', keepUs: 0, ...request.command }
-      const own = input(request, { command, id, keep: keepUs })
-      return (await runner.run(SCRIPTS.commandQueue, keysOf(request), [time(), own])) === 1
+      const own = input(request, { command, id, keep: keepUs, changes: changesOf(request) })
+      const args = [time(), own]
+      return (await run(runner, request, SCRIPTS.commandQueue, keysOf(request), args)) === 1
     },
     onWake(worker, wake, onGap) {
       const heard = { onMessage: wake, onSubscribed: onGap }
       const subscription = subscribe(`${keys.wakes}${worker}`, heard)
       return () => subscription.close()
     },
+    watch: createJobWatchers(keys.jobChanges, subscribe),
   }
 }

@@ -1,9 +1,11 @@
 -- Adds jobs, as many as there is room for, and wakes one worker for each. Twin of addJobs in
 -- store/queue/add-jobs.ts.
 -- KEYS: see include/queue-state
--- ARGV: see include/queue-state; most: so many may wait, be delayed or run; jobs: for each { priority,
+-- ARGV: see include/queue-state; most: so many may wait, be delayed or run; per_tenant: the same of one
+--       tenant; jobs: for each { priority,
 --       delay us, deadline us, key, tenant, cost, attempts }; then the data of each
--- reply: number of jobs that wait, are delayed or run; then for each job its id, fresh 0|1; fewer if
+-- reply: number of jobs that wait, are delayed or run; how many jobs the tenant has whose job was refused
+--        because of per_tenant, or -1; then for each job its id, fresh 0|1; fewer if
 --        it is full
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
@@ -18,7 +20,7 @@ present_queue()
 -- Whoever touched it last may have given it a shorter life.
 if meta[EXPIRY] * 1000 < queue_server + settings().life then renew() end
 forget_ended(FORGOTTEN + 2 * #wishes)
-local reply = { 0 }
+local reply = { 0, -1 }
 
 local function size()
   return waiting_in() + meta[SIZE + DELAYED_SET] + meta[SIZE + LEASES]
@@ -33,7 +35,7 @@ local function add(id, wish, data)
   local priority, delay, deadline, key, tenant, cost, attempts = unpack(wish)
   local job = {
     DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
-    key, next(cost) and cost or false, '', 0, #data <= LONG and data,
+    key, next(cost) and cost or false, '', 0, #data <= LONG and data, 0,
   }
   if delay > 0 then
     schedule(DELAYED_SET, queue_now + delay, id)
@@ -41,6 +43,7 @@ local function add(id, wish, data)
     line(id, job)
   end
   save_job(id, job)
+  count_open(id, tenant)
   if #data > LONG then redis.call('HSET', KEYS[BEFORE_QUEUE + DATA], id, data) end
   if key ~= '' then redis.call('HSET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key, id) end
   if is_apart(job) then meta[APART] = meta[APART] + 1 end
@@ -49,10 +52,20 @@ local function add(id, wish, data)
   if delay > 0 and not alarm_is_earlier then wake_one() end
 end
 
+-- A key whose job was lost is free again.
+local function id_by_key(key)
+  local id = key ~= '' and redis.call('HGET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key)
+  return id and redis.call('HGET', KEYS[BEFORE_QUEUE + JOBS], id) and id
+end
+
 for index, wish in ipairs(wishes) do
-  local key = wish[4]
-  local known = key ~= '' and redis.call('HGET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key)
+  local known = id_by_key(wish[4])
   if not known and size() >= most then break end
+  local of_tenant = known and 0 or open_jobs_of(wish[5])
+  if of_tenant >= settings().per_tenant then
+    reply[2] = of_tenant
+    break
+  end
   local id = known or next_id()
   if not known then add(id, wish, ARGV[BEFORE_DATA + index]) end
   reply[#reply + 1] = id

@@ -1,11 +1,12 @@
 -- What people do with a queue. Twin of commandQueue in store/queue/look-after.ts.
 -- KEYS: see include/queue-state
--- ARGV: see include/queue-state; command: pause, resume, cancel, replay or drop; id; keep us
+-- ARGV: see include/queue-state and include/publish-changes; command: pause, resume, cancel, replay or drop; id; keep us
 -- reply: 1 if there was anything to do
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
 --- @include queue-state
 --- @include queue-moves
+--- @include publish-changes
 local command, id = settings().command, settings().id
 
 local function set_paused(paused)
@@ -17,10 +18,25 @@ local function set_paused(paused)
   return 1
 end
 
+-- One that is leased becomes a dead letter when its turn ends.
+local function bury(job)
+  local score = redis.call('ZSCORE', KEYS[BEFORE_QUEUE + WAITING_SET], id)
+  if score then
+    redis.call('ZREM', KEYS[BEFORE_QUEUE + WAITING_SET], id)
+    count_lined(meta)
+  elseif remove(DELAYED_SET, id) == 0 then
+    return 0
+  end
+  end_job(id, job, DEAD, UNREADABLE_TEXT, settings().keep)
+  return 1
+end
+
 local function cancel(job)
+  if job.unreadable then return bury(job) end
   if job[STATE] == ACTIVE then
     job[CANCEL] = 1
     save_job(id, job)
+    publish_changes('cancel', { id })
     return 1
   end
   if job[STATE] == WAITING then unline(id, job)
@@ -34,7 +50,8 @@ local function replay(job)
   remove(DEAD_SET, id)
   remove(ENDS, id)
   redis.call('HDEL', KEYS[BEFORE_QUEUE + TEXTS], id)
-  job[ATTEMPT], job[DEADLINE], job[TAG] = 0, 0, 0
+  job[ATTEMPT], job[UNCOUNTED], job[DEADLINE], job[TAG] = 0, 0, 0, 0
+  count_open(id, job[TENANT])
   line(id, job)
   save_job(id, job)
   if meta[BLOCKED] <= queue_now then wake_one() end
@@ -48,6 +65,9 @@ local function run()
   if not job then return 0 end
   if command == 'cancel' then return cancel(job) end
   if job[STATE] ~= DEAD then return 0 end
+  if job.unreadable and (command == 'replay' or not redis.call('ZSCORE', KEYS[BEFORE_QUEUE + DEAD_SET], id)) then
+    return 0
+  end
   if command == 'replay' then return replay(job) end
   forget(id, job)
   return 1

@@ -1,17 +1,18 @@
 -- Keeps the leases of jobs that still run, and what they say of how far they are. Twin of extendJobs in
 -- store/queue/finish-jobs.ts.
 -- KEYS: see include/queue-state
--- ARGV: see include/queue-state; lease us; leases: for each { id, turn, says 0|1 }; then what each says
+-- ARGV: see include/queue-state and include/publish-changes; lease us; leases: for each { id, turn, says 0|1 }; then what each says
 -- reply: for each 0 lost, 1 kept, 2 somebody wants it to stop
 -- expiry: see include/queue-state
 local BEFORE_QUEUE = 0
 local BEFORE_PROGRESS = 2
 --- @include queue-state
 --- @include queue-moves
+--- @include publish-changes
 local LOST, KEPT, STOP = 0, 1, 2
 local until_us = queue_now + settings().lease
 present_queue()
-local reply = {}
+local reply, progressed = {}, {}
 for index, leased in ipairs(settings().leases) do
   local id, turn, says = unpack(leased)
   local job = is_leased(id, turn) and leased_job(id)
@@ -20,12 +21,15 @@ for index, leased in ipairs(settings().leases) do
   else
     redis.call('ZADD', KEYS[BEFORE_QUEUE + LEASES], until_us, id .. ':' .. turn)
     meta[FIRST + LEASES] = math.min(meta[FIRST + LEASES], until_us)
-    if says == 1 then
+    -- An unreadable record has no place for progress; its worker may still finish the job.
+    if says == 1 and not job.unreadable then
       job[PROGRESS] = ARGV[BEFORE_PROGRESS + index]
       save_job(id, job)
+      progressed[#progressed + 1] = id
     end
     reply[index] = job[CANCEL] == 1 and STOP or KEPT
   end
 end
 close_queue()
+publish_changes('progress', progressed)
 return reply

@@ -14,7 +14,7 @@ local BEFORE_QUEUE = 0
 local oldest_us = 0
 for priority = 0, PRIORITIES - 1 do
   local id = first_of(priority, 1)[1]
-  if id then oldest_us = math.max(oldest_us, queue_now - tonumber(id)) end
+  if id then oldest_us = math.max(oldest_us, queue_now - (tonumber(id) or queue_now)) end
 end
 local dead = meta[SIZE + DEAD_SET]
 local reply = {

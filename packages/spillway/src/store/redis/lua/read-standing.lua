@@ -11,4 +11,4 @@ local id = settings().id
 local job = read_job(id)
 if not job then return false end
 local text = job[STATE] ~= DONE and redis.call('HGET', KEYS[BEFORE_QUEUE + TEXTS], id)
-return { job[STATE], job[ATTEMPT], job[PROGRESS], text or '' }
+return { job[STATE], job[ATTEMPT], job[PROGRESS], text or job.unreadable and UNREADABLE_TEXT or '' }

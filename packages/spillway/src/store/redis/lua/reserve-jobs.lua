@@ -7,7 +7,7 @@
 --       none); worker, wanted, lease us, aging us; then see include/finish-jobs
 -- reply: blocked (0 no, 1 empty, 2 limited, 3 vendor, 4 breaker, 5 paused), wait us, probing 0|1,
 --        { take-permits' long reply }, { view }, { finish-jobs' reply }, then each job: { id, turn, attempt, attempts, data,
---        priority, tenant, key, age us, left us, costs … }
+--        priority, tenant, key, age us, left us, uncounted, costs … }
 -- expiry: as in take-permits, take-probes and include/queue-state
 local BEFORE_QUEUE = 3
 local BREAKER_AT = 3
@@ -108,14 +108,14 @@ local function head_of(priority)
   return head
 end
 
--- And whether it is not what it should be: a key was lost.
+-- And whether it is not what it should be: a key was lost, or a record cannot be read.
 local function next_of()
   local best, best_us
   for priority = 0, PRIORITIES - 1 do
     if meta[LINED + priority] > 0 then
       local head = head_of(priority)
       local job = head.job
-      if not job or job[PRIORITY] ~= priority then return head, true end
+      if not job or job.unreadable or job[PRIORITY] ~= priority then return head, true end
       local worth_us = job[READY] + priority * aging_us
       if not best or worth_us < best_us then best, best_us = head, worth_us end
     end
@@ -124,12 +124,19 @@ local function next_of()
 end
 
 local function mend(head)
-  local line, id = KEYS[BEFORE_QUEUE + WAITING_SET], head.ids[head.at]
-  if id and not head.job then redis.call('ZREM', line, id) end
-  for priority = 0, PRIORITIES - 1 do
-    local below = string.format('(%.0f', (priority + 1) * SPAN)
-    meta[LINED + priority] = redis.call('ZCOUNT', line, priority * SPAN, below)
+  local line, id, job = KEYS[BEFORE_QUEUE + WAITING_SET], head.ids[head.at], head.job
+  local score = id and tonumber(redis.call('ZSCORE', line, id))
+  local priority = score and math.max(0, math.min(PRIORITIES - 1, math.floor(score / SPAN)))
+  if id and not job then
+    redis.call('ZREM', line, id)
+    unusual().forget_lost(id)
+  elseif id and (job.unreadable or job[PRIORITY] ~= priority) then
+    redis.call('ZREM', line, id)
+    job = unreadable(id)
+    job[PRIORITY] = priority
+    unusual().end_job(id, job, DEAD, UNREADABLE_TEXT, settings().dead)
   end
+  count_lined(meta)
   heads = {}
 end
 
@@ -144,7 +151,7 @@ local function lease(id, job)
   if tag > meta[REACHED + priority] then meta[REACHED + priority] = tag end
   if tenant ~= '' then
     local field = priority .. ':' .. tenant
-    if tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TAGS], field) or 0) <= tag then
+    if (tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TAGS], field) or 0) or 0) <= tag then
       redis.call('HDEL', KEYS[BEFORE_QUEUE + TAGS], field)
     end
   end
@@ -156,7 +163,8 @@ end
 local function reserved(id, job, costs)
   local reply = {
     id, job[TURN], job[ATTEMPT], job[ATTEMPTS], data_of(id, job), job[PRIORITY], job[TENANT],
-    job[KEY], queue_now - tonumber(id), job[DEADLINE] == 0 and 0 or job[DEADLINE] - queue_now,
+    job[KEY], queue_now - (tonumber(id) or queue_now), job[DEADLINE] == 0 and 0 or job[DEADLINE] - queue_now,
+    job[UNCOUNTED],
   }
   for _, cost in ipairs(costs) do reply[#reply + 1] = cost end
   return reply

@@ -1,8 +1,9 @@
 -- How jobs end, for whichever trip brings it. With include/unusual-ends the twin of finishNow in store/queue/finish-jobs.ts.
 -- BREAKER_AT: which of KEYS is the breaker, which is only looked at
--- settings: has_breaker; end_dead (us that those are kept that die of it)
+-- settings: has_breaker; end_dead (us that those are kept that die of it); uncounted (turns of one job that may
+--       end without counting as an attempt)
 -- ARGV[BEFORE_ENDS]: us that results are kept; then for each end: the name of its lease; how it ended:
---       empty if it is done, else as JSON { kind (1 failed, 2 dead, 3 released), delay us, generation,
+--       empty if it is done, else as JSON { kind (1 failed, 2 dead, 3 released, 4 returned), delay us, generation,
 --       probe 0|1 }; its text
 local STALE_REPLY, DONE_REPLY, AGAIN_REPLY, DEAD_REPLY, CANCELLED_REPLY = 0, 1, 2, 3, 4
 --- @include unusual-moves
@@ -21,7 +22,7 @@ local function finish_all()
       redis.call('HDEL', KEYS[BEFORE_QUEUE + JOBS], id)
       ended = DONE_REPLY
     else
-      ended = unusual().finish(id, how, text, result_us)
+      ended = unusual().finish(id, turn, how, text, result_us)
       if ended == AGAIN_REPLY and meta[BLOCKED] <= queue_now then unusual().wake_one() end
     end
     reply[#reply + 1] = ended

@@ -5,6 +5,8 @@ local LAPSED_TEXT = 'the worker did not say how it ended'
 --- @include read-job
 
 local function save_job(id, job)
+  -- What stands for an unreadable record is saved as an ordinary one.
+  job.unreadable = nil
   redis.call('HSET', KEYS[BEFORE_QUEUE + JOBS], id, cmsgpack.pack(job))
 end
 
@@ -14,7 +16,7 @@ local function line(id, job)
   job[STATE], job[READY] = WAITING, queue_now
   if job[TAG] == 0 then
     local field = priority .. ':' .. job[TENANT]
-    local last = tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TAGS], field) or 0)
+    local last = tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TAGS], field) or 0) or 0
     job[TAG] = math.max(meta[REACHED + priority], last) + 1
     redis.call('HSET', KEYS[BEFORE_QUEUE + TAGS], field, job[TAG])
   end
@@ -29,7 +31,41 @@ local function is_at_first_turn(job)
 end
 
 local function is_apart(job)
-  return job[KEY] ~= '' or not job[SHORT_DATA]
+  return job[KEY] ~= '' or not job[SHORT_DATA] or job[TENANT] ~= ''
+end
+
+local function open_jobs_of(tenant)
+  if tenant == '' then return 0 end
+  return tonumber(redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'c:' .. tenant) or 0) or 0
+end
+
+-- Counts a job that was added, or sent back from the dead letters.
+local function count_open(id, tenant)
+  if tenant == '' then return end
+  local key = KEYS[BEFORE_QUEUE + TENANTS]
+  redis.call('HSET', key, 'j:' .. id, tenant)
+  redis.call('HSET', key, 'c:' .. tenant, open_jobs_of(tenant) + 1)
+end
+
+-- A tenant without open jobs leaves nothing behind: its next job is treated as its first.
+local function count_ended(id, tenant)
+  if tenant == '' then return end
+  local key = KEYS[BEFORE_QUEUE + TENANTS]
+  if redis.call('HDEL', key, 'j:' .. id) == 0 then return end
+  local left = open_jobs_of(tenant) - 1
+  if left > 0 then
+    redis.call('HSET', key, 'c:' .. tenant, left)
+    return
+  end
+  redis.call('HDEL', key, 'c:' .. tenant)
+  redis.call('HDEL', KEYS[BEFORE_QUEUE + TAGS], '0:' .. tenant, '1:' .. tenant, '2:' .. tenant, '3:' .. tenant)
+end
+
+-- Of a job whose record was lost.
+local function forget_lost(id)
+  count_ended(id, redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'j:' .. id) or '')
+  redis.call('HDEL', KEYS[BEFORE_QUEUE + DATA], id)
+  redis.call('HDEL', KEYS[BEFORE_QUEUE + TEXTS], id)
 end
 
 local function forget(id, job)
@@ -40,12 +76,13 @@ local function forget(id, job)
     remove(DEAD_SET, id)
   end
   if not is_apart(job) then return end
-  redis.call('HDEL', KEYS[BEFORE_QUEUE + DATA], id)
+  if not job[SHORT_DATA] then redis.call('HDEL', KEYS[BEFORE_QUEUE + DATA], id) end
   if job[KEY] ~= '' then redis.call('HDEL', KEYS[BEFORE_QUEUE + IDS_BY_KEY], job[KEY]) end
   meta[APART] = meta[APART] - 1
 end
 
 local function end_job(id, job, as, text, keep_us)
+  count_ended(id, job[TENANT])
   if keep_us == 0 then return forget(id, job) end
   local has_text = not is_at_first_turn(job)
   job[STATE] = as
@@ -80,14 +117,23 @@ end
 local function forget_ended(most)
   for _, id in ipairs(take_due(ENDS, most)) do
     local job = record_of(id)
-    if job then forget(id, job) else remove(DEAD_SET, id) end
+    if job then
+      forget(id, job)
+    else
+      remove(DEAD_SET, id)
+      forget_lost(id)
+    end
   end
 end
 
 local function bring_back(dead_us)
   for _, id in ipairs(take_due(DELAYED_SET, MOST_AT_ONCE)) do
     local job = record_of(id)
-    if job then
+    if not job then
+      forget_lost(id)
+    elseif job.unreadable then
+      end_job(id, job, DEAD, UNREADABLE_TEXT, dead_us)
+    else
       line(id, job)
       save_job(id, job)
     end
@@ -97,7 +143,9 @@ local function bring_back(dead_us)
     local id = string.sub(name, 1, ID_LENGTH)
     local job = leased_job(id)
     if not job then
-      -- Of what was lost there is nothing to bring back.
+      forget_lost(id)
+    elseif job.unreadable then
+      end_job(id, job, DEAD, UNREADABLE_TEXT, dead_us)
     elseif job[CANCEL] == 1 then
       end_job(id, job, CANCELLED, '', dead_us)
     elseif job[ATTEMPT] < job[ATTEMPTS] then

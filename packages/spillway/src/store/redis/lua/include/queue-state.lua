@@ -1,5 +1,5 @@
 -- What is shared about a job queue. With include/queue-moves the twin of store/queue/queue-state.ts.
--- KEYS: twelve of the queue, after those that the script names (BEFORE_QUEUE of them)
+-- KEYS: thirteen of the queue, after those that the script names (BEFORE_QUEUE of them)
 -- ARGV: time (see include/server-time), then one JSON object, for what most trips do not ask for; in it,
 --       besides what each script says, life (us) that a queue nobody touches has, and what channels to
 --       wake workers begin with
@@ -8,12 +8,15 @@
 -- Waiting jobs are in one sorted set, priorities one after the other, inside a priority by tag.
 -- A lease is its own record: its name is the job's id and turn, and what is kept of the job stays as it
 -- was before. So a job that is taken and done is not written in between, nor read again.
--- Keys may be lost one by one (evicted, deleted): who has no record is dropped, and counts are put right where
--- that shows.
+-- Keys may be lost one by one (evicted, deleted): a job without a record is dropped, and counts are corrected
+-- where that shows. A record that cannot be read becomes a dead letter.
 local META, WAITING_SET, DELAYED_SET, LEASES, ENDS, DEAD_SET, PARKED = 1, 2, 3, 4, 5, 6, 7
 local JOBS, DATA, TEXTS, IDS_BY_KEY, TAGS = 8, 9, 10, 11, 12
+-- 'c:' and a tenant: how many open jobs it has; 'j:' and the id of an open job: its tenant. The second is needed
+-- when the job's own record is lost. Jobs without a tenant are not in it.
+local TENANTS = 13
 -- Of the queue, an array: what the twin keeps, when its expiry is set anew (in its own time) and what it
--- is (ms of the server), and of how many jobs something is kept apart: long data, or a key.
+-- is (ms of the server), and of how many jobs something is kept apart: long data, a key, or a tenant.
 local SEEN, AHEAD, LAST, IS_PAUSED, ALARM, BLOCKED, LAPSED, RENEWAL, EXPIRY, APART = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 -- Four of each, for each priority: how far it has got, and how many wait.
 local REACHED, LINED = 11, 15
@@ -25,6 +28,8 @@ local META_LENGTH = 26
 local STATE, PRIORITY, TAG, ATTEMPT, ATTEMPTS, TURN, READY = 1, 2, 3, 4, 5, 6, 7
 -- Data is there if it is short, else apart.
 local DEADLINE, TENANT, KEY, COST, PROGRESS, CANCEL, SHORT_DATA = 8, 9, 10, 11, 12, 13, 14
+-- Turns that did not count as an attempt.
+local UNCOUNTED = 15
 local WAITING, DELAYED, ACTIVE, DONE, DEAD, CANCELLED = 0, 1, 2, 3, 4, 5
 local PRIORITIES = 4
 local ID_LENGTH = 16
@@ -32,6 +37,7 @@ local ID_LENGTH = 16
 local SPAN = 281474976710656
 -- In the year 2255.
 local NEVER = 9000000000000000
+local UNREADABLE_TEXT = 'its record in the store cannot be read'
 
 --- @include server-time
 local decoded
@@ -40,9 +46,39 @@ local function settings()
   return decoded
 end
 
-local stored_meta = redis.call('GET', KEYS[BEFORE_QUEUE + META])
-local meta = stored_meta and { struct.unpack(META_FORM, stored_meta) }
-  or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER, NEVER, NEVER }
+local function count_lined(counted)
+  for priority = 0, PRIORITIES - 1 do
+    local below = string.format('(%.0f', (priority + 1) * SPAN)
+    counted[LINED + priority] = redis.call('ZCOUNT', KEYS[BEFORE_QUEUE + WAITING_SET], priority * SPAN, below)
+  end
+end
+
+-- A new queue, or one whose first key was lost: the other keys say how many jobs there are.
+local function new_meta()
+  local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER, NEVER, NEVER }
+  if redis.call('HLEN', KEYS[BEFORE_QUEUE + JOBS]) == 0 then return new end
+  count_lined(new)
+  for part = DELAYED_SET, PARKED do new[SIZE + part] = redis.call('ZCARD', KEYS[BEFORE_QUEUE + part]) end
+  for part = DELAYED_SET, ENDS do
+    if new[SIZE + part] > 0 then new[FIRST + part] = 0 end
+  end
+  for _, part in ipairs({ DATA, IDS_BY_KEY, TENANTS }) do
+    new[APART] = new[APART] + redis.call('HLEN', KEYS[BEFORE_QUEUE + part])
+  end
+  return new
+end
+
+local function stored_meta()
+  local packed = redis.call('GET', KEYS[BEFORE_QUEUE + META])
+  if not packed or #packed ~= struct.size(META_FORM) then return nil end
+  local read = { struct.unpack(META_FORM, packed) }
+  for index = 1, META_LENGTH do
+    if not (read[index] >= 0 and read[index] <= NEVER) then return nil end
+  end
+  return read
+end
+
+local meta = stored_meta() or new_meta()
 local queue_server = server_us()
 local queue_now = math.max(meta[SEEN], queue_server + meta[AHEAD])
 local renewed = false
@@ -58,8 +94,8 @@ local function renew()
   local life = settings().life
   meta[RENEWAL] = queue_now + life / 10
   meta[EXPIRY] = math.max(meta[EXPIRY], math.ceil((queue_server + life * 1.1) / 1000))
-  for part = JOBS, TAGS do redis.call('HSET', KEYS[BEFORE_QUEUE + part], '', '') end
-  for part = WAITING_SET, TAGS do set_expiry(part) end
+  for part = JOBS, TENANTS do redis.call('HSET', KEYS[BEFORE_QUEUE + part], '', '') end
+  for part = WAITING_SET, TENANTS do set_expiry(part) end
   renewed = true
 end
 
@@ -101,9 +137,43 @@ local function remove(part, name)
   return removed
 end
 
+local function is_count(value)
+  return type(value) == 'number' and value >= 0 and value <= NEVER
+end
+
+local function is_readable(job)
+  if type(job) ~= 'table' then return false end
+  for field = STATE, DEADLINE do
+    if not is_count(job[field]) then return false end
+  end
+  if job[STATE] > CANCELLED or job[STATE] % 1 > 0 then return false end
+  if job[PRIORITY] >= PRIORITIES or job[PRIORITY] % 1 > 0 then return false end
+  for _, field in ipairs({ TENANT, KEY, PROGRESS }) do
+    if type(job[field]) ~= 'string' then return false end
+  end
+  if job[COST] then
+    if type(job[COST]) ~= 'table' then return false end
+    for _, units in pairs(job[COST]) do
+      if not is_count(units) then return false end
+    end
+  end
+  if type(job[SHORT_DATA]) ~= 'string' and job[SHORT_DATA] ~= false then return false end
+  return is_count(job[CANCEL]) and is_count(job[UNCOUNTED])
+end
+
+-- Stands for a record that cannot be read, with what is still known. Its state is `dead`.
+local function unreadable(id)
+  local tenant = redis.call('HGET', KEYS[BEFORE_QUEUE + TENANTS], 'j:' .. id) or ''
+  local is_long = redis.call('HGET', KEYS[BEFORE_QUEUE + DATA], id)
+  return { DEAD, 0, 0, 0, 1, 0, 0, 0, tenant, '', false, '', 0, not is_long and 'null', 0, unreadable = true }
+end
+
 local function record_of(id)
   local packed = redis.call('HGET', KEYS[BEFORE_QUEUE + JOBS], id)
-  return packed and cmsgpack.unpack(packed)
+  if not packed then return nil end
+  local ok, job = pcall(cmsgpack.unpack, packed)
+  if not ok or not is_readable(job) then return unreadable(id) end
+  return job
 end
 
 local function data_of(id, job)

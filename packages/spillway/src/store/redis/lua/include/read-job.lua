@@ -1,7 +1,7 @@
--- A job as it is; nothing, if its record was lost. What is kept of one that is leased is what it was before (see include/queue-state).
+-- A job as it is; nothing, if its record was lost. The record of a leased job is the one from before (see include/queue-state).
 local function leased_job(id)
   local job = record_of(id)
-  if not job or job[STATE] == ACTIVE then return job end
+  if not job or job.unreadable or job[STATE] == ACTIVE then return job end
   job[STATE], job[TURN], job[ATTEMPT] = ACTIVE, job[TURN] + 1, job[ATTEMPT] + 1
   return job
 end
@@ -19,8 +19,9 @@ end
 local function view_of(id)
   local job = read_job(id)
   if not job then return false end
+  local text = redis.call('HGET', KEYS[BEFORE_QUEUE + TEXTS], id) or job.unreadable and UNREADABLE_TEXT or ''
   return {
     id, job[STATE], data_of(id, job), job[PRIORITY], job[TENANT], job[KEY], job[ATTEMPT], job[ATTEMPTS],
-    queue_now - tonumber(id), job[PROGRESS], redis.call('HGET', KEYS[BEFORE_QUEUE + TEXTS], id) or '',
+    queue_now - (tonumber(id) or queue_now), job[PROGRESS], text,
   }
 end

@@ -26,7 +26,7 @@ local function by_turns(priority, border, count)
   for index = 1, #last_tags, 2 do
     local field = last_tags[index]
     if string.sub(field, 1, 2) == begin then
-      local jobs = tonumber(last_tags[index + 1]) - border + 1
+      local jobs = (tonumber(last_tags[index + 1]) or 0) - border + 1
       if jobs > 0 then found[string.sub(field, 3)], sum = jobs, sum + jobs end
     end
   end
@@ -35,10 +35,10 @@ local function by_turns(priority, border, count)
   return found
 end
 
--- Nobody's, if its record was lost.
+-- Of no tenant, if its record was lost or cannot be read.
 local function add_job(id, priority, jobs)
   local job = id and record_of(id)
-  if not job then
+  if not job or job.unreadable then
     is_exact = false
     return
   end

@@ -1,6 +1,6 @@
 -- Jobs that end in another way than most. With include/finish-jobs, which says what comes in, the twin of
 -- finishNow in store/queue/finish-jobs.ts.
-local FAILED_END, DEAD_END, RELEASED_END = 1, 2, 3
+local FAILED_END, DEAD_END, RELEASED_END, RETURNED_END = 1, 2, 3, 4
 local BREAKER_CLOSED = 0
 local breaker
 
@@ -13,12 +13,20 @@ local function breaker_moved(generation)
   return breaker.kind ~= BREAKER_CLOSED or breaker.g ~= generation
 end
 
-local function finish(id, how, text, result_us)
+local function finish(id, turn, how, text, result_us)
   local job = leased_job(id)
-  if not job then return STALE_REPLY end
+  if not job then
+    forget_lost(id)
+    return STALE_REPLY
+  end
+  if job.unreadable then job[TURN] = tonumber(string.sub(turn, 2)) or 0 end
   if how == '' then
     end_job(id, job, DONE, text, result_us)
     return DONE_REPLY
+  end
+  if job.unreadable then
+    end_job(id, job, DEAD, UNREADABLE_TEXT, settings().end_dead)
+    return DEAD_REPLY
   end
   if job[CANCEL] == 1 then
     end_job(id, job, CANCELLED, text, result_us)
@@ -27,9 +35,12 @@ local function finish(id, how, text, result_us)
   local kind, delay, generation, probe = unpack(cjson.decode(how))
   local known = kind == FAILED_END and generation >= 0 and probe == 0 and breaker_moved(generation)
   local probed = kind == FAILED_END and probe == 1
-  if probed then job[TAG] = 0 end
-  if kind == RELEASED_END or known or (probed and job[ATTEMPT] >= job[ATTEMPTS]) then
+  local excused = kind == RELEASED_END or known or (probed and job[ATTEMPT] >= job[ATTEMPTS])
+  if excused or probed then job[TAG] = 0 end
+  if kind == RETURNED_END then
     job[ATTEMPT] = job[ATTEMPT] - 1
+  elseif excused and job[UNCOUNTED] < settings().uncounted then
+    job[UNCOUNTED], job[ATTEMPT] = job[UNCOUNTED] + 1, job[ATTEMPT] - 1
   elseif kind == DEAD_END or job[ATTEMPT] >= job[ATTEMPTS] then
     end_job(id, job, DEAD, text, settings().end_dead)
     return DEAD_REPLY
@@ -48,7 +59,7 @@ end
 -- Told again, what has ended under this number ends as it did.
 local function told_before(id, turn)
   local job = record_of(id)
-  if not job or ':' .. job[TURN] ~= turn then return STALE_REPLY end
+  if not job or job.unreadable or ':' .. job[TURN] ~= turn then return STALE_REPLY end
   if job[STATE] == DONE then return DONE_REPLY end
   if job[STATE] == DEAD then return DEAD_REPLY end
   return job[STATE] == CANCELLED and CANCELLED_REPLY or STALE_REPLY

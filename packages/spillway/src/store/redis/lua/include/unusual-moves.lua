@@ -8,6 +8,7 @@ local function unusual()
   made = {
     forget_ended = forget_ended, bring_back = bring_back, end_job = end_job, finish = finish,
     told_before = told_before, wake_one = wake_one, park = park, first_score = first_score,
+    forget_lost = forget_lost,
   }
   return made
 end

@@ -1,0 +1,39 @@
+/** The refusal of `add` and `addMany`: the queue, or one tenant's part of it, has no room for a job. */
+import { SpillwayError } from '../../core/errors.js'
+import type { AddReply } from '../../store/queue-port.js'
+import type { AddedJob } from './api.js'
+
+export interface FullQueue {
+  name: string
+  maxSize: number
+  maxPerTenant: number
+  /** Of the first job that found no room; empty: none. */
+  tenant: string
+  reply: Pick<AddReply, 'size' | 'tenantSize'>
+  /** Jobs of the same call that were added before. */
+  added: readonly AddedJob[]
+}
+
+export class QueueFullError extends SpillwayError {
+  /** Jobs of the same `addMany` that were added: the first ones, in their order. */
+  readonly added: readonly AddedJob[]
+
+  constructor(full: FullQueue) {
+    super({ code: 'QUEUE_FULL', stage: 'room', scope: 'shared', ...described(full) })
+    this.added = full.added
+  }
+}
+
+function described({ name, maxSize, maxPerTenant, tenant, reply, added: { length } }: FullQueue) {
+  const { size, tenantSize } = reply
+  const details = { name, size, maxSize, added: length }
+  if (tenantSize === undefined) {
+    const explain = () =>
+      `queue ${name} is full: ${size} of ${maxSize} jobs have not ended; raise maxSize or add workers`
+    return { details, explain }
+  }
+  const explain = () =>
+    `queue ${name} is full for tenant ${tenant}: ${tenantSize} of its jobs have not ended, and ` +
+    `maxPerTenant is ${maxPerTenant}; raise it or wait until some have ended`
+  return { details: { ...details, tenant, tenantSize, maxPerTenant }, explain }
+}

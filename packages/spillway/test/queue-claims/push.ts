@@ -1,0 +1,70 @@
+/** Progress and cancel reach the other pods at once, not with the next lease renewal. */
+import { createSpillway, JobStopped } from 'spillway'
+import { sleep } from 'spillway/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Fleet } from '../limit-claims/fleet.js'
+
+/** No lease is renewed within a test. */
+const LEASE_MS = 3_600_000
+
+export function claimPush(fleet: Fleet): void {
+  const { clock } = fleet
+  let guards = 0
+
+  function createPods() {
+    const name = `push-${fleet.kind}-${++guards}`
+    return [1, 2].map((number) => {
+      const spillway = createSpillway({ store: fleet.store(), clock, pod: `p${number}` })
+      onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))
+      spillway.guard(name, {})
+      return spillway.queue<number>('q', { guard: name, leaseMs: LEASE_MS })
+    })
+  }
+  async function eventually(done: () => boolean | Promise<boolean>): Promise<void> {
+    for (let tries = 0; tries < 500; tries++) {
+      if (await done()) return
+      await fleet.sleep(10)
+    }
+    expect(await done()).toBe(true)
+  }
+
+  describe('a job that runs in another pod', () => {
+    it('shows its progress without waiting for the lease to be renewed, and reports each change', async () => {
+      const [worker, reader] = createPods()
+      let report = (_: number) => {}
+      worker!.work(async (job, { signal }) => {
+        report = (page) => job.progress({ page })
+        await sleep(clock, LEASE_MS, signal)
+      })
+      const { id } = await fleet.until(reader!.add(1))
+      await eventually(async () => (await fleet.until(reader!.standing(id)))?.state === 'active')
+      let changes = 0
+      onTestFinished(reader!.watch(id, () => changes++))
+      for (const page of [1, 2, 3]) {
+        // Where watching takes a subscription, its start is reported as a change.
+        if (fleet.kind === 'redis' && page === 1) await eventually(() => changes > 0)
+        const before = changes
+        report(page)
+        await eventually(() => changes > before)
+        const seen = await fleet.until(reader!.standing(id))
+        expect(seen).toMatchObject({ progress: { page } })
+      }
+    })
+
+    it('is aborted when it is cancelled elsewhere, without waiting for the lease to be renewed', async () => {
+      const [worker, other] = createPods()
+      const reasons: unknown[] = []
+      worker!.work(async (_, { signal }) => {
+        await sleep(clock, LEASE_MS, signal).catch((reason) => reasons.push(reason))
+        throw new Error('stopped')
+      })
+      const { id } = await fleet.until(other!.add(1))
+      await eventually(async () => (await fleet.until(other!.standing(id)))?.state === 'active')
+      expect(await fleet.until(other!.cancel(id))).toBe(true)
+      await eventually(() => reasons.length === 1)
+      expect(reasons[0]).toBeInstanceOf(JobStopped)
+      expect(reasons[0]).toMatchObject({ why: 'cancelled' })
+      await eventually(async () => (await fleet.until(other!.job(id)))?.state === 'cancelled')
+    })
+  })
+}
