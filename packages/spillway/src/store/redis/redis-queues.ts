@@ -82,7 +82,7 @@ export function createRedisQueues({
     ])
     const own = input(request, { most: request.maxSize, jobs })
     const args = [time(), own, ...request.jobs.map(({ data }) => data)]
-    const reply = await by.run(SCRIPTS.addJobs, keysOf(request), args)
+    const reply = await by.run(SCRIPTS.addJobs, keysOf(request), args, 'patient')
     const [size, ...added] = reply as [number, ...(string | number)[]]
     const ids: { id: string; fresh: boolean }[] = []
     for (let at = 0; at < added.length; at += 2) {
@@ -97,7 +97,7 @@ export function createRedisQueues({
   ) {
     const own = { id: '', from: 0, count: 0, tenants: 0, look: mostLookedAt, ...wanted }
     const args = [time(), input(request, own)]
-    const reply = await runner.run(SCRIPTS.readQueue, keysOf(request), args)
+    const reply = await runner.run(SCRIPTS.readQueue, keysOf(request), args, 'brief')
     const wire = reply as [...CountsWire, ...(JobWire | null)[]]
     return {
       counts: readCounts(wire.slice(0, COUNTS) as CountsWire),
@@ -150,7 +150,7 @@ export function createRedisQueues({
     },
     async standing(request) {
       const args = [time(), input(request, { id: request.id })]
-      const reply = await runner.run(SCRIPTS.readStanding, keysOf(request), args)
+      const reply = await runner.run(SCRIPTS.readStanding, keysOf(request), args, 'brief')
       return reply === null ? undefined : readStanding(reply as StandingWire)
     },
     counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
@@ -161,7 +161,8 @@ export function createRedisQueues({
     async command(request) {
       const { kind: command, id, keepUs } = { id: '', keepUs: 0, ...request.command }
       const own = input(request, { command, id, keep: keepUs })
-      return (await runner.run(SCRIPTS.commandQueue, keysOf(request), [time(), own])) === 1
+      const args = [time(), own]
+      return (await runner.run(SCRIPTS.commandQueue, keysOf(request), args, 'patient')) === 1
     },
     onWake(worker, wake, onGap) {
       const heard = { onMessage: wake, onSubscribed: onGap }
