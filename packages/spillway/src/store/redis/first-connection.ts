@@ -24,16 +24,17 @@ export interface FirstConnectionOptions {
 }
 
 /**
- * How a command waits. `brief`: until a connection attempt has failed, at most 1 s: there is an outage
- * rule, or a report that is useful without the store. `patient`: at most 5 s, through failed attempts.
- * Both count from the first command that waited, so a store that is down does not delay every command.
+ * How a command waits. `brief`: until a connection attempt has failed, about 1 s at most: there is an
+ * outage rule, or a report that is useful without the store. `patient`: about 5 s, through failed attempts.
+ * After one command has waited without success the others fail at once: a store that is down does not delay them.
  */
 export type Patience = 'brief' | 'patient'
 
-const PATIENCE_MS = { brief: 1_000, patient: 5_000 } as const
+/** Looks and not time: a process that is busy starting needs longer to connect. */
+const LOOKS = { brief: 200, patient: 1_000 } as const
 const LOOK_MS = 5
-/** Without a connection for this long, the store counts as unreachable. */
-const UNREACHABLE_MS = 1_000
+/** Without a connection and without an error for this long, the store counts as unreachable. */
+const UNREACHABLE_MS = 5_000
 const CONNECTED_MS = 5_000
 
 export const UNREACHABLE_CODE = 'SPILLWAY_STORE_UNREACHABLE'
@@ -46,7 +47,7 @@ export class FirstConnection {
   #made = false
   #closed = false
   #reported = false
-  #firstWaitMs: number | undefined
+  readonly #exhausted = { brief: false, patient: false }
 
   constructor(options: FirstConnectionOptions) {
     this.#options = options
@@ -62,13 +63,12 @@ export class FirstConnection {
   /** Resolves when there is a connection, or when there is no point in waiting longer. */
   async wait(patience: Patience): Promise<void> {
     const { clock, client } = this.#options
-    this.#firstWaitMs ??= clock.now()
-    const deadlineMs = currentDeadline()?.atMs ?? Number.POSITIVE_INFINITY
-    const lastMs = Math.min(this.#firstWaitMs + PATIENCE_MS[patience], deadlineMs)
-    while (!this.made && !this.#closed && clock.now() < lastMs) {
-      if (patience === 'brief' && client.problem !== undefined) return
+    const deadline = currentDeadline()
+    for (let look = 0; !this.made && !this.#closed && !this.#exhausted[patience]; look++) {
+      if (deadline?.expired || (patience === 'brief' && client.problem !== undefined)) return
+      if (look === LOOKS[patience]) this.#exhausted[patience] = true
       // Keeps the process alive: a caller waits for this.
-      await sleep(clock, LOOK_MS)
+      else await sleep(clock, LOOK_MS)
     }
   }
 

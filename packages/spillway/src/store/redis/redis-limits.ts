@@ -107,7 +107,8 @@ export function createRedisLimits(
       return readFigures(reply as FiguresWire, request)
     },
     async report({ guard, pod, requests }) {
-      await runner.run(SCRIPTS.reportRequests, [keys.reports(guard)], [time(), pod, requests])
+      const args = [time(), pod, requests]
+      await runner.run(SCRIPTS.reportRequests, [keys.reports(guard)], args, 'brief')
     },
   }
 }
