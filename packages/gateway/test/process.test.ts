@@ -87,11 +87,12 @@ describe('spillway gateway', () => {
     const { stdout, stderr } = await startGatewayProcess({
       config: {
         log: { level: 'warn' },
-        redis: `redis://user:secret@127.0.0.1:${port}`,
+        redis: 'env:STORE_URL',
         vendors: {
           openai: { protocol: 'openai', url: 'mock', limits: [{ limit: 5, windowMs: '1m' }] },
         },
       },
+      env: { STORE_URL: `redis://user:secret@127.0.0.1:${port}` },
     })
     await until('a line about the store', () => stdout().includes('store.unreachable'))
     const line = stdout()
