@@ -10,11 +10,10 @@ import { emit, listening } from '../../core/events.js'
 import { type Duration, duration, validate } from '../../core/options.js'
 import { sleep } from '../../core/sleep.js'
 import { messageOf } from './failure-kind.js'
-import type { RedisConnection } from './redis-connection.js'
 import { RedisSetupError, type Warn } from './setup/setup-error.js'
 
 export interface FirstConnectionOptions {
-  client: RedisConnection
+  client: { readonly ready: boolean; readonly problem: unknown }
   clock: Clock
   /** The servers as URLs, without logins. */
   url: string
@@ -37,7 +36,7 @@ const LOOK_MS = 5
 const UNREACHABLE_MS = 5_000
 const CONNECTED_MS = 5_000
 
-export const UNREACHABLE_CODE = 'SPILLWAY_STORE_UNREACHABLE'
+const UNREACHABLE_CODE = 'SPILLWAY_STORE_UNREACHABLE'
 
 const readTimeout = duration({ min: 0 })
 
