@@ -71,6 +71,11 @@ export async function createGateway(
   let scrub = createScrub(config)
   const log = given ?? createLog(config.log.level, (text) => scrub(text))
   const { redis, pod, expectedPods } = config
+  // Before the store is opened: that it is unreachable may be known while the rest still starts.
+  const stopListening = onEvent((event) => {
+    log.event(event)
+    if (event.type === 'pod.asked' && event.name === spillway.pod) void gateway.close()
+  })
   const store = redis && openStore(redis)
   const tracing = config.tracing && (await loadTracing(config.tracing))
   const spillway = createSpillway({
@@ -82,10 +87,6 @@ export async function createGateway(
   const health = new Health(() => spillway.health())
   const inside = await startMock(config, undefined)
   let mock = inside
-  const stopListening = onEvent((event) => {
-    log.event(event)
-    if (event.type === 'pod.asked' && event.name === spillway.pod) void gateway.close()
-  })
   const reloads = new Reloads()
   const metrics = createMetrics(spillway, () => data, reloads)
   const hooks = {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startVendor } from './gateway-kit.js'
-import { startGatewayProcess } from './gateway-process.js'
+import { freePort, startGatewayProcess } from './gateway-process.js'
 
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
 const run = promisify(execFile)
@@ -80,6 +80,31 @@ describe('spillway gateway', () => {
       }),
     )
     expect(stdout()).not.toMatch(/secret|whispered/)
+  })
+
+  it('logs at level warn that its Redis is unreachable, without the password', async () => {
+    const port = await freePort()
+    const { stdout, stderr } = await startGatewayProcess({
+      config: {
+        log: { level: 'warn' },
+        redis: 'env:STORE_URL',
+        vendors: {
+          openai: { protocol: 'openai', url: 'mock', limits: [{ limit: 5, windowMs: '1m' }] },
+        },
+      },
+      env: { STORE_URL: `redis://user:secret@127.0.0.1:${port}` },
+    })
+    await until('a line about the store', () => stdout().includes('store.unreachable'))
+    const line = stdout()
+      .split('\n')
+      .find((each) => each.includes('store.unreachable'))
+    expect(JSON.parse(line ?? '')).toMatchObject({
+      level: 40,
+      msg: 'store.unreachable',
+      url: `redis://127.0.0.1:${port}`,
+      why: expect.stringContaining('ECONNREFUSED'),
+    })
+    expect(stdout() + stderr()).not.toContain('secret')
   })
 
   it('SIGTERM lets a stream end, and a second signal ends the process at once', async () => {

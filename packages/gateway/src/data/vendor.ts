@@ -17,7 +17,6 @@ import { type AnswerListener, VendorAnswer } from './vendor-answer.js'
 const DEFAULT_MAX_LANES = 1_000
 const CREDENTIAL = /authorization|(^|[-_])(key|token)$/
 
-
 /** What a response contained. */
 interface AnswerSize {
   readonly outputTokens: number | undefined

@@ -60,7 +60,9 @@ function logEvent(logger: Logger, event: SpillwayEvent): void {
   if (!WORTH_A_LINE.test(event.type)) return
   const { type, ...facts } = event
   const { error } = facts as { error?: unknown }
-  logger.info(error === undefined ? facts : { ...facts, error: errorFacts(error) }, type)
+  // Until the store is reachable, no limit is shared: worth a line at the level `warn`, too.
+  const level = type === 'store.unreachable' ? 'warn' : 'info'
+  logger[level](error === undefined ? facts : { ...facts, error: errorFacts(error) }, type)
 }
 
 /** Not what else is attached to an error: that may be a request, with its headers and its body. */

@@ -39,6 +39,8 @@ export type SpillwayEvent =
   | { type: 'breaker.refused'; name: string; lane: string; state: string; shadow: boolean }
   /** The store does not answer (`away`), or has lost what it knew (`apart`): outage rules are in force. */
   | { type: 'store.degraded'; name: string; status: string; why: string }
+  /** The store has not been reachable since it was created. Once for each store. `url`: without its login. */
+  | { type: 'store.unreachable'; name: string; url: string; why: string }
   /** All is shared again. */
   | { type: 'store.restored'; name: string; forMs: number }
   /** A streamed answer ended: complete, truncated, stalled, abandoned or aborted. */

@@ -187,11 +187,11 @@ export function object<F extends Fields>(fields: F): Check<Checked<F>> {
       const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
       problems.push({ path: `${path}.${key}`, message: `unknown option; ${hint}` })
     }
-    const checked: Record<string, unknown> = {}
-    for (const [key, check] of Object.entries(fields)) {
-      checked[key] = check((value as Record<string, unknown>)[key], `${path}.${key}`, problems)
-    }
-    return checked as Checked<F>
+    const checked = Object.entries(fields).map(([key, check]) => {
+      return [key, check((value as Record<string, unknown>)[key], `${path}.${key}`, problems)]
+    })
+    // Not by assignment: `__proto__` may be a key, and would set the prototype.
+    return Object.fromEntries(checked) as Checked<F>
   }
   return described(readAll, () => objectSchema(fields))
 }

@@ -100,7 +100,9 @@ function judgeError(error: unknown, end: CallEnd, options: OutcomeOptions): Verd
   // An error may know better than its kind.
   if (typeof facts.retryable === 'boolean') verdict.retryable = facts.retryable
   const { retryAfterMs } = facts
-  if (typeof retryAfterMs === 'number' && retryAfterMs >= 0) verdict.retryAfterMs = retryAfterMs
+  if (Number.isFinite(retryAfterMs) && Number(retryAfterMs) >= 0) {
+    verdict.retryAfterMs = Number(retryAfterMs)
+  }
   return verdict
 }
 

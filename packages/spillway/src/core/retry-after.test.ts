@@ -15,12 +15,53 @@ describe('Retry-After', () => {
     expect(parseRetryAfter(value, NOON)).toBe(ms)
   })
 
-  it.each(['', 'soon', '-5', '2030-01-01', undefined, null, 'Infinity'])(
-    'Retry-After %j is ignored',
-    (value) => {
-      expect(parseRetryAfter(value, NOON)).toBeUndefined()
-    },
-  )
+  it.each([
+    '',
+    'soon',
+    '-5',
+    '+5',
+    '2030-01-01',
+    undefined,
+    null,
+    'Infinity',
+    Infinity,
+    NaN,
+    -1,
+    '1e3',
+    '0x10',
+    '0b1',
+    '1_000',
+    '1,000',
+    '.5',
+    '5s',
+    '9'.repeat(400),
+    true,
+    false,
+    {},
+    [],
+    ['7'],
+    7n,
+    new Date(NOON),
+    'May',
+    'May 2099',
+    'soon 2099',
+    'Tue, 01 Jan 2030',
+    'Tue, 99 Jan 2030 12:00:30 GMT',
+  ])('Retry-After %o is ignored', (value) => {
+    expect(parseRetryAfter(value, NOON)).toBeUndefined()
+    expect(retryAfterFromHeaders({ 'retry-after-ms': value }, NOON)).toBe(
+      // In a plain object of headers a value may be a list, of which the first counts.
+      Array.isArray(value) && value.length > 0 ? 7 : undefined,
+    )
+  })
+
+  it.each([
+    'Tue, 01 Jan 2030 12:00:30 GMT',
+    'Tuesday, 01-Jan-30 12:00:30 GMT',
+    'Tue Jan  1 12:00:30 2030',
+  ])('the date %s is read in GMT, whatever the time zone of the pod', (value) => {
+    expect(parseRetryAfter(value, NOON)).toBe(30_000)
+  })
 
   it('Retry-After is read from Headers and plain objects in any case', () => {
     expect(retryAfterFromHeaders(new Headers({ 'Retry-After': '2' }), NOON)).toBe(2_000)

@@ -1,6 +1,6 @@
 /**
- * How long a downstream asks us to stay away, in whichever dialect it says so: `Retry-After` in
- * seconds or as an HTTP-date, `retry-after-ms` and `x-ms-retry-after-ms` in milliseconds.
+ * How long a downstream asks us to wait: `Retry-After` in seconds or as an HTTP-date, `retry-after-ms`
+ * and `x-ms-retry-after-ms` in milliseconds.
  */
 
 /** `Headers`, a plain object, or anything else that may or may not hold headers. */
@@ -8,31 +8,56 @@ type HeaderSource = unknown
 
 const MS_HEADERS = ['retry-after-ms', 'x-ms-retry-after-ms']
 
-/** Milliseconds from now, or nothing if the headers do not say. `wallMs` is the time of day. */
+/** Milliseconds from now, or undefined if no header says. `wallMs` is the time of day. */
 export function retryAfterFromHeaders(headers: HeaderSource, wallMs: number): number | undefined {
   for (const name of MS_HEADERS) {
-    const ms = nonNegative(headerOf(headers, name))
+    const ms = parseAmount(headerOf(headers, name))
     if (ms !== undefined) return ms
   }
   return parseRetryAfter(headerOf(headers, 'retry-after'), wallMs)
 }
 
-/** The value of a `Retry-After` header: seconds, or a date. */
+/**
+ * The value of a `Retry-After` header in milliseconds: seconds in digits, or an HTTP-date. Anything else,
+ * such as `1e3`, `0x10` or a boolean, is ignored.
+ */
 export function parseRetryAfter(value: unknown, wallMs: number): number | undefined {
-  const seconds = nonNegative(value)
+  const seconds = parseAmount(value)
   if (seconds !== undefined) return seconds * 1_000
-  if (typeof value !== 'string') return undefined
-  // Date.parse reads "12" and "-5" as years; an HTTP-date always names its day.
-  if (!/^[A-Za-z]/.test(value.trim())) return undefined
-  // An HTTP-date is in GMT whether it says so or, in its oldest form, not.
-  const atMs = Date.parse(/GMT|UTC|[+-]\d{4}$/.test(value) ? value : `${value} GMT`)
-  return Number.isNaN(atMs) ? undefined : Math.max(0, atMs - wallMs)
+  const atMs = parseHttpDate(value)
+  return atMs === undefined ? undefined : Math.max(0, atMs - wallMs)
 }
 
-function nonNegative(value: unknown): number | undefined {
-  if (value === undefined || value === null || String(value).trim() === '') return undefined
-  const amount = Number(value)
-  return Number.isFinite(amount) && amount >= 0 ? amount : undefined
+/** Digits, with a fraction or without: some vendors send `1.5`. `Number` alone accepts far more. */
+const AMOUNT = /^\d{1,15}(\.\d{1,15})?$/
+
+/** A number of at least zero as headers have it, or one that a plain object of headers holds. */
+export function parseAmount(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) && value >= 0 ? value : undefined
+  if (typeof value !== 'string') return undefined
+  const text = value.trim()
+  return AMOUNT.test(text) ? Number(text) : undefined
+}
+
+const TIME = '\\d{2}:\\d{2}:\\d{2}'
+const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)'
+const ZONE = '(?:GMT|UTC|[+-]\\d{4})'
+/** The three forms of RFC 9110. `Date.parse` alone reads nearly any word followed by a number as a date. */
+const HTTP_DATES = [
+  `[A-Z][a-z]{2}, \\d{2} ${MONTH} \\d{4} ${TIME} ${ZONE}`,
+  `[A-Z][a-z]{5,8}, \\d{2}-${MONTH}-\\d{2} ${TIME} ${ZONE}`,
+  `[A-Z][a-z]{2} ${MONTH} [ \\d]\\d ${TIME} \\d{4}`,
+].map((form) => new RegExp(`^${form}$`))
+
+/** Milliseconds since 1970. */
+export function parseHttpDate(value: unknown): number | undefined {
+  if (typeof value !== 'string') return undefined
+  const text = value.trim()
+  const form = HTTP_DATES.findIndex((each) => each.test(text))
+  if (form === -1) return undefined
+  // The oldest form names no zone and means GMT.
+  const atMs = Date.parse(form === 2 ? `${text} GMT` : text)
+  return Number.isNaN(atMs) ? undefined : atMs
 }
 
 /** A header by its name in lower case. */

@@ -140,8 +140,10 @@ class PodFeatures implements FeatureManager {
       on,
       because,
     }))
-    const dependencies: Record<string, DependencyStatus> = {}
-    for (const name of this.#dependencies.keys()) dependencies[name] = this.#statusOf(name)
+    const names = [...this.#dependencies.keys()]
+    const dependencies: Record<string, DependencyStatus> = Object.fromEntries(
+      names.map((name) => [name, this.#statusOf(name)]),
+    )
     return { level: this.level, load: { ...this.#load }, features, dependencies }
   }
 

@@ -8,7 +8,7 @@ import type { CallerSignal } from '../core/abort.js'
 import { type Deadline, deadlineError } from '../core/deadline.js'
 import { refuse, SpillwayError } from '../core/errors.js'
 import type { Verdict } from '../core/outcome.js'
-import type { Attempt } from '../local/attempts.js'
+import { type Attempt, AttemptScope } from '../local/attempts.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
 import { learnUsual, RetryCall } from '../local/retry-call.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
@@ -81,6 +81,8 @@ export class GuardCall<T>
   /** The last attempt that began. */
   #last: GuardAttempt<T> | undefined
   #retry: Retry<T> | undefined
+  /** Of the first attempt, if it may be retried. */
+  #firstScope: AttemptScope | undefined
   #resolve!: (value: T | PromiseLike<T>) => void
   #reject!: (error: unknown) => void
 
@@ -300,7 +302,7 @@ export class GuardCall<T>
     const options = retryOptions(this.#machinery, this.#options, this.lane, () => this.#verdict)
     const again = ({ attempt }: { attempt: number }) => this.#attempt(attempt)
     new RetryCall(policy, again, options, this.#watchers?.report, this.#deadline)
-      .resume(end, this.#last?.startMs ?? this.arrivedMs)
+      .resume(end, this.#last?.startMs ?? this.arrivedMs, this.#firstScope)
       .then(this.#resolve, this.#reject)
   }
 
@@ -328,7 +330,15 @@ export class GuardCall<T>
       throw error
     }
     this.#charge = undefined
-    attempt.start(this.#fn)
+    attempt.start(this.#function())
+  }
+
+  /** A first attempt that may be retried runs in a scope; the scope of a later one is in place already. */
+  #function(): CallFunction<T> {
+    if (this.#machinery.retry === undefined || this.#retry !== undefined) return this.#fn
+    this.#firstScope ??= new AttemptScope()
+    const [scope, fn] = [this.#firstScope, this.#fn]
+    return (context) => scope.run(() => fn(context))
   }
 
   /** The attempt that has everything now. */
@@ -362,7 +372,7 @@ export class GuardCall<T>
   #hedged(hedger: Hedger, admission: CallAdmission, startMs: number): Begun<T> {
     const call = {
       machinery: this.#machinery,
-      fn: this.#fn,
+      fn: this.#function(),
       options: this.#options,
       lane: this.lane,
       deadline: this.#deadline,

@@ -364,15 +364,20 @@ async function standingOf(queue: WorkableQueue): Promise<FleetQueueReport> {
 
 function healthOf(guards: readonly GuardSnapshot[]): SpillwayHealth {
   const problems: string[] = []
-  const byGuard: SpillwayHealth['guards'] = {}
+  // A guard may be named `__proto__`: assigned to a plain object it would get lost.
+  const byGuard: [string, StoreStatus | 'memory'][] = []
   for (const { name, store } of guards) {
-    byGuard[name] = store?.status ?? 'memory'
+    byGuard.push([name, store?.status ?? 'memory'])
     if (store === undefined || store.status === 'shared' || store.status === 'starting') continue
     const why = store.why === undefined ? '' : `: ${store.why}`
     problems.push(`${name}: ${WORDS[store.status]}${why}`)
     if (store.warning !== undefined) problems.push(`${name}: ${store.warning}`)
   }
-  return { status: problems.length === 0 ? 'ok' : 'degraded', guards: byGuard, problems }
+  return {
+    status: problems.length === 0 ? 'ok' : 'degraded',
+    guards: Object.fromEntries(byGuard),
+    problems,
+  }
 }
 
 const WORDS = {

@@ -1,4 +1,5 @@
-/** One try of a call, as told afterwards. */
+/** The attempts of a call, and which of their results were final. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Outcome } from '../core/outcome.js'
 
 export interface Attempt {
@@ -29,23 +30,48 @@ export function carryAttempts(error: unknown, attempts: readonly Attempt[]): voi
   })
 }
 
-/** When a retry last had its final word on an error or an answer: one may be thrown many times. */
-const conclusions = new WeakMap<object, number>()
+/**
+ * Results that retries inside of one attempt have given up on. Two nested retries of three attempts
+ * each would make nine, so the outer one does not retry what the inner one has given up on.
+ *
+ * An error object says nothing about where it was thrown: a constant error may be shared by calls that
+ * have nothing to do with each other. So each attempt runs in an async context of its own, and an inner
+ * retry adds its final results to the context that it runs in.
+ */
+export class AttemptScope {
+  readonly #final = new Set<unknown>()
 
-export function noteConclusion(about: unknown, nowMs: number): void {
-  if (typeof about === 'object' && about !== null) conclusions.set(about, nowMs)
+  /** Runs an attempt's function in this scope. */
+  run<T>(fn: () => T): T {
+    return scopes.run(this, fn)
+  }
+
+  add(result: unknown): void {
+    this.#final.add(result)
+  }
+
+  /** Whether a retry inside of this attempt has given up on this error or answer. */
+  has(result: unknown): boolean {
+    let each = result
+    while (each !== undefined) {
+      if (this.#final.has(each)) return true
+      each = typeof each === 'object' && each !== null ? originals.get(each) : undefined
+    }
+    return false
+  }
 }
 
-/** Whether a retry further in has had its final word on this since then. */
-export function concludedSince(about: unknown, sinceMs: number): boolean {
-  if (typeof about !== 'object' || about === null) return false
-  return (conclusions.get(about) ?? Number.NEGATIVE_INFINITY) >= sinceMs
+const scopes = new AsyncLocalStorage<AttemptScope>()
+const originals = new WeakMap<object, object>()
+
+/** A retry that runs inside of another one's attempt has given up on this error or answer. */
+export function noteConclusion(result: unknown): void {
+  scopes.getStore()?.add(result)
 }
 
-/** What was said about one answer holds for the one that takes its place. */
-export function carryConclusion(from: object, to: object): void {
-  const atMs = conclusions.get(from)
-  if (atMs !== undefined) conclusions.set(to, atMs)
+/** An answer takes the place of another; what was noted of the original holds for it, too. */
+export function carryConclusion(original: object, copy: object): void {
+  originals.set(copy, original)
 }
 
 /** Every attempt behind an error that came out of `retry.run`; none for any other error. */

@@ -229,7 +229,7 @@ class HedgedCall<T> implements RaceRunner<T> {
   #abort(reason: unknown): void {
     this.#timer?.cancel()
     if (this.#race.over) return
-    this.#race.over = true
+    this.#race.abandon()
     this.#reject(reason)
   }
 }

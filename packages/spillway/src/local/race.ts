@@ -3,8 +3,8 @@
  * other; only when both have failed the first one's failure is what comes out. Knows nothing of what
  * attempts are: whoever runs them is told which one to break off.
  */
-import { isResponse, type Verdict } from '../core/outcome.js'
-import { swallow } from '../core/thenable.js'
+import { discardResult } from '../core/discard.js'
+import type { Verdict } from '../core/outcome.js'
 
 export type RaceEnd<T> = { value: T } | { error: unknown }
 
@@ -57,6 +57,14 @@ export class Race<T> {
     if (other.end !== undefined) this.#decide(this.first, this.second)
   }
 
+  /** The caller aborted: neither attempt is needed, not even one that has ended already. */
+  abandon(): void {
+    this.over = true
+    for (const side of [this.first, this.second]) {
+      if (side?.end !== undefined) discard(side.end)
+    }
+  }
+
   #decide(winner: RaceSide<T>, loser: RaceSide<T> | undefined): void {
     this.over = true
     if (loser !== undefined) {
@@ -67,9 +75,8 @@ export class Race<T> {
   }
 }
 
-/** A response that nobody is going to read would keep its connection. */
 function discard<T>(end: RaceEnd<T>): void {
-  if ('value' in end && isResponse(end.value)) swallow(end.value.body?.cancel?.())
+  if ('value' in end) discardResult(end.value)
 }
 
 /** What the one hears that was not needed: no failure of anybody. */

@@ -109,3 +109,26 @@ describe('retry budget of all calls', () => {
     )
   })
 })
+
+describe('a retry budget that is given a time or number that makes no sense', () => {
+  it.each([Number.NaN, Infinity, -Infinity, 1e15])(
+    'counts a request at time %d as now',
+    async (at) => {
+      const clock = createVirtualClock()
+      const budget = createRetryBudget({ clock, windowMs: 1_000 })
+      await clock.advance(10_000)
+      budget.recordRequest(at)
+      expect(budget.snapshot().requests).toBe(1)
+      await clock.advance(2_000)
+      expect(budget.snapshot().requests).toBe(0)
+      budget.recordRequest()
+      expect(budget.snapshot().requests).toBe(1)
+    },
+  )
+
+  it('does not allow a retry whose number is no number', () => {
+    const budget = createRetryBudget({ clock: createVirtualClock() })
+    expect(budget.tryRetry(Number.NaN)).toBe(false)
+    expect(budget.tryRetry(1)).toBe(true)
+  })
+})

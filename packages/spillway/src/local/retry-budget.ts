@@ -113,9 +113,13 @@ export function createRetryBudget(options: RetryBudgetOptions = {}): RetryBudget
   }
 
   return {
-    recordRequest: (nowMs = clock.now()) => requests.add(nowMs, 1),
+    recordRequest(nowMs) {
+      const now = clock.now()
+      // A time in the future would keep the window from moving on.
+      requests.add(nowMs !== undefined && nowMs >= 0 && nowMs <= now ? nowMs : now, 1)
+    },
     tryRetry(retry) {
-      if (retry > allowedRetries()) return false
+      if (!(retry <= allowedRetries())) return false
       const now = clock.now()
       const affordable = Math.max(minimum, ratio * requests.total(now))
       if (retries.total(now) + 1 > affordable) return false

@@ -2,6 +2,7 @@
 import type { CallerSignal } from '../core/abort.js'
 import type { Clock } from '../core/clock.js'
 import { currentDeadline, type Deadline, deadlineError } from '../core/deadline.js'
+import { discardResult } from '../core/discard.js'
 import { refuse } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
 import { noteRetried } from '../core/hops.js'
@@ -14,8 +15,8 @@ import {
 } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
 import { sleep } from '../core/sleep.js'
-import { isThenable, swallow, toPromise } from '../core/thenable.js'
-import { type Attempt, carryAttempts, concludedSince, noteConclusion } from './attempts.js'
+import { isThenable, toPromise } from '../core/thenable.js'
+import { type Attempt, AttemptScope, carryAttempts, noteConclusion } from './attempts.js'
 import { type BackoffPolicy, backoffMs } from './backoff.js'
 import type { RetryBudget } from './retry-budget.js'
 import { decideRetry, type RetryDecision } from './retry-decision.js'
@@ -78,6 +79,8 @@ export class RetryCall<T> {
   /** Told of every attempt, if anybody asked; without it only failures are worth a note. */
   readonly #report: Attempt[] | undefined
   #attempt = 1
+  /** Of this attempt; nothing if a retry is not possible anyway. */
+  #scope: AttemptScope | undefined
   #startMs = 0
   /** The wait before this attempt. */
   #delayMs = 0
@@ -118,9 +121,10 @@ export class RetryCall<T> {
     )
   }
 
-  /** Goes on after a first attempt that somebody else made, and that began then. */
-  resume(firstEnd: End<T>, startMs: number): Promise<T> {
+  /** Continues after a first attempt that the guard made: when it began, and the scope it ran in. */
+  resume(firstEnd: End<T>, startMs: number, scope: AttemptScope | undefined): Promise<T> {
     this.#startMs = startMs
+    this.#scope = scope
     return this.#goOn(firstEnd)
   }
 
@@ -128,7 +132,10 @@ export class RetryCall<T> {
     this.#startMs = this.#policy.clock.now()
     // Whoever gives something lighter makes the attempts and knows it.
     const signal = this.#options.signal as AbortSignal | undefined
-    return this.#fn({ attempt: this.#attempt, signal })
+    const context = { attempt: this.#attempt, signal }
+    if (this.#policy.attempts === 1) return this.#fn(context)
+    this.#scope = new AttemptScope()
+    return this.#scope.run(() => this.#fn(context))
   }
 
   #ended(value: T): T | Promise<T> {
@@ -155,7 +162,8 @@ export class RetryCall<T> {
       const decision = this.#decide(verdict, end)
       this.#tell(decision, end)
       if (!decision.retry) return this.#conclude(end, attempts)
-      if ('value' in end) discard(end.value)
+      // An unread body would keep its connection during the wait.
+      if ('value' in end) discardResult(end.value)
       await this.#pause(decision.delayMs)
       // The timer may have been late.
       if (this.#deadline?.expired || this.#policy.closing?.closed === true) {
@@ -178,8 +186,10 @@ export class RetryCall<T> {
   }
 
   #conclude(end: End<T>, attempts: readonly Attempt[]): T {
-    if (this.#policy.attempts > 1) noteRetried()
-    noteConclusion('value' in end ? end.value : end.error, this.#policy.clock.now())
+    if (this.#policy.attempts > 1) {
+      noteRetried()
+      noteConclusion('value' in end ? end.value : end.error)
+    }
     if ('value' in end) return end.value
     carryAttempts(end.error, attempts)
     throw end.error
@@ -228,7 +238,7 @@ export class RetryCall<T> {
   }
 
   #retriedBelow(end: End<T>): boolean {
-    if (concludedSince('error' in end ? end.error : end.value, this.#startMs)) return true
+    if (this.#scope?.has('error' in end ? end.error : end.value)) return true
     return 'value' in end && this.#policy.retriedBelow?.(end.value) === true
   }
 
@@ -257,9 +267,4 @@ export class RetryCall<T> {
 export function learnUsual(policy: RetryPolicy, durationMs: number): void {
   const { usualMs } = policy
   policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8
-}
-
-/** A response that nobody is going to read would keep its connection. */
-function discard(value: unknown): void {
-  if (isResponse(value)) swallow(value.body?.cancel?.())
 }

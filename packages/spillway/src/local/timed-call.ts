@@ -3,6 +3,7 @@ import { AsyncResource } from 'node:async_hooks'
 import { type CallerSignal, onAbort } from '../core/abort.js'
 import type { Clock, Timer } from '../core/clock.js'
 import type { Deadline } from '../core/deadline.js'
+import { discardResult } from '../core/discard.js'
 import { type Details, inMs, refuse, SpillwayError } from '../core/errors.js'
 import { callSafely, emit, listening, type TimeoutKind } from '../core/events.js'
 import type { Linked } from '../core/linked-list.js'
@@ -193,7 +194,8 @@ export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCal
     }
     work.then(
       (value) => {
-        if (this.#over) return
+        // Given up: no caller will read this answer.
+        if (this.#over) return discardResult(value)
         this.#limits.record(this.startMs)
         const begun = goesOn(value)
         this.#answered(begun)

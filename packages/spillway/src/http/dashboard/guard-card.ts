@@ -56,10 +56,8 @@ function tiersOf(
 function levelCard({ per, limit, windowMs }: NonNullable<CheckedGuard['userLimits']>[number]) {
   if (typeof limit === 'number') return { per, limit, windowMs }
   if (typeof limit !== 'object') return { per, windowMs }
-  const by: Record<string, number> = {}
-  for (const [name, each] of Object.entries(limit)) {
-    if (typeof each === 'number') by[shown(name)] = each
-  }
+  const limited = Object.entries(limit).filter(([, each]) => typeof each === 'number')
+  const by = Object.fromEntries(limited.map(([name, each]) => [shown(name), each as number]))
   return { per, by, windowMs }
 }
 

@@ -179,3 +179,26 @@ it.each([
 ])('createAdaptiveLimit rejects %j with a message that names the option', (options, message) => {
   expect(() => createAdaptiveLimit(options as never)).toThrow(message)
 })
+
+describe.each(['aimd', 'gradient2'] as const)('an adaptive limit with %s', (adaptive) => {
+  it.each([
+    ['latencyMs NaN', { latencyMs: Number.NaN }],
+    ['latencyMs Infinity', { latencyMs: Number.POSITIVE_INFINITY }],
+    ['latencyMs below 0', { latencyMs: -1_000_000 }],
+    ['latencyMs undefined', { latencyMs: undefined as never }],
+    ['latencyMs 1e300', { latencyMs: 1e300 }],
+    ['inFlight NaN', { inFlight: Number.NaN }],
+    ['inFlight Infinity', { inFlight: Number.POSITIVE_INFINITY }],
+  ])('still finds the capacity after calls with %s', async (_, wrong) => {
+    const latencyMs = adaptive === 'aimd' ? 130 : undefined
+    const { limit, forMs } = createWorld({ adaptive, ...(latencyMs && { latencyMs }) }, 50)
+    await forMs(5_000)
+    for (const outcome of ['success', 'dropped'] as const) {
+      limit.record({ latencyMs: 100, inFlight: 1, outcome, ...wrong })
+    }
+    await forMs(120_000)
+    expect(limit.limit).toBeGreaterThan(25)
+    expect(limit.limit).toBeLessThan(100)
+    expect(limit.snapshot().baselineMs ?? 0).not.toBeNaN()
+  })
+})

@@ -68,7 +68,7 @@ export interface AdaptiveLimit {
   readonly name: string
   /** Calls at once, as of now. */
   readonly limit: number
-  /** A call has ended. */
+  /** Reports a call that has ended. Ignored if `latencyMs` or `inFlight` is not a number of at least 0. */
   record(call: LimitedCall): void
   snapshot(): AdaptiveLimitSnapshot
 }
@@ -116,6 +116,12 @@ export function createAdaptiveLimit(options: AdaptiveLimitOptions): AdaptiveLimi
 }
 
 const USUAL_INITIAL = 20
+/** Longer counts as this: the squares of latencies are summed up. */
+const LONGEST_MS = 86_400_000
+
+function isMeasured(value: number): boolean {
+  return Number.isFinite(value) && value >= 0
+}
 
 export class WatchedLimit implements AdaptiveLimit {
   readonly name: string
@@ -143,8 +149,10 @@ export class WatchedLimit implements AdaptiveLimit {
 
   record({ latencyMs, inFlight, outcome }: LimitedCall): void {
     if (outcome === 'ignored') return
+    // One figure that is no number would stay in every average from now on.
+    if (!isMeasured(latencyMs) || !isMeasured(inFlight)) return
     const nowMs = this.#clock.now()
-    this.ended(nowMs, nowMs - latencyMs, inFlight, outcome === 'dropped')
+    this.ended(nowMs, nowMs - Math.min(latencyMs, LONGEST_MS), inFlight, outcome === 'dropped')
   }
 
   /** The same for those who know all of it already. */

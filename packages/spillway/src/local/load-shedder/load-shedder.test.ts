@@ -418,3 +418,33 @@ it('load shedder rejects an unknown priority and suggests the right one', async 
   await expect(shedder.run(() => 1, wrong)).rejects.toThrow("did you mean 'high'?")
   expect(() => shedder.check(wrong)).toThrow("did you mean 'high'?")
 })
+
+describe('a signal that is no number', () => {
+  it.each([Number.NaN, Infinity, -1, undefined])('from a sensor reads as 0: %s', async (value) => {
+    const clock = createVirtualClock()
+    let cpu = value as number
+    const shedder = createLoadShedder({ cpu: 0.5, sensors: { cpu: () => cpu }, clock })
+    shedder.enter()
+    await clock.advance(1_000)
+    expect(shedder.snapshot()).toMatchObject({ pressure: 0, overload: 0, signals: { cpu: 0 } })
+    cpu = 1
+    shedder.enter()
+    await clock.advance(1_000)
+    expect(shedder.pressure).toBe(2)
+    shedder.close()
+  })
+
+  it.each([Number.NaN, Infinity, -1, undefined])('as the queue length reads as 0: %s', (value) => {
+    let waiting = value as number
+    const shedder = createLoadShedder({
+      maxQueue: 2,
+      waiting: () => waiting,
+      clock: createVirtualClock(),
+    })
+    expect(shedder.check()).toBeUndefined()
+    expect(shedder.pressure).toBe(0)
+    waiting = 3
+    expect(shedder.check()).toBeDefined()
+    shedder.close()
+  })
+})

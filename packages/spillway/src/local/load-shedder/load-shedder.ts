@@ -13,6 +13,7 @@ import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/prior
 import type { Random } from '../../core/random.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
 import { type ShedOptions, shedFields } from './options.js'
+import { figureOf } from './pressure-gauge.js'
 import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from './shedder.js'
 
 export interface LoadShedderOptions extends ShedOptions {
@@ -164,7 +165,8 @@ class LocalLoadShedder implements LoadShedder {
 
   #countWaiting(): number {
     const waiting = this.#waiting
-    return waiting === undefined ? 0 : callSafely(this.name, 'waiting', waiting, 0)
+    if (waiting === undefined) return 0
+    return callSafely(this.name, 'waiting', () => figureOf(waiting()), 0)
   }
 
   #begin(nowMs: number): ShedVisit {

@@ -164,11 +164,11 @@ export class PressureGauge {
     this.highest = signal
   }
 
-  /** A sensor of the user's that throws reads nothing. */
+  /** A sensor of the user's that throws, or gives no number, reads 0. */
   #read(sensor: keyof Sensors): number {
     const own = this.#options.sensors[sensor]
     if (own === undefined) return this.#system?.[sensor]() ?? 0
-    return callSafely(this.#name, `sensors.${sensor}`, own, 0)
+    return callSafely(this.#name, `sensors.${sensor}`, () => figureOf(own()), 0)
   }
 
   #rps(nowMs: number): number {
@@ -207,4 +207,10 @@ export class PressureGauge {
     }
     this.overload = Math.max(0, this.pressure - 1) + this.#insistence
   }
+}
+
+/** Throws where a user's function gives something that cannot be compared with a limit. */
+export function figureOf(value: unknown): number {
+  if (Number.isFinite(value) && Number(value) >= 0) return Number(value)
+  throw new TypeError(`must return a number of at least 0, got ${String(value)}`)
 }

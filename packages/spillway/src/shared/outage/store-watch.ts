@@ -85,8 +85,7 @@ export class StoreWatch {
   joined = false
   /** The store answers. */
   reachable = true
-  /** Resolves when it is known whether there is a store. */
-  readonly started: Promise<void>
+  readonly #started: Promise<void>
   readonly #options: StoreWatchOptions
   readonly #backoff: Backoff
   readonly #doubts = new Doubts()
@@ -98,6 +97,8 @@ export class StoreWatch {
   #spender: Spender | undefined
   #users = 1
   #beginning = true
+  /** A call waits for the first answer. */
+  #awaited = false
   #begun!: () => void
   #sinceMs: number
   #looks = 0
@@ -119,7 +120,7 @@ export class StoreWatch {
     this.#shares = new PodShares(expectedPods)
     this.#sinceMs = clock.now()
     this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
-    this.started = new Promise((resolve) => {
+    this.#started = new Promise((resolve) => {
       this.#begun = resolve
     })
     this.status = off ? 'off' : 'starting'
@@ -143,6 +144,13 @@ export class StoreWatch {
   share(): this {
     this.#users++
     return this
+  }
+
+  /** Resolves when it is known whether there is a store. A call waits for this, so the process stays alive. */
+  whenStarted(): Promise<void> {
+    this.#awaited = true
+    this.#timer?.ref()
+    return this.#started
   }
 
   /** When everything that depends on it is there; once for each guard that goes by it. */
@@ -264,7 +272,8 @@ export class StoreWatch {
         this.#next(this.#delayMs())
       })
     })
-    this.#timer.unref()
+    // A watch over an idle guard does not keep the process alive.
+    if (this.status !== 'starting' || !this.#awaited) this.#timer.unref()
   }
 
   #delayMs(): number {

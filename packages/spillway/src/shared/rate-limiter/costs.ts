@@ -1,5 +1,5 @@
 /** What calls cost: as their callers say it, by unit, and as limits count it, each in its place. */
-import { integer, validate } from '../../core/options.js'
+import { number, object, validate } from '../../core/options.js'
 import { type UnitLimit, unknownUnit } from './options.js'
 import type { Cost } from './permit.js'
 
@@ -23,11 +23,14 @@ export class Costs {
 
   /** Throws where a unit is unknown, or a number no cost. */
   check(cost: Cost | undefined, limits: readonly UnitLimit[]): void {
+    if (typeof cost !== 'object' && cost !== undefined) validate('cost', cost, object({}))
     if (this.#isLast(cost, limits)) return
     for (const unit in cost) {
       if (!this.#units.has(unit)) throw unknownUnit(`cost.${unit}`, unit, [...this.#units])
       const units = cost[unit] ?? 0
-      if (!(units >= 0)) validate(`cost.${unit}`, units, integer({ min: 0 }))
+      if (!(Number.isFinite(units) && units >= 0)) {
+        validate(`cost.${unit}`, units, number({ min: 0 }))
+      }
     }
   }
 

@@ -242,7 +242,7 @@ export class LimitBook implements Spender {
   ): MaybePromise<Trip> {
     if (!watch.joined) {
       if (watch.status !== 'starting') return this.#takeAlone(lane, costs)
-      return watch.started.then(() => this.#takeWatched(watch, lane, costs, report))
+      return watch.whenStarted().then(() => this.#takeWatched(watch, lane, costs, report))
     }
     const limits = this.#limits
     const specs = this.#specs

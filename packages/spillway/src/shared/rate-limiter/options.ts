@@ -1,6 +1,7 @@
 /** How a user writes limits down, and what a store is told of them. */
 import {
   arrayOf,
+  type Check,
   type Duration,
   duration,
   integer,
@@ -12,6 +13,7 @@ import {
   text,
   together,
 } from '../../core/options.js'
+import { describedAs } from '../../core/schema.js'
 import { suggest } from '../../core/suggest.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import { limitOutage, type OutageRule } from '../outage/rules.js'
@@ -37,9 +39,20 @@ export interface SharedLimit {
 
 const MOST_LIMITS = 16
 
+/** Costs are objects with a property for each unit, and these are properties of every object. */
+const readUnit: Check<string> = (value, path, problems) => {
+  if (typeof value !== 'string' || !(value in Object.prototype))
+    return readText(value, path, problems)
+  const message = `must not be '${value}', a property of every object; choose a name such as 'tokens'`
+  problems.push({ path, message })
+  return value
+}
+const readText = text()
+describedAs(readUnit, readText)
+
 const readLimit = together(
   object({
-    unit: optional(text(), 'requests'),
+    unit: optional(readUnit, 'requests'),
     limit: integer({ min: 1 }),
     windowMs: duration({ min: 1 }),
     algorithm: optional(

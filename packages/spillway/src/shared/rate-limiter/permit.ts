@@ -76,7 +76,8 @@ export class LanePermit implements Permit {
       const booked = this.#costs[index] as number
       const units = actual === undefined ? 0 : (actual[unit] ?? booked)
       const delta = Math.max(0, Math.round(units)) - booked
-      if (delta === 0 || Number.isNaN(delta)) continue
+      // A cost that is no number says nothing: what was booked stays.
+      if (delta === 0 || !Number.isFinite(units)) continue
       corrections ??= []
       corrections.push({ id: spec.id, stamp: this.#stamps[index] as number, delta })
     }

@@ -57,4 +57,25 @@ describe('vendor rate limit headers', () => {
     expect(left({ 'x-ratelimit-remaining-requests': 'many' })).toEqual([])
     expect(readVendorHeaders({ 'retry-after': '7' }, NOON).retryAfterMs).toBe(7_000)
   })
+
+  it.each(['1e3', '0x10', 'Infinity', '-1', '+1', '1_0', '9'.repeat(400), ' ', 'true'])(
+    'ignores %j as an amount that is left',
+    (value) => {
+      expect(left({ 'x-ratelimit-remaining-requests': value })).toEqual([])
+      expect(left({ 'anthropic-ratelimit-tokens-remaining': value })).toEqual([])
+      expect(left({ 'ratelimit-remaining': value })).toEqual([])
+    },
+  )
+
+  it.each(['1e3', '0x10', 'Infinity', 'soon 2099', 'May 2099', '2099', '9'.repeat(400), '-5s'])(
+    'ignores %j as the time of a reset',
+    (value) => {
+      const [known] = left({
+        'x-ratelimit-remaining-requests': '1',
+        'x-ratelimit-reset-requests': value,
+      })
+      // A plain number is seconds; everything else here is unknown.
+      expect(known?.resetMs).toBe(value === '2099' ? 2_099_000 : 0)
+    },
+  )
 })

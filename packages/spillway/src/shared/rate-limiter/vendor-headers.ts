@@ -3,7 +3,12 @@
  * reset as `6m0s`), Anthropic (`anthropic-ratelimit-input-tokens-remaining`, reset as a date), and
  * the IETF draft (`RateLimit: "default";r=50;t=30`, or the older three headers).
  */
-import { headerOf, retryAfterFromHeaders } from '../../core/retry-after.js'
+import {
+  headerOf,
+  parseAmount,
+  parseHttpDate,
+  retryAfterFromHeaders,
+} from '../../core/retry-after.js'
 
 export interface VendorWord {
   retryAfterMs: number | undefined
@@ -36,9 +41,7 @@ const ASKING = ['retry-after', 'retry-after-ms'] as const
 
 /** Dates are by the vendor's clock, and it says what that shows; ours may be an hour off. */
 function vendorTimeMs(headers: unknown, wallMs: number): number {
-  const date = headerOf(headers, 'date')
-  const atMs = typeof date === 'string' ? Date.parse(date) : Number.NaN
-  return Number.isNaN(atMs) ? wallMs : atMs
+  return parseHttpDate(headerOf(headers, 'date')) ?? wallMs
 }
 
 export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWord {
@@ -50,8 +53,8 @@ export function readVendorHeaders(headers: unknown, ownWallMs: number): VendorWo
     return wallMs
   }
   const add = (unit: string, remaining: unknown, reset: unknown) => {
-    const units = Number(remaining)
-    if (typeof remaining !== 'string' || remaining === '' || !(units >= 0)) return
+    const units = parseAmount(remaining)
+    if (units === undefined) return
     left.push({ unit, remaining: Math.floor(units), resetMs: readReset(reset, vendorMs) })
   }
   for (const { unit, remaining, reset } of DIALECTS) {
@@ -86,15 +89,18 @@ const EPOCH_SECONDS = 1e9
 
 /** `1s`, `6m0s`, `20ms`; seconds; seconds since 1970; a date. Unknown: none. */
 function readReset(reset: unknown, wallMs: () => number): number {
+  const seconds = parseAmount(reset)
+  if (seconds !== undefined) {
+    return seconds < EPOCH_SECONDS ? seconds * 1_000 : Math.max(0, seconds * 1_000 - wallMs())
+  }
   if (typeof reset !== 'string' || reset === '') return 0
-  const seconds = Number(reset)
-  if (seconds >= EPOCH_SECONDS) return Math.max(0, seconds * 1_000 - wallMs())
-  if (seconds >= 0) return seconds * 1_000
   const spanMs = readSpan(reset)
   if (spanMs !== undefined) return spanMs
-  const atMs = Date.parse(reset)
-  return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - wallMs())
+  const atMs = ISO_DATE.test(reset) ? Date.parse(reset) : parseHttpDate(reset)
+  return atMs === undefined || Number.isNaN(atMs) ? 0 : Math.max(0, atMs - wallMs())
 }
+
+const ISO_DATE = /^\d{4}-\d{2}-\d{2}T[\d:.]+(?:Z|[+-]\d{2}:\d{2})$/
 
 const PART = /(\d+(?:\.\d+)?)(ms|s|m|h|d)/y
 

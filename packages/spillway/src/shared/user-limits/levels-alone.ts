@@ -24,7 +24,7 @@ const OPEN: LevelReply = {
 
 /** What has to be known of the store. */
 export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
-  Partial<Pick<StoreWatch, 'started' | 'asked' | 'over' | 'alive' | 'failed'>>
+  Partial<Pick<StoreWatch, 'whenStarted' | 'asked' | 'over' | 'alive' | 'failed'>>
 
 export class LevelsAlone {
   readonly #name: string
@@ -52,7 +52,7 @@ export class LevelsAlone {
 
   /** Until it is known whether there is a store. */
   get starting(): Promise<void> | undefined {
-    return this.#watch.status === 'starting' ? this.#watch.started : undefined
+    return this.#watch.status === 'starting' ? this.#watch.whenStarted?.() : undefined
   }
 
   /** Time to see, in the background, whether it answers again. */

@@ -8,6 +8,7 @@ import {
   duration,
   either,
   integer,
+  OptionsError,
   object,
   oneOf,
   optional,
@@ -40,6 +41,26 @@ export interface Subject {
   tier?: string | undefined
   ip?: string | undefined
   endpoint?: string | undefined
+}
+
+const SUBJECT_FIELDS = ['user', 'tier', 'ip', 'endpoint'] as const
+
+/** Keys are made from these. An id that is a number in the database is the usual mistake. */
+export function checkSubject(subject: Subject): void {
+  for (const field of SUBJECT_FIELDS) {
+    const value: unknown = subject[field]
+    if (value === undefined || typeof value === 'string') continue
+    const remedy =
+      value === null
+        ? `leave ${field} out where there is none`
+        : `convert it, for example with String(${field})`
+    const message = `must be a string, got ${shownType(value)}; ${remedy}`
+    throw new OptionsError([{ path: field, message }])
+  }
+}
+
+function shownType(value: unknown): string {
+  return typeof value === 'object' && value !== null ? 'an object' : String(value)
 }
 
 /** What a request is charged on a level, and what callers are told of that level. */

@@ -5,7 +5,13 @@ import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/
 import { StoreFailure } from '../../store/store-failure.js'
 import type { OutageRule } from '../outage/rules.js'
 import { type Asker, Batcher } from './batcher.js'
-import type { Level, OwnCharge, Subject, UserRequest } from './levels.js'
+import {
+  checkSubject,
+  type Level,
+  type OwnCharge,
+  type Subject,
+  type UserRequest,
+} from './levels.js'
 import type { LevelsAlone } from './levels-alone.js'
 
 /** `alone`: decided by this pod, by these rules of its levels. */
@@ -37,6 +43,7 @@ export class UserCharges {
 
   /** Nothing, if no level applies. */
   requestFor(subject: Subject, cost: number): UserRequest | undefined {
+    checkSubject(subject)
     // Mostly there is one level, and the same request as the last time.
     const [only] = this.#levels
     if (this.#levels.length === 1 && cost === 1) return only?.requestFor(subject)

@@ -8,7 +8,7 @@ import {
   type RedisConnectionOptions,
   readConnection,
 } from './redis-options.js'
-import { parseServerUrl, type ServerUrl } from './servers/address.js'
+import { nameOf, parseServerUrl, type ServerUrl } from './servers/address.js'
 import { connectCluster } from './servers/cluster.js'
 import { createDialler } from './servers/dial.js'
 import { connectServer } from './servers/one-server.js'
@@ -62,4 +62,17 @@ function loginOf(own: CheckedConnection, seeds: readonly ServerUrl[]): Login {
     password: own.password ?? inUrl?.password,
     database: own.database ?? (own.sentinels === undefined ? (seeds[0]?.database ?? 0) : 0),
   }
+}
+
+/** The servers as URLs, without logins. */
+export function describeServers({ client, url, urls, sentinels }: CheckedConnection): string {
+  if (client !== undefined) return 'the given client'
+  if (sentinels !== undefined) return `Sentinels ${sentinels.map(withoutLogin).join(', ')}`
+  return (urls ?? [url ?? HERE]).map(withoutLogin).join(', ')
+}
+
+function withoutLogin({ address, secure, database }: ServerUrl): string {
+  if ('path' in address) return `unix://${address.path}`
+  const scheme = secure ? 'rediss' : 'redis'
+  return `${scheme}://${nameOf(address)}${database > 0 ? `/${database}` : ''}`
 }

@@ -59,7 +59,12 @@ export function createRedisBreakers(
     async command(request) {
       const { kind: command, ...rest } = { holder: undefined, forUs: 0, ...request.command }
       const own = { command, holder: rest.holder, for_us: rest.forUs }
-      const reply = await runner.run(SCRIPTS.commandBreaker, [keyOf(request)], one(request, own))
+      const reply = await runner.run(
+        SCRIPTS.commandBreaker,
+        [keyOf(request)],
+        one(request, own),
+        'patient',
+      )
       return readView(reply as number[])
     },
     watch: watchers.add,

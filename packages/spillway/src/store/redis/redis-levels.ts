@@ -18,7 +18,7 @@ export function createRedisLevels(
 ): LevelStore {
   const send = (script: Script, requests: readonly LevelRequest[]) => {
     const { allKeys, numbers } = writeRequests(requests, keys)
-    return runner.run(script, allKeys, [time(), numbers])
+    return runner.run(script, allKeys, [time(), numbers], 'brief')
   }
   const together: LevelStore = {
     async check(requests) {

@@ -94,20 +94,21 @@ export function createRedisLimits(
     async pause({ guard, lane, forUs }) {
       const ref = { guard, lane: lane ?? '', limits: [], version: 0 }
       const args = input(ref, { whole: lane === undefined, for_us: forUs })
-      return (await runner.run(SCRIPTS.pauseLane, laneKeys(ref), args)) as number
+      return (await runner.run(SCRIPTS.pauseLane, laneKeys(ref), args, 'patient')) as number
     },
     async change(request) {
       const { id = '', limit = 0, forUs = 0 } = request.override ?? {}
       const args = input(request, { id, limit, for_us: forUs })
-      return (await runner.run(SCRIPTS.changeLimits, laneKeys(request), args)) as number
+      return (await runner.run(SCRIPTS.changeLimits, laneKeys(request), args, 'patient')) as number
     },
     async figures(request) {
       const scriptKeys = [...laneKeys(request), keys.reports(request.guard)]
-      const reply = await runner.run(SCRIPTS.readLimits, scriptKeys, input(request, {}))
+      const reply = await runner.run(SCRIPTS.readLimits, scriptKeys, input(request, {}), 'brief')
       return readFigures(reply as FiguresWire, request)
     },
     async report({ guard, pod, requests }) {
-      await runner.run(SCRIPTS.reportRequests, [keys.reports(guard)], [time(), pod, requests])
+      const args = [time(), pod, requests]
+      await runner.run(SCRIPTS.reportRequests, [keys.reports(guard)], args, 'brief')
     },
   }
 }

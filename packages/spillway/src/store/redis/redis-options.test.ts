@@ -16,6 +16,11 @@ describe('Redis store options', () => {
   it.each([
     [{ url: 'http://localhost' }, 'redis.url: must be a URL such as redis://host:6379'],
     [{ url: 'redis://localhost/cache' }, 'redis.url: must be a URL such as'],
+    [{ url: '' }, 'redis.url: is empty; is the environment variable set'],
+    [{ url: '  ' }, 'redis.url: is empty; is the environment variable set'],
+    [{ url: undefined }, 'redis.url: is empty; is the environment variable set'],
+    [{ url: null }, 'redis.url: is empty; is the environment variable set'],
+    [{ url: '', sentinels: ['redis://a'] }, 'redis.url: is empty; is the environment variable set'],
     [{ tls: {} }, 'redis.tls: needs a rediss: URL'],
     [{ url: 'redis://localhost', tls: {} }, 'redis.tls: needs a rediss: URL'],
     [{ urls: ['redis://a'], tls: {} }, 'redis.tls: needs a rediss: URL'],
@@ -222,5 +227,15 @@ describe('application-provided Redis client', () => {
     const failure = await adapter.send(['PING'], undefined).catch((error: unknown) => error)
     expect(adapter.kindOf(failure)).toBe('not-sent')
     expect(client.status).toBe('wait')
+  })
+})
+
+describe('a url that is left out', () => {
+  it.each([
+    {},
+    { url: undefined, sentinels: ['redis://a'] },
+    { url: undefined, urls: ['redis://a'] },
+  ])('is no mistake: %j', (options) => {
+    expect(() => check(options)).not.toThrow()
   })
 })

@@ -17,7 +17,10 @@ import { readClient } from './given/given-client.js'
 import { parseServerUrl, type ServerUrl } from './servers/address.js'
 
 export interface RedisConnectionOptions {
-  /** One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default: this machine. */
+  /**
+   * One server: `redis://user:password@host:6379/0`, `rediss:` for TLS, or `unix:`. Default, if the key is
+   * left out: `redis://127.0.0.1:6379`. An empty or undefined `url` is an error: its variable is not set.
+   */
   url?: string | undefined
   /** Nodes of a cluster, as URLs. Some are enough: they know the others. */
   urls?: readonly string[] | undefined
@@ -93,6 +96,10 @@ const readFields = object({
 export type CheckedConnection = ReturnType<typeof readFields>
 
 export const readConnection: Check<CheckedConnection> = (value, path, problems) => {
+  if (isUnsetUrl(value)) {
+    problems.push({ path: `${path}.url`, message: UNSET_URL })
+    return undefined as never
+  }
   const fields = readFields(value, path, problems)
   if (problems.length > 0) return fields
   const complain = (option: string, message: string) =>
@@ -101,6 +108,19 @@ export const readConnection: Check<CheckedConnection> = (value, path, problems) 
   checkUrls(fields, complain)
   checkLogin(fields, complain)
   return fields
+}
+
+const UNSET_URL =
+  'is empty; is the environment variable set that it is read from? ' +
+  'Leave url out for a Redis on this machine (redis://127.0.0.1:6379)'
+
+/** `url: process.env.REDIS_URL` without that variable would silently mean the Redis of this machine. */
+function isUnsetUrl(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || !('url' in value)) return false
+  const { url, ...others } = value as RedisConnectionOptions
+  if (typeof url === 'string') return url.trim() === ''
+  const way = others.client ?? others.urls ?? others.sentinels
+  return (url === undefined || url === null) && way === undefined
 }
 
 type Complain = (option: string, message: string) => OptionProblem[] | number

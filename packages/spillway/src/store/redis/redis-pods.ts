@@ -24,13 +24,13 @@ export function createRedisPods(
     async ask({ group, pod, forUs, ask }) {
       const args = [time(), pod, forUs, ask]
       const askKeys = [keys.pods(group), keys.podAsks(group)]
-      return (await runner.run(SCRIPTS.askPod, askKeys, args)) === 1
+      return (await runner.run(SCRIPTS.askPod, askKeys, args, 'patient')) === 1
     },
     async leave({ group, pod }) {
       await runner.run(SCRIPTS.leavePod, podKeys(group), [pod])
     },
     async list({ group }) {
-      const reply = await runner.run(SCRIPTS.listPods, listKeys(group), [time()])
+      const reply = await runner.run(SCRIPTS.listPods, listKeys(group), [time()], 'brief')
       return readPods(reply as (string | number)[])
     },
   }

@@ -9,6 +9,7 @@ import type {
   ReserveRequest,
 } from '../queue-port.js'
 import type { Confirming } from './confirming.js'
+import type { Patience } from './first-connection.js'
 import { createJobWatchers } from './job-watchers.js'
 import {
   breakerKey,
@@ -79,9 +80,10 @@ export function createRedisQueues({
     script: Script,
     scriptKeys: readonly string[],
     args: readonly (string | number)[],
+    patience?: Patience,
   ): Promise<unknown> {
     try {
-      return await by.run(script, scriptKeys, args)
+      return await by.run(script, scriptKeys, args, patience)
     } catch (error) {
       if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) throw error
       const deleted = await by.run(SCRIPTS.repairQueue, keysOf(request), [])
@@ -103,7 +105,7 @@ export function createRedisQueues({
     const { maxSize, maxPerTenant } = request
     const own = input(request, { most: maxSize, per_tenant: maxPerTenant, jobs })
     const args = [time(), own, ...request.jobs.map(({ data }) => data)]
-    const reply = await run(by, request, SCRIPTS.addJobs, keysOf(request), args)
+    const reply = await run(by, request, SCRIPTS.addJobs, keysOf(request), args, 'patient')
     const [size, tenantSize, ...added] = reply as [number, number, ...(string | number)[]]
     const ids: { id: string; fresh: boolean }[] = []
     for (let at = 0; at < added.length; at += 2) {
@@ -118,7 +120,7 @@ export function createRedisQueues({
   ) {
     const own = { id: '', from: 0, count: 0, tenants: 0, look: mostLookedAt, ...wanted }
     const args = [time(), input(request, own)]
-    const reply = await run(runner, request, SCRIPTS.readQueue, keysOf(request), args)
+    const reply = await run(runner, request, SCRIPTS.readQueue, keysOf(request), args, 'brief')
     const wire = reply as [...CountsWire, ...(JobWire | null)[]]
     return {
       counts: readCounts(wire.slice(0, COUNTS) as CountsWire),
@@ -177,7 +179,7 @@ export function createRedisQueues({
     },
     async standing(request) {
       const args = [time(), input(request, { id: request.id })]
-      const reply = await run(runner, request, SCRIPTS.readStanding, keysOf(request), args)
+      const reply = await run(runner, request, SCRIPTS.readStanding, keysOf(request), args, 'brief')
       return reply === null ? undefined : readStanding(reply as StandingWire)
     },
     counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
@@ -189,7 +191,8 @@ export function createRedisQueues({
       const { kind: command, id, keepUs } = { id: '', keepUs: 0, ...request.command }
       const own = input(request, { command, id, keep: keepUs, changes: changesOf(request) })
       const args = [time(), own]
-      return (await run(runner, request, SCRIPTS.commandQueue, keysOf(request), args)) === 1
+      const scriptKeys = keysOf(request)
+      return (await run(runner, request, SCRIPTS.commandQueue, scriptKeys, args, 'patient')) === 1
     },
     onWake(worker, wake, onGap) {
       const heard = { onMessage: wake, onSubscribed: onGap }

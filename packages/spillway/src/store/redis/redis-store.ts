@@ -13,7 +13,8 @@ import {
 import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
 import { createConfirming } from './confirming.js'
-import { connectRedis } from './connect.js'
+import { connectRedis, describeServers } from './connect.js'
+import { FirstConnection } from './first-connection.js'
 import { createRedisBreakers } from './redis-breakers.js'
 import { createRedisLevels } from './redis-levels.js'
 import { createRedisLimits } from './redis-limits.js'
@@ -40,6 +41,11 @@ export interface RedisStore extends Store {
   readonly warnings: readonly string[]
   /** Commands sent so far. */
   readonly commands: number
+  /**
+   * Resolves when the store has a connection. Rejects with STORE_UNAVAILABLE after `timeoutMs` (default:
+   * 5 seconds), with the URL and the reason. For programs that should fail at start without their store.
+   */
+  connected(options?: { timeoutMs?: Duration }): Promise<void>
 }
 
 const readOwn = object({
@@ -69,9 +75,18 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
   const warnings = createWarnings()
   const connect = () => connectRedis(connection, { access: keys, warn: warnings.warn })
   const client = connect()
+  const servers = validate('redis', connection, readConnection)
+  const first = new FirstConnection({
+    client,
+    clock: own.clock,
+    url: describeServers(servers),
+    warn: warnings.warn,
+    severalServers: servers.urls !== undefined,
+  })
   const runner = createScriptRunner(client, {
     commandTimeoutMs: own.commandTimeoutMs,
     clock: own.clock,
+    first,
   })
   const confirming = createConfirming({
     connect,
@@ -102,7 +117,9 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     get commands() {
       return runner.commands
     },
+    connected: ({ timeoutMs } = {}) => first.connected(timeoutMs),
     close: async () => {
+      first.close()
       breakers.close()
       await Promise.all([runner.close(), confirming.close()])
     },

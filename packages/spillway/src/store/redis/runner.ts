@@ -9,6 +9,7 @@ import { refuse } from '../../core/errors.js'
 import { TimerList } from '../../core/timer-list.js'
 import { type FailureKind, StoreFailure } from '../store-failure.js'
 import { messageOf } from './failure-kind.js'
+import type { FirstConnection, Patience } from './first-connection.js'
 
 export interface Script {
   readonly name: string
@@ -53,11 +54,21 @@ export interface ScriptRunnerOptions {
   /** Longest time from sending to reply, in milliseconds. */
   commandTimeoutMs: number
   clock: Clock
+  /** What scripts with patience wait for. */
+  first?: Pick<FirstConnection, 'made' | 'missed' | 'wait'>
 }
 
 export interface ScriptRunner {
-  /** Answers with the script's reply or rejects with a `StoreFailure`. */
-  run(script: Script, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown>
+  /**
+   * Answers with the script's reply or rejects with a `StoreFailure`. With `patience` it waits for the
+   * first connection, and not for a later one: a store that was lost has outage rules.
+   */
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    patience?: Patience,
+  ): Promise<unknown>
   /** In a cluster: in which of its parts a key is. A script has the keys of one of them. */
   readonly slotOf: ((key: string) => number) | undefined
   /** Commands sent so far, for tests and benches. */
@@ -97,6 +108,7 @@ class Runner implements ScriptRunner {
   commands = 0
   readonly slotOf: ((key: string) => number) | undefined
   readonly #client: RedisClient
+  readonly #first: ScriptRunnerOptions['first']
   readonly #clock: Clock
   readonly #timeoutMs: number
   readonly #deadlines: TimerList
@@ -105,8 +117,9 @@ class Runner implements ScriptRunner {
   #closed: Promise<void> | undefined
   #drained = () => {}
 
-  constructor(client: RedisClient, { commandTimeoutMs, clock }: ScriptRunnerOptions) {
+  constructor(client: RedisClient, { commandTimeoutMs, clock, first }: ScriptRunnerOptions) {
     this.#client = client
+    this.#first = first
     this.slotOf = client.slotOf
     this.#clock = clock
     this.#timeoutMs = commandTimeoutMs
@@ -117,9 +130,10 @@ class Runner implements ScriptRunner {
     script: Script,
     keys: readonly string[],
     args: readonly (string | number)[],
+    patience?: Patience,
   ): Promise<unknown> {
     if (this.#closed !== undefined) return refuse(notSent(script, 'the store is closed'))
-    if (!this.#client.ready) return refuse(offline(script, this.#client))
+    if (!this.#client.ready) return this.#offline(script, keys, args, patience)
     return new Promise((resolve, reject) => {
       const command = ['EVALSHA', script.sha, String(keys.length), ...keys]
       for (const arg of args) command.push(typeof arg === 'string' ? arg : String(arg))
@@ -132,6 +146,20 @@ class Runner implements ScriptRunner {
       // After sending, so that the client, which also waits for the loop, has its turn first.
       if (this.#batch === undefined) this.#openBatch(batch)
     })
+  }
+
+  #offline(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+    patience: Patience | undefined,
+  ): Promise<unknown> {
+    const first = this.#first
+    first?.missed()
+    if (first === undefined || first.made || patience === undefined) {
+      return refuse(offline(script, this.#client))
+    }
+    return first.wait(patience).then(() => this.run(script, keys, args))
   }
 
   close(): Promise<void> {

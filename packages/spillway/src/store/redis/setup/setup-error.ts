@@ -11,7 +11,7 @@ export class RedisSetupError extends Error {
 }
 
 /** Tells of something wrong on the server, once, however often it is met. */
-export type Warn = (message: string) => void
+export type Warn = (message: string, code?: string) => void
 
 export interface Warnings {
   readonly warn: Warn
@@ -23,10 +23,10 @@ export function createWarnings(): Warnings {
   const told: string[] = []
   return {
     told,
-    warn(message) {
+    warn(message, code) {
       if (told.includes(message)) return
       told.push(message)
-      process.emitWarning(message, { type: 'SpillwayWarning' })
+      process.emitWarning(message, { type: 'SpillwayWarning', ...(code && { code }) })
     },
   }
 }

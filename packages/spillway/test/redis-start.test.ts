@@ -1,0 +1,272 @@
+/** Programs that use a Redis store from their first line on, each in a process of its own. */
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
+import { redisStore } from '../src/store/redis/redis-store.js'
+import { freePort, type RedisServer, startRedis } from './redis-server.js'
+import { type Servers, START_MS, TOPOLOGIES, type TopologyName } from './topologies.js'
+
+const PACKAGE = fileURLToPath(new URL('..', import.meta.url))
+const DRIVERS = ['redis', 'ioredis']
+
+interface Ended {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+/** Runs a program until it ends by itself. `options`: of its store. */
+function runProgram(options: object, body: string): Promise<Ended> {
+  const program = `
+    import { createSpillway } from 'spillway'
+    import { redisStore } from 'spillway/redis'
+    import { createJobQueue, createRateLimiter, createUserLimits } from 'spillway/shared'
+    const store = redisStore(JSON.parse(process.argv[1]))
+    const spillway = createSpillway({ store })
+    ${body}`
+  const text = JSON.stringify({ commandTimeoutMs: 5_000, ...options })
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program, text], {
+    cwd: PACKAGE,
+    timeout: 20_000,
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk
+  })
+  return new Promise((resolve) => {
+    child.once('close', (code) => resolve({ code, stdout: stdout.trim(), stderr }))
+  })
+}
+
+const LIMITS = `[{ limit: 5, windowMs: '1h' }]`
+const USER_LIMITS = `[{ per: 'user', limit: 5, windowMs: '1h' }]`
+
+const FIRST_CALLS = [
+  [
+    'a call of a guard with only limits',
+    `const guard = spillway.guard('vendor', { limits: ${LIMITS} })
+     console.log(await guard.run(() => 'ran'))`,
+  ],
+  [
+    'a call of a guard with only userLimits',
+    `const guard = spillway.guard('vendor', { userLimits: ${USER_LIMITS} })
+     console.log(await guard.run(() => 'ran', { user: 'u' }))`,
+  ],
+  [
+    'a call that the program does not await',
+    `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })
+     guard.run(() => console.log('ran'), { user: 'u' })`,
+  ],
+  [
+    'a call that waits for its limit',
+    `const guard = spillway.guard('vendor', {
+       limits: [{ limit: 1, windowMs: 200 }], queue: { size: 5, timeoutMs: '10s' },
+     })
+     await guard.run(() => {})
+     console.log(await guard.run(() => 'ran'))`,
+  ],
+  [
+    'a job that is added',
+    `spillway.guard('vendor', {})
+     const { id } = await spillway.queue('jobs', { guard: 'vendor' }).add({ n: 1 })
+     console.log(typeof id === 'string' ? 'ran' : 'no id')`,
+  ],
+  [
+    'a job that is added to a queue without a guard',
+    `const { id } = await createJobQueue({ store, name: 'jobs', guard: 'vendor' }).add({ n: 1 })
+     console.log(typeof id === 'string' ? 'ran' : 'no id')`,
+  ],
+  [
+    'a check of user limits without a guard',
+    `const limits = createUserLimits({ store, levels: ${USER_LIMITS} })
+     const { allowed, remaining } = await limits.check({ user: 'u' })
+     console.log(allowed && remaining === 4 ? 'ran' : 'not counted')`,
+  ],
+  [
+    'a permit of a rate limiter without a guard',
+    `const limiter = createRateLimiter({ store, name: 'alone', limits: ${LIMITS} })
+     const permit = await limiter.acquire()
+     console.log(permit ? 'ran' : 'no permit')`,
+  ],
+  ['the connection itself', `await store.connected(); console.log(store.ready && 'ran')`],
+] as const
+
+describe.each(DRIVERS)('a program with %s', (driver) => {
+  let server: RedisServer
+  beforeAll(async () => {
+    server = await startRedis()
+  })
+  afterAll(() => server.stop())
+
+  it.each(FIRST_CALLS)('ends with code 0 after %s', async (_, body) => {
+    const prefix = `first-${Math.random()}`
+    const { code, stdout, stderr } = await runProgram({ url: server.url, driver, prefix }, body)
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
+  })
+
+  it('counts its first calls in Redis, not by itself', async () => {
+    const prefix = `counted-${driver}`
+    const body = `
+      const guard = spillway.guard('vendor', { userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }] })
+      console.log(await guard.run(() => 'ran', { user: 'u' }).catch((error) => error.code))`
+    const first = await runProgram({ url: server.url, driver, prefix }, body)
+    const second = await runProgram({ url: server.url, driver, prefix }, body)
+    expect([first.stdout, second.stdout]).toEqual(['ran', 'USER_LIMITED'])
+  })
+
+  it('does not end before a settlement at its end has reached Redis', async () => {
+    const prefix = `settled-${driver}`
+    const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1h' as const }]
+    const { code } = await runProgram(
+      { url: server.url, driver, prefix },
+      `const guard = spillway.guard('vendor', { limits: ${JSON.stringify(limits)} })
+       await guard.run(({ settle }) => settle({ tokens: 100 }), { cost: { tokens: 900 } })`,
+    )
+    expect(code).toBe(0)
+    const store = redisStore({ url: server.url, prefix })
+    const limiter = createRateLimiter({ store, name: 'vendor', limits })
+    const figures = await limiter.figures()
+    expect(figures.limits).toMatchObject([{ used: 100 }])
+    await limiter.close()
+    await store.close()
+  })
+
+  it.each([
+    ['nothing but a store', ''],
+    [
+      'a guard that is never called',
+      `spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS}, breaker: {} })`,
+    ],
+  ])('and %s ends with code 0, whether Redis is there or not', async (_, body) => {
+    const down = `redis://127.0.0.1:${await freePort()}`
+    for (const url of [server.url, down]) {
+      const startMs = performance.now()
+      expect(await runProgram({ url, driver }, body)).toMatchObject({ code: 0 })
+      expect(performance.now() - startMs).toBeLessThan(15_000)
+    }
+  })
+
+  it('adds a job to a Redis that comes up a moment later', async () => {
+    const port = await freePort()
+    const url = `redis://127.0.0.1:${port}`
+    const added = runProgram(
+      { url, driver },
+      `spillway.guard('vendor', {})
+       await spillway.queue('jobs', { guard: 'vendor' }).add({ n: 1 })
+       console.log('added')`,
+    )
+    const late = await startRedis({ port })
+    try {
+      expect(await added).toMatchObject({ code: 0, stdout: 'added' })
+    } finally {
+      await late.stop()
+    }
+  })
+})
+
+describe('a program whose Redis is not there', () => {
+  const SEEN = `
+    process.on('warning', ({ name, code, message }) => console.log(JSON.stringify({ name, code, message })))
+    const { onEvent } = await import('spillway')
+    onEvent(({ type, ...facts }) => type === 'store.unreachable' && console.log(JSON.stringify(facts)))`
+
+  it.each(DRIVERS)('gets one warning and one event, without the password (%s)', async (driver) => {
+    const port = await freePort()
+    const { code, stdout } = await runProgram(
+      { url: `redis://user:secret@127.0.0.1:${port}/3`, driver },
+      `${SEEN}
+       const guard = spillway.guard('vendor', { userLimits: ${USER_LIMITS} })
+       const other = spillway.guard('other', { limits: ${LIMITS} })
+       for (let call = 0; call < 3; call++) await guard.run(() => {}, { user: 'u' })
+       await other.run(() => {})
+       await new Promise((resolve) => setTimeout(resolve, 1_500))`,
+    )
+    expect(code).toBe(0)
+    expect(stdout).not.toContain('secret')
+    const url = `redis://127.0.0.1:${port}/3`
+    const lines = stdout.split('\n').map((line) => JSON.parse(line))
+    expect(lines).toHaveLength(2)
+    expect(lines).toContainEqual({
+      name: 'SpillwayWarning',
+      code: 'SPILLWAY_STORE_UNREACHABLE',
+      message: expect.stringMatching(`^the Redis store at ${url} is unreachable: .*ECONNREFUSED`),
+    })
+    expect(lines).toContainEqual({
+      name: 'redis',
+      url,
+      why: expect.stringContaining('ECONNREFUSED'),
+    })
+  })
+
+  it('gets the warning for a server that accepts and never answers', async () => {
+    const { createServer } = await import('node:net')
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await new Promise((resolve) => silent.once('listening', resolve))
+    const { port } = silent.address() as { port: number }
+    const { stdout } = await runProgram(
+      { url: `redis://127.0.0.1:${port}` },
+      `${SEEN}
+       setTimeout(() => process.exit(), 8_000)`,
+    )
+    silent.close()
+    expect(stdout).toContain('SPILLWAY_STORE_UNREACHABLE')
+    expect(stdout).toMatch(/no connection within|not connected within/)
+  })
+
+  it.each(DRIVERS)('can fail at start with store.connected (%s)', async (driver) => {
+    const port = await freePort()
+    const { code, stdout } = await runProgram(
+      { url: `redis://user:secret@127.0.0.1:${port}`, driver },
+      `process.on('warning', () => {})
+       const error = await store.connected({ timeoutMs: 3_000 }).catch((error) => error)
+       console.log(error.code, error.message)
+       process.exitCode = 7`,
+    )
+    expect(code).toBe(7)
+    expect(stdout).toMatch(
+      new RegExp(
+        `^STORE_UNAVAILABLE the Redis store at redis://127.0.0.1:${port} is unreachable: .*ECONNREFUSED`,
+      ),
+    )
+    expect(stdout).not.toContain('secret')
+  })
+
+  it('fails to add a job after a while, and further ones at once', async () => {
+    const port = await freePort()
+    const { stdout } = await runProgram(
+      { url: `redis://127.0.0.1:${port}` },
+      `process.on('warning', () => {})
+       spillway.guard('vendor', {})
+       const queue = spillway.queue('jobs', { guard: 'vendor' })
+       const fails = () => queue.add({}).catch((error) => console.log(error.code))
+       await fails()
+       const startMs = performance.now()
+       await fails()
+       console.log(performance.now() - startMs < 1_000)`,
+    )
+    expect(stdout.split('\n')).toEqual(['STORE_UNAVAILABLE', 'STORE_UNAVAILABLE', 'true'])
+  })
+})
+
+describe.each<TopologyName>(['Sentinels', 'a cluster'])('a program with %s', (topology) => {
+  let servers: Servers
+  beforeAll(async () => {
+    servers = await TOPOLOGIES[topology]()
+  }, START_MS)
+  afterAll(() => servers.stop())
+
+  it.each(DRIVERS)('ends with code 0 after its first call and job (%s)', async (driver) => {
+    const { code, stdout, stderr } = await runProgram(
+      { ...servers.connection, driver, prefix: `first-${driver}` },
+      `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })
+       await spillway.queue('jobs', { guard }).add({ n: 1 })
+       console.log(await guard.run(() => 'ran', { user: 'u' }))`,
+    )
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
+  })
+})
