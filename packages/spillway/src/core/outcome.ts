@@ -35,6 +35,11 @@ export interface Verdict {
   retryable: boolean
   /** How long the downstream asks us to wait. */
   retryAfterMs?: number
+  /**
+   * The downstream answered with a status below 500, other than 408 and 429, and `classify` did not
+   * decide the outcome. Such an answer shows that the downstream works: a probe of a breaker succeeds.
+   */
+  answered?: boolean
 }
 
 export interface OutcomeOptions {
@@ -78,7 +83,13 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
   }
   const worthRetrying = outcome === 'failure' || outcome === 'throttled'
   const { retryable = typeof own === 'string' ? worthRetrying : standard.retryable } = verdict
-  return { outcome, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  const answered = verdict.outcome === undefined && standard.answered === true
+  return {
+    outcome,
+    retryable,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    ...(answered && { answered }),
+  }
 }
 
 /** Of Spillway's own decisions, only these were taken after the downstream had been called. */
@@ -145,6 +156,11 @@ function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions)
   return { outcome: slow ? 'slow' : 'success', retryable: false }
 }
 
+/** What the end of a probe says to a half-open breaker. */
+export function probeOutcome({ outcome, answered }: Verdict): Outcome {
+  return outcome === 'ignored' && answered === true ? 'success' : outcome
+}
+
 /** Statuses in the 5xx range that a repetition would only meet again. */
 const PERMANENT = new Set([501, 505])
 
@@ -161,8 +177,11 @@ export function judgeStatus(
   }
   // 408: it waited for us in vain; 425: too early, meant to be repeated.
   if (status === 408) return waiting({ outcome: 'failure', retryable: true }, headers, options)
-  if (status === 425) return waiting({ outcome: 'ignored', retryable: true }, headers, options)
-  return { outcome: status >= 400 ? 'ignored' : 'success', retryable: false }
+  if (status === 425) {
+    return waiting({ outcome: 'ignored', retryable: true, answered: true }, headers, options)
+  }
+  if (status >= 400) return { outcome: 'ignored', retryable: false, answered: true }
+  return { outcome: 'success', retryable: false }
 }
 
 function waiting(verdict: Verdict, headers: unknown, { wallMs }: OutcomeOptions): Verdict {

@@ -201,7 +201,15 @@ function createBreaker(
   const policy = { ...options.breaker, shadow }
   const known = before?.breaker
   if (known?.goesBy(policy) === true) return known.share()
-  const breaker = new FleetBreaker({ name, store, pod, clock, policy, watch })
+  const breaker = new FleetBreaker({
+    name,
+    store,
+    pod,
+    clock,
+    policy,
+    timeoutMs: options.timeout?.callMs ?? options.timeout?.firstByteMs,
+    watch,
+  })
   if (known !== undefined) breaker.learnFrom(known)
   return breaker
 }

@@ -4,11 +4,12 @@
  */
 import { type Deadline, runWithDeadline } from '../core/deadline.js'
 import { callSafely } from '../core/events.js'
-import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome.js'
+import { type CallEnd, judge, type Outcome, probeOutcome, type Verdict } from '../core/outcome.js'
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { CallContext, CallFunction } from './context.js'
+import type { HedgePair } from './hedge-pair.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 import { BodyWatch } from './stream/body-watch.js'
@@ -28,6 +29,8 @@ export interface AttemptListener<T> {
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, AttemptExit {
   readonly attempt: number
   hedge = false
+  /** Set if a second attempt may run beside this one on the same lane. */
+  pair: HedgePair | undefined
   trace: AttemptTrace | undefined
   readonly #machinery: Machinery
   readonly #options: RunOptions
@@ -54,6 +57,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#admission = admission
     this.#end = end
     this.#timed = machinery.timeout.begin<T>(startMs, deadline, options.signal)
+    const { breaker } = admission
+    if (attempt > 1 && breaker !== undefined) machinery.breaker?.repeat(breaker)
   }
 
   get signal(): AbortSignal {
@@ -133,6 +138,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#heed(beginning, begun)
     // Its first byte says how busy the downstream is; how long its body is does not.
     this.#machinery.meter?.ended(this.#lane, this.startMs, beginning, begun)
+    // An error status is all that a probe waits for.
+    if (begun.answered === true) this.#exitProbe(begun)
     // It has failed already, whatever else its body says; a retry must not stand in its own way.
     const failed = begun.retryable
     if (failed) this.leave(begun.outcome, undefined)
@@ -164,6 +171,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#end.onVerdict(verdict)
     this.#heed(end, verdict)
     this.#machinery.meter?.ended(this.#lane, this.startMs, end, verdict)
+    this.#exitProbe(verdict)
     this.leave(verdict.outcome, workBehind(end, this.#timed))
   }
 
@@ -191,7 +199,13 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const { breaker: permit } = this.#admission
     if (permit === undefined) return
     this.#admission.breaker = undefined
-    this.#machinery.breaker?.exit(permit, outcome)
+    const { breaker } = this.#machinery
+    if (this.pair?.leavesOut(outcome) === true) breaker?.repeat(permit)
+    breaker?.exit(permit, outcome)
+  }
+
+  #exitProbe(verdict: Verdict): void {
+    if (this.#admission.breaker?.probe === true) this.exitBreaker(probeOutcome(verdict))
   }
 
   /** What the vendor said about its limits. */

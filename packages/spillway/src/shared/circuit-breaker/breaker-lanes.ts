@@ -18,6 +18,8 @@ export interface BreakerLanesOptions {
   clock: Clock
   policy: CheckedPolicy
   spec: BreakerSpec
+  /** How long an attempt may take, if that is limited. */
+  timeoutMs: number | undefined
   /** The store's, or this pod's own while that is away. */
   breakers: BreakerStore
   news: BreakerNews
@@ -143,7 +145,7 @@ export class BreakerLanes {
   }
 
   #laneOptions(lane: string, onChange?: () => void): LaneBreakerOptions {
-    const { name, pod, breakers: store, clock, spec, policy, news } = this.#options
+    const { name, pod, breakers: store, clock, spec, policy, timeoutMs, news } = this.#options
     return {
       name,
       lane,
@@ -154,6 +156,7 @@ export class BreakerLanes {
       flushMs: flushMsOf(policy),
       rampMs: rampMsOf(policy),
       maxProbeMs: policy.maxProbeMs,
+      timeoutMs: timeoutMs ?? policy.maxProbeMs,
       scope: 'shared',
       onChange: (from, to) => {
         onChange?.()

@@ -35,6 +35,8 @@ export interface FleetBreakerOptions {
   pod: string
   clock: Clock
   policy: CheckedPolicy
+  /** How long an attempt may take, if that is limited. Default: `maxProbeMs`. */
+  timeoutMs?: number | undefined
   /** Over a remote store. */
   watch?: StoreWatch | undefined
 }
@@ -56,7 +58,7 @@ export class FleetBreaker {
   #users = 1
   #closed = false
 
-  constructor({ name, store, pod, clock, policy, watch }: FleetBreakerOptions) {
+  constructor({ name, store, pod, clock, policy, timeoutMs, watch }: FleetBreakerOptions) {
     this.name = name
     this.#policy = policy
     this.#spec = toSpec(policy)
@@ -66,7 +68,7 @@ export class FleetBreaker {
     this.#news = new BreakerNews(name, policy.shadow)
     const breakers = watch === undefined ? store.breakers : this.#overOutages(watch)
     const about = { name, pod, clock, policy, spec: this.#spec, breakers }
-    this.#lanes = new BreakerLanes({ ...about, news: this.#news })
+    this.#lanes = new BreakerLanes({ ...about, timeoutMs, news: this.#news })
     this.#whole = this.#lanes.whole
     this.#inStep = new InStep({ ...about, lanes: this.#lanes, pods: store.pods, watch })
     this.#unwatch = breakers.watch({
@@ -125,7 +127,13 @@ export class FleetBreaker {
     ;(quorum ?? fleet).exit(permit, outcome)
   }
 
-  /** Outcomes of this lane that wait, for somebody who leaves for this guard's store now. */
+  /** The attempt is a retry or a hedge: its call is counted in the rates by another attempt. */
+  repeat(permit: LanePermit): void {
+    const { fleet, quorum } = this.#lanes.of(permit.lane)
+    ;(quorum ?? fleet).repeat(permit)
+  }
+
+  /** Waiting outcomes of this lane, for a request that leaves for the store now. */
   ride(lane: string): BreakerRide | undefined {
     return this.#lanes.of(lane).fleet.ride()
   }

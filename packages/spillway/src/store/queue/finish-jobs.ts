@@ -78,7 +78,7 @@ function finish(
     generation >= 0 &&
     !probe &&
     breaker !== undefined &&
-    (breaker.kind !== CLOSED || breaker.g !== generation)
+    (breaker.kind !== CLOSED || breaker.generation !== generation)
   // One that tried whether the downstream is back has done its part: it does not die of it, and the next
   // to try is another.
   const probed = kind === 'failed' && probe

@@ -1358,10 +1358,10 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: '40f36a5d9b49cc648e1f67e9fbfaebebe796bf7e',
+    sha: '9df0d610f1894190c1d37c9c3106bb6b9aa10c41',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
-return { slices = {}, recent = {}, sums = {}, runs = {} }
+return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
 end
 local function add(all, pod, counts, sign)
 local sum = all[pod] or { 0, 0, 0 }
@@ -1374,66 +1374,89 @@ end
 local function slice_us_of(spec)
 return ceil(spec[4] / 10)
 end
-local function start_of(now, slice_us)
+local function slice_start(spec, now)
+local slice_us = slice_us_of(spec)
 return floor(now / slice_us) * slice_us
 end
-local function forget_slices(tally, start)
-while tally.slices[1] and tally.slices[1][1] <= start do
+local function window_start(spec, now)
+return slice_start(spec, now) - 10 * slice_us_of(spec)
+end
+local function drop_slices(tally, until_us)
+while tally.slices[1] and tally.slices[1][1] <= until_us do
 for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
 table.remove(tally.slices, 1)
 end
 end
-local function forget_calls(tally, most)
+local function keep_latest_calls(tally, most)
 local over = -most
 for index = 1, #tally.recent do over = over + tally.recent[index][3] end
 while over > 0 do
 local oldest = tally.recent[1]
-local gone = min(over, oldest[3])
-add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
-oldest[3] = oldest[3] - gone
-over = over - gone
+local dropped = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], dropped), -1)
+oldest[3] = oldest[3] - dropped
+over = over - dropped
 if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
 if spec[5] > 0 then
-forget_slices(tally, now)
+drop_slices(tally, now)
 else
-forget_calls(tally, 0)
-local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
+keep_latest_calls(tally, 0)
+drop_slices(tally, window_start(spec, now))
+end
+for pod, reported in pairs(tally.in_flight) do
+if reported[2] <= now then tally.in_flight[pod] = nil end
 end
 local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function add_calls(tally, pod, kind, times)
+local function set_in_flight(tally, pod, calls, for_us, now)
+tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+end
+local function is_repeated(kind)
+return kind == 4 or kind == 5
+end
+local function count_in_calls(tally, spec, pod, kind, times)
+add(tally.sums, pod, counts_of(kind, times), 1)
 local newest = tally.recent[#tally.recent]
 if newest and newest[1] == pod and newest[2] == kind then
 newest[3] = newest[3] + times
 else
 tally.recent[#tally.recent + 1] = { pod, kind, times }
 end
+keep_latest_calls(tally, spec[5])
 end
 local function slice_at(tally, start)
-local newest = tally.slices[#tally.slices]
-if newest and newest[1] >= start then return newest[2] end
+local slices = tally.slices
+local index = #slices
+while index > 0 and slices[index][1] > start do index = index - 1 end
+if index > 0 and slices[index][1] == start then return slices[index][2] end
 local counts = {}
-tally.slices[#tally.slices + 1] = { start, counts }
+table.insert(slices, index + 1, { start, counts })
 return counts
 end
-local function count(tally, spec, by, kind, times, now)
-local pod = spec[13] > 1 and by or '*'
+local function count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+local start = slice_start(spec, now) - slices_ago * slice_us_of(spec)
+if start <= window_start(spec, now) then return end
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[5] > 0 then
-add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[5])
-else
-add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+add(slice_at(tally, start), pod, counts, 1)
 end
-if kind == 1 then
+local function count(tally, spec, by, outcome, now)
+local pod = spec[13] > 1 and by or '*'
+local kind, times, slices_ago = outcome[1], outcome[2], outcome[3] or 0
+if not is_repeated(kind) then
+if spec[5] > 0 then
+count_in_calls(tally, spec, pod, kind, times)
+else
+count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+end
+end
+if kind == 1 or kind == 5 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -1442,50 +1465,61 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, run = 0, 0, 0, 0
+local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
+for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, run
+return calls, failures, slow, in_flight, run
 end
-local function holds(spec, calls, failures, slow, run)
-if spec[1] > 0 and run >= spec[1] then return true end
+local function holds(spec, calls, failures, slow, in_flight, run)
+if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-if spec[2] > 0 and failures / calls >= spec[2] then return true end
-return spec[3] > 0 and slow / calls >= spec[3]
+local all = calls + max(0, in_flight - floor(calls / 20))
+if spec[2] > 0 and failures / all >= spec[2] then return true end
+return spec[3] > 0 and slow / all >= spec[3]
+end
+local function in_flight_of(tally, pod)
+return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
-for _, counts in pairs(tally.sums) do
-worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+for pod, counts in pairs(tally.sums) do
+local all = counts[1] + in_flight_of(tally, pod)
+worst[#worst + 1] = { counts[bad] - share * all, all, counts[1], counts[bad] }
 end
 table.sort(worst, function(one, other)
 if one[1] ~= other[1] then return one[1] > other[1] end
-return one[2] > other[2]
+if one[2] ~= other[2] then return one[2] > other[2] end
+return one[3] > other[3]
 end)
-local calls, bad_calls = 0, 0
+local calls, bad_calls, in_flight = 0, 0, 0
 for index = 1, min(most, #worst) do
-calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+local _, all, finished, failed = unpack(worst[index])
+calls, bad_calls, in_flight = calls + finished, bad_calls + failed, in_flight + all - finished
 end
-return calls, bad_calls
+return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, run = totals(tally)
+local calls, failures, slow, in_flight, run = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, run)
-or holds(spec, calls - lagging, 0, slow - lagged, 0)
+local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
-local run = tally.runs[pod]
-if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+local run = tally.runs[pod] and tally.runs[pod][2] or 0
+local in_flight = in_flight_of(tally, pod)
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+agree = agree + 1
+end
 end
 return agree >= max(quorum, ceil(pods / 2))
 end
@@ -1507,19 +1541,28 @@ local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
-if packed then return cmsgpack.unpack(packed) end
+local f = packed and cmsgpack.unpack(packed) or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, {}, empty_tally() }
 return {
-t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, late = {}, holds = {}, tally = empty_tally(),
+time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
+open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
+probes = f[11], late = f[12], holds = f[13], tally = f[14],
 }
 end
+local function pack_breaker(state)
+return cmsgpack.pack({
+state.time_us, state.version, state.generation, state.kind, state.open_until_us,
+state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
+state.probes, state.late, state.holds, state.tally,
+})
+end
 local function show(state, now)
-state.v = max(now, state.v + 1)
+state.version = max(now, state.version + 1)
 end
 local function move(state, kind, now)
 state.kind = kind
-state.g = max(now, state.g + 1)
-state.w = 0
+state.generation = max(now, state.generation + 1)
+state.successes = 0
+state.failed_probes = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
 if kind == 0 then state.tally = empty_tally() end
@@ -1527,30 +1570,30 @@ show(state, now)
 end
 local function open(state, spec, now)
 if state.kind == 0 then
-state.o = 0
-state.d = spec[7]
+state.openings = 0
+state.open_for_us = spec[7]
 elseif state.kind == 2 then
-state.o = state.o + 1
-local longer = max(spec[7], ceil(state.d * spec[8]))
-state.d = min(spec[9], longer)
+state.openings = state.openings + 1
+local longer = max(spec[7], ceil(state.open_for_us * spec[8]))
+state.open_for_us = min(spec[9], longer)
 end
-state.u = now + state.d
+state.open_until_us = now + state.open_for_us
 move(state, 1, now)
 end
 local function close(state, now)
-state.o = 0
-state.c = now
+state.openings = 0
+state.closed_at_us = now
 move(state, 0, now)
 end
 local function rebase(state)
-local back_us = state.t - server
-state.u = state.u - back_us
-state.c = max(0, state.c - back_us)
+local back_us = state.time_us - server
+state.open_until_us = state.open_until_us - back_us
+state.closed_at_us = max(0, state.closed_at_us - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
 for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
-state.t = server
+state.time_us = server
 end
 local function expire(ends, now)
 local expired = false
@@ -1563,11 +1606,11 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > 5000000 then rebase(state) end
-local now = max(server, state.t)
-state.t = now
+if state.time_us - server > 5000000 then rebase(state) end
+local now = max(server, state.time_us)
+state.time_us = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == 1 and state.u <= now then move(state, 2, now) end
+if state.kind == 1 and state.open_until_us <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
 if state.kind == 0 then advance(state.tally, spec, now) end
@@ -1584,17 +1627,18 @@ for _, each in pairs(ends) do until_us = max(until_us, each) end
 return until_us
 end
 local function view_of(state, now)
-local calls, failures, slow, run = totals(state.tally)
+local calls, failures, slow, in_flight, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
-size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+now, state.version, state.generation, state.kind, state.kind == 1 and state.open_until_us or 0, state.closed_at_us, state.openings,
+size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+in_flight, run,
 }
 end
-local function means_something_us(state, spec, now)
+local function relevant_us(state, spec, now)
 if state.kind == 0 then
-return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
+return max(spec[4], (spec[4] > 0 and state.generation == 0) and 0 or 300000000)
 end
-local open_us = state.kind == 1 and state.u - now or 0
+local open_us = state.kind == 1 and state.open_until_us - now or 0
 local broken_us = open_us + max(spec[7], spec[12], 60000000)
 return min(broken_us, max(300000000, 2 * open_us))
 end
@@ -1604,21 +1648,21 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + 1000000
+redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
-if state.v ~= version_before then publish(name, view) end
+if state.version ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == 0 and state.v == version_before and now >= last then
+if state.kind == 0 and state.version == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
 end
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before = state.v
+local before = state.version
 local now = present(state, spec)
 local command = input.command
 if command == 'isolate' then
@@ -1629,10 +1673,10 @@ if input.holder then state.holds[input.holder] = nil else state.holds = {} end
 show(state, now)
 elseif command == 'trip' then
 open(state, spec, now)
-if input.for_us > 0 then state.u = now + input.for_us end
+if input.for_us > 0 then state.open_until_us = now + input.for_us end
 elseif command == 'reset' then
-state.o = 0
-state.c = 0
+state.openings = 0
+state.closed_at_us = 0
 move(state, 0, now)
 end
 return keep(KEYS[1], input.name, state, spec, now, before)`,
@@ -2129,7 +2173,7 @@ return reply`,
   },
   finishJobs: {
     name: 'finishJobs',
-    sha: 'f49458e9562dd95fc44e401135d777ec49443597',
+    sha: 'dbb8bcd937f8ca0d4305545e6bd4b49f9aa66d0e',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -2346,9 +2390,10 @@ local function breaker_moved(generation)
 if not settings().has_breaker then return false end
 if not breaker then
 local packed = redis.call('GET', KEYS[1])
-breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
+local fields = packed and cmsgpack.unpack(packed)
+breaker = { generation = fields and fields[3] or 0, kind = fields and fields[4] or 0 }
 end
-return breaker.kind ~= 0 or breaker.g ~= generation
+return breaker.kind ~= 0 or breaker.generation ~= generation
 end
 local function finish(id, how, text, result_us)
 local job = leased_job(id)
@@ -3435,10 +3480,10 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '9b8f5a888a8265986b622bf72dfb5693bf935dc2',
+    sha: 'f1c6e978f6b05ea0be3186f23b4f2f3bacf938d5',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
-return { slices = {}, recent = {}, sums = {}, runs = {} }
+return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
 end
 local function add(all, pod, counts, sign)
 local sum = all[pod] or { 0, 0, 0 }
@@ -3451,66 +3496,89 @@ end
 local function slice_us_of(spec)
 return ceil(spec[4] / 10)
 end
-local function start_of(now, slice_us)
+local function slice_start(spec, now)
+local slice_us = slice_us_of(spec)
 return floor(now / slice_us) * slice_us
 end
-local function forget_slices(tally, start)
-while tally.slices[1] and tally.slices[1][1] <= start do
+local function window_start(spec, now)
+return slice_start(spec, now) - 10 * slice_us_of(spec)
+end
+local function drop_slices(tally, until_us)
+while tally.slices[1] and tally.slices[1][1] <= until_us do
 for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
 table.remove(tally.slices, 1)
 end
 end
-local function forget_calls(tally, most)
+local function keep_latest_calls(tally, most)
 local over = -most
 for index = 1, #tally.recent do over = over + tally.recent[index][3] end
 while over > 0 do
 local oldest = tally.recent[1]
-local gone = min(over, oldest[3])
-add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
-oldest[3] = oldest[3] - gone
-over = over - gone
+local dropped = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], dropped), -1)
+oldest[3] = oldest[3] - dropped
+over = over - dropped
 if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
 if spec[5] > 0 then
-forget_slices(tally, now)
+drop_slices(tally, now)
 else
-forget_calls(tally, 0)
-local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
+keep_latest_calls(tally, 0)
+drop_slices(tally, window_start(spec, now))
+end
+for pod, reported in pairs(tally.in_flight) do
+if reported[2] <= now then tally.in_flight[pod] = nil end
 end
 local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function add_calls(tally, pod, kind, times)
+local function set_in_flight(tally, pod, calls, for_us, now)
+tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+end
+local function is_repeated(kind)
+return kind == 4 or kind == 5
+end
+local function count_in_calls(tally, spec, pod, kind, times)
+add(tally.sums, pod, counts_of(kind, times), 1)
 local newest = tally.recent[#tally.recent]
 if newest and newest[1] == pod and newest[2] == kind then
 newest[3] = newest[3] + times
 else
 tally.recent[#tally.recent + 1] = { pod, kind, times }
 end
+keep_latest_calls(tally, spec[5])
 end
 local function slice_at(tally, start)
-local newest = tally.slices[#tally.slices]
-if newest and newest[1] >= start then return newest[2] end
+local slices = tally.slices
+local index = #slices
+while index > 0 and slices[index][1] > start do index = index - 1 end
+if index > 0 and slices[index][1] == start then return slices[index][2] end
 local counts = {}
-tally.slices[#tally.slices + 1] = { start, counts }
+table.insert(slices, index + 1, { start, counts })
 return counts
 end
-local function count(tally, spec, by, kind, times, now)
-local pod = spec[13] > 1 and by or '*'
+local function count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+local start = slice_start(spec, now) - slices_ago * slice_us_of(spec)
+if start <= window_start(spec, now) then return end
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[5] > 0 then
-add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[5])
-else
-add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+add(slice_at(tally, start), pod, counts, 1)
 end
-if kind == 1 then
+local function count(tally, spec, by, outcome, now)
+local pod = spec[13] > 1 and by or '*'
+local kind, times, slices_ago = outcome[1], outcome[2], outcome[3] or 0
+if not is_repeated(kind) then
+if spec[5] > 0 then
+count_in_calls(tally, spec, pod, kind, times)
+else
+count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+end
+end
+if kind == 1 or kind == 5 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -3519,50 +3587,61 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, run = 0, 0, 0, 0
+local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
+for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, run
+return calls, failures, slow, in_flight, run
 end
-local function holds(spec, calls, failures, slow, run)
-if spec[1] > 0 and run >= spec[1] then return true end
+local function holds(spec, calls, failures, slow, in_flight, run)
+if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-if spec[2] > 0 and failures / calls >= spec[2] then return true end
-return spec[3] > 0 and slow / calls >= spec[3]
+local all = calls + max(0, in_flight - floor(calls / 20))
+if spec[2] > 0 and failures / all >= spec[2] then return true end
+return spec[3] > 0 and slow / all >= spec[3]
+end
+local function in_flight_of(tally, pod)
+return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
-for _, counts in pairs(tally.sums) do
-worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+for pod, counts in pairs(tally.sums) do
+local all = counts[1] + in_flight_of(tally, pod)
+worst[#worst + 1] = { counts[bad] - share * all, all, counts[1], counts[bad] }
 end
 table.sort(worst, function(one, other)
 if one[1] ~= other[1] then return one[1] > other[1] end
-return one[2] > other[2]
+if one[2] ~= other[2] then return one[2] > other[2] end
+return one[3] > other[3]
 end)
-local calls, bad_calls = 0, 0
+local calls, bad_calls, in_flight = 0, 0, 0
 for index = 1, min(most, #worst) do
-calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+local _, all, finished, failed = unpack(worst[index])
+calls, bad_calls, in_flight = calls + finished, bad_calls + failed, in_flight + all - finished
 end
-return calls, bad_calls
+return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, run = totals(tally)
+local calls, failures, slow, in_flight, run = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, run)
-or holds(spec, calls - lagging, 0, slow - lagged, 0)
+local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
-local run = tally.runs[pod]
-if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+local run = tally.runs[pod] and tally.runs[pod][2] or 0
+local in_flight = in_flight_of(tally, pod)
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+agree = agree + 1
+end
 end
 return agree >= max(quorum, ceil(pods / 2))
 end
@@ -3584,19 +3663,28 @@ local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
-if packed then return cmsgpack.unpack(packed) end
+local f = packed and cmsgpack.unpack(packed) or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, {}, empty_tally() }
 return {
-t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, late = {}, holds = {}, tally = empty_tally(),
+time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
+open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
+probes = f[11], late = f[12], holds = f[13], tally = f[14],
 }
 end
+local function pack_breaker(state)
+return cmsgpack.pack({
+state.time_us, state.version, state.generation, state.kind, state.open_until_us,
+state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
+state.probes, state.late, state.holds, state.tally,
+})
+end
 local function show(state, now)
-state.v = max(now, state.v + 1)
+state.version = max(now, state.version + 1)
 end
 local function move(state, kind, now)
 state.kind = kind
-state.g = max(now, state.g + 1)
-state.w = 0
+state.generation = max(now, state.generation + 1)
+state.successes = 0
+state.failed_probes = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
 if kind == 0 then state.tally = empty_tally() end
@@ -3604,30 +3692,30 @@ show(state, now)
 end
 local function open(state, spec, now)
 if state.kind == 0 then
-state.o = 0
-state.d = spec[7]
+state.openings = 0
+state.open_for_us = spec[7]
 elseif state.kind == 2 then
-state.o = state.o + 1
-local longer = max(spec[7], ceil(state.d * spec[8]))
-state.d = min(spec[9], longer)
+state.openings = state.openings + 1
+local longer = max(spec[7], ceil(state.open_for_us * spec[8]))
+state.open_for_us = min(spec[9], longer)
 end
-state.u = now + state.d
+state.open_until_us = now + state.open_for_us
 move(state, 1, now)
 end
 local function close(state, now)
-state.o = 0
-state.c = now
+state.openings = 0
+state.closed_at_us = now
 move(state, 0, now)
 end
 local function rebase(state)
-local back_us = state.t - server
-state.u = state.u - back_us
-state.c = max(0, state.c - back_us)
+local back_us = state.time_us - server
+state.open_until_us = state.open_until_us - back_us
+state.closed_at_us = max(0, state.closed_at_us - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
 for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
-state.t = server
+state.time_us = server
 end
 local function expire(ends, now)
 local expired = false
@@ -3640,11 +3728,11 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > 5000000 then rebase(state) end
-local now = max(server, state.t)
-state.t = now
+if state.time_us - server > 5000000 then rebase(state) end
+local now = max(server, state.time_us)
+state.time_us = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == 1 and state.u <= now then move(state, 2, now) end
+if state.kind == 1 and state.open_until_us <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
 if state.kind == 0 then advance(state.tally, spec, now) end
@@ -3661,17 +3749,18 @@ for _, each in pairs(ends) do until_us = max(until_us, each) end
 return until_us
 end
 local function view_of(state, now)
-local calls, failures, slow, run = totals(state.tally)
+local calls, failures, slow, in_flight, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
-size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+now, state.version, state.generation, state.kind, state.kind == 1 and state.open_until_us or 0, state.closed_at_us, state.openings,
+size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+in_flight, run,
 }
 end
-local function means_something_us(state, spec, now)
+local function relevant_us(state, spec, now)
 if state.kind == 0 then
-return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
+return max(spec[4], (spec[4] > 0 and state.generation == 0) and 0 or 300000000)
 end
-local open_us = state.kind == 1 and state.u - now or 0
+local open_us = state.kind == 1 and state.open_until_us - now or 0
 local broken_us = open_us + max(spec[7], spec[12], 60000000)
 return min(broken_us, max(300000000, 2 * open_us))
 end
@@ -3681,30 +3770,40 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + 1000000
+redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
-if state.v ~= version_before then publish(name, view) end
+if state.version ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == 0 and state.v == version_before and now >= last then
+if state.kind == 0 and state.version == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
 end
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before, last_us = state.v, state.t
+local before, last_us = state.version, state.time_us
 local now = present(state, spec)
+local function probes_fail()
+local failed = state.failed_probes
+if failed < min(2, spec[11]) then return false end
+local rate = spec[2] > 0 and spec[2] or 0.5
+return failed / (state.successes + failed) >= min(rate, 0.5)
+end
 local function end_probe(probe, kind)
 state.late[probe] = nil
 if not state.probes[probe] then return end
 state.probes[probe] = nil
 if kind == 3 then return end
-if kind == 1 or (kind == 2 and spec[3] > 0) then return open(state, spec, now) end
-state.w = state.w + 1
-if state.w >= spec[11] then close(state, now) end
+if kind == 1 or (kind == 2 and spec[3] > 0) then
+state.failed_probes = state.failed_probes + 1
+if probes_fail() then open(state, spec, now) end
+return
+end
+state.successes = state.successes + 1
+if state.successes >= spec[11] then close(state, now) end
 end
 local last = redis.call('GET', KEYS[2])
 if last and tonumber(last) >= input.sequence then
@@ -3716,12 +3815,28 @@ if spec[13] > 1 then
 live = redis.call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', server), '+inf')
 end
 for _, probe in ipairs(input.probes) do end_probe(probe[1], probe[2]) end
-if state.kind == 0 and state.g < input.generation then state.g = input.generation end
+if state.kind == 0 and state.generation < input.generation then
+state.generation = input.generation
+end
+local function is_current()
+return state.kind == 0 and state.generation == input.generation
+end
+local in_flight, in_flight_us = unpack(input.in_flight)
+local later = 0
 for _, outcome in ipairs(input.outcomes) do
-if state.kind ~= 0 or state.g ~= input.generation then break end
-count(state.tally, spec, input.pod, outcome[1], outcome[2], now)
+if not is_repeated(outcome[1]) then later = later + outcome[2] end
+end
+if is_current() then
+set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+end
+for _, outcome in ipairs(input.outcomes) do
+if not is_current() then break end
+if not is_repeated(outcome[1]) then later = later - outcome[2] end
+set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+count(state.tally, spec, input.pod, outcome, now)
 if is_tripped(state.tally, spec, live) then open(state, spec, now) end
 end
+if is_current() and is_tripped(state.tally, spec, live) then open(state, spec, now) end
 return keep(KEYS[1], input.name, state, spec, now, before)`,
   },
   reportRequests: {
@@ -3744,7 +3859,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'bb5e59665e25bacd99e38674fb3b9df3f94eaca7',
+    sha: 'b5ea1ad42403e387d1e40141a1e1368fbe3ede2c',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -3961,9 +4076,10 @@ local function breaker_moved(generation)
 if not settings().has_breaker then return false end
 if not breaker then
 local packed = redis.call('GET', KEYS[3])
-breaker = packed and cmsgpack.unpack(packed) or { kind = 0, g = 0 }
+local fields = packed and cmsgpack.unpack(packed)
+breaker = { generation = fields and fields[3] or 0, kind = fields and fields[4] or 0 }
 end
-return breaker.kind ~= 0 or breaker.g ~= generation
+return breaker.kind ~= 0 or breaker.generation ~= generation
 end
 local function finish(id, how, text, result_us)
 local job = leased_job(id)
@@ -4383,7 +4499,7 @@ end
 local function open_gate(KEYS, ARGV)
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
-return { slices = {}, recent = {}, sums = {}, runs = {} }
+return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
 end
 local function add(all, pod, counts, sign)
 local sum = all[pod] or { 0, 0, 0 }
@@ -4396,66 +4512,89 @@ end
 local function slice_us_of(spec)
 return ceil(spec[4] / 10)
 end
-local function start_of(now, slice_us)
+local function slice_start(spec, now)
+local slice_us = slice_us_of(spec)
 return floor(now / slice_us) * slice_us
 end
-local function forget_slices(tally, start)
-while tally.slices[1] and tally.slices[1][1] <= start do
+local function window_start(spec, now)
+return slice_start(spec, now) - 10 * slice_us_of(spec)
+end
+local function drop_slices(tally, until_us)
+while tally.slices[1] and tally.slices[1][1] <= until_us do
 for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
 table.remove(tally.slices, 1)
 end
 end
-local function forget_calls(tally, most)
+local function keep_latest_calls(tally, most)
 local over = -most
 for index = 1, #tally.recent do over = over + tally.recent[index][3] end
 while over > 0 do
 local oldest = tally.recent[1]
-local gone = min(over, oldest[3])
-add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
-oldest[3] = oldest[3] - gone
-over = over - gone
+local dropped = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], dropped), -1)
+oldest[3] = oldest[3] - dropped
+over = over - dropped
 if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
 if spec[5] > 0 then
-forget_slices(tally, now)
+drop_slices(tally, now)
 else
-forget_calls(tally, 0)
-local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
+keep_latest_calls(tally, 0)
+drop_slices(tally, window_start(spec, now))
+end
+for pod, reported in pairs(tally.in_flight) do
+if reported[2] <= now then tally.in_flight[pod] = nil end
 end
 local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function add_calls(tally, pod, kind, times)
+local function set_in_flight(tally, pod, calls, for_us, now)
+tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+end
+local function is_repeated(kind)
+return kind == 4 or kind == 5
+end
+local function count_in_calls(tally, spec, pod, kind, times)
+add(tally.sums, pod, counts_of(kind, times), 1)
 local newest = tally.recent[#tally.recent]
 if newest and newest[1] == pod and newest[2] == kind then
 newest[3] = newest[3] + times
 else
 tally.recent[#tally.recent + 1] = { pod, kind, times }
 end
+keep_latest_calls(tally, spec[5])
 end
 local function slice_at(tally, start)
-local newest = tally.slices[#tally.slices]
-if newest and newest[1] >= start then return newest[2] end
+local slices = tally.slices
+local index = #slices
+while index > 0 and slices[index][1] > start do index = index - 1 end
+if index > 0 and slices[index][1] == start then return slices[index][2] end
 local counts = {}
-tally.slices[#tally.slices + 1] = { start, counts }
+table.insert(slices, index + 1, { start, counts })
 return counts
 end
-local function count(tally, spec, by, kind, times, now)
-local pod = spec[13] > 1 and by or '*'
+local function count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+local start = slice_start(spec, now) - slices_ago * slice_us_of(spec)
+if start <= window_start(spec, now) then return end
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[5] > 0 then
-add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[5])
-else
-add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+add(slice_at(tally, start), pod, counts, 1)
 end
-if kind == 1 then
+local function count(tally, spec, by, outcome, now)
+local pod = spec[13] > 1 and by or '*'
+local kind, times, slices_ago = outcome[1], outcome[2], outcome[3] or 0
+if not is_repeated(kind) then
+if spec[5] > 0 then
+count_in_calls(tally, spec, pod, kind, times)
+else
+count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+end
+end
+if kind == 1 or kind == 5 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -4464,50 +4603,61 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, run = 0, 0, 0, 0
+local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
+for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, run
+return calls, failures, slow, in_flight, run
 end
-local function holds(spec, calls, failures, slow, run)
-if spec[1] > 0 and run >= spec[1] then return true end
+local function holds(spec, calls, failures, slow, in_flight, run)
+if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-if spec[2] > 0 and failures / calls >= spec[2] then return true end
-return spec[3] > 0 and slow / calls >= spec[3]
+local all = calls + max(0, in_flight - floor(calls / 20))
+if spec[2] > 0 and failures / all >= spec[2] then return true end
+return spec[3] > 0 and slow / all >= spec[3]
+end
+local function in_flight_of(tally, pod)
+return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
-for _, counts in pairs(tally.sums) do
-worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+for pod, counts in pairs(tally.sums) do
+local all = counts[1] + in_flight_of(tally, pod)
+worst[#worst + 1] = { counts[bad] - share * all, all, counts[1], counts[bad] }
 end
 table.sort(worst, function(one, other)
 if one[1] ~= other[1] then return one[1] > other[1] end
-return one[2] > other[2]
+if one[2] ~= other[2] then return one[2] > other[2] end
+return one[3] > other[3]
 end)
-local calls, bad_calls = 0, 0
+local calls, bad_calls, in_flight = 0, 0, 0
 for index = 1, min(most, #worst) do
-calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+local _, all, finished, failed = unpack(worst[index])
+calls, bad_calls, in_flight = calls + finished, bad_calls + failed, in_flight + all - finished
 end
-return calls, bad_calls
+return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, run = totals(tally)
+local calls, failures, slow, in_flight, run = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, run)
-or holds(spec, calls - lagging, 0, slow - lagged, 0)
+local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
-local run = tally.runs[pod]
-if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+local run = tally.runs[pod] and tally.runs[pod][2] or 0
+local in_flight = in_flight_of(tally, pod)
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+agree = agree + 1
+end
 end
 return agree >= max(quorum, ceil(pods / 2))
 end
@@ -4524,19 +4674,28 @@ local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
-if packed then return cmsgpack.unpack(packed) end
+local f = packed and cmsgpack.unpack(packed) or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, {}, empty_tally() }
 return {
-t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, late = {}, holds = {}, tally = empty_tally(),
+time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
+open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
+probes = f[11], late = f[12], holds = f[13], tally = f[14],
 }
 end
+local function pack_breaker(state)
+return cmsgpack.pack({
+state.time_us, state.version, state.generation, state.kind, state.open_until_us,
+state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
+state.probes, state.late, state.holds, state.tally,
+})
+end
 local function show(state, now)
-state.v = max(now, state.v + 1)
+state.version = max(now, state.version + 1)
 end
 local function move(state, kind, now)
 state.kind = kind
-state.g = max(now, state.g + 1)
-state.w = 0
+state.generation = max(now, state.generation + 1)
+state.successes = 0
+state.failed_probes = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
 if kind == 0 then state.tally = empty_tally() end
@@ -4544,30 +4703,30 @@ show(state, now)
 end
 local function open(state, spec, now)
 if state.kind == 0 then
-state.o = 0
-state.d = spec[7]
+state.openings = 0
+state.open_for_us = spec[7]
 elseif state.kind == 2 then
-state.o = state.o + 1
-local longer = max(spec[7], ceil(state.d * spec[8]))
-state.d = min(spec[9], longer)
+state.openings = state.openings + 1
+local longer = max(spec[7], ceil(state.open_for_us * spec[8]))
+state.open_for_us = min(spec[9], longer)
 end
-state.u = now + state.d
+state.open_until_us = now + state.open_for_us
 move(state, 1, now)
 end
 local function close(state, now)
-state.o = 0
-state.c = now
+state.openings = 0
+state.closed_at_us = now
 move(state, 0, now)
 end
 local function rebase(state)
-local back_us = state.t - server
-state.u = state.u - back_us
-state.c = max(0, state.c - back_us)
+local back_us = state.time_us - server
+state.open_until_us = state.open_until_us - back_us
+state.closed_at_us = max(0, state.closed_at_us - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
 for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
-state.t = server
+state.time_us = server
 end
 local function expire(ends, now)
 local expired = false
@@ -4580,11 +4739,11 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > 5000000 then rebase(state) end
-local now = max(server, state.t)
-state.t = now
+if state.time_us - server > 5000000 then rebase(state) end
+local now = max(server, state.time_us)
+state.time_us = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == 1 and state.u <= now then move(state, 2, now) end
+if state.kind == 1 and state.open_until_us <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
 if state.kind == 0 then advance(state.tally, spec, now) end
@@ -4601,17 +4760,18 @@ for _, each in pairs(ends) do until_us = max(until_us, each) end
 return until_us
 end
 local function view_of(state, now)
-local calls, failures, slow, run = totals(state.tally)
+local calls, failures, slow, in_flight, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
-size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+now, state.version, state.generation, state.kind, state.kind == 1 and state.open_until_us or 0, state.closed_at_us, state.openings,
+size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+in_flight, run,
 }
 end
-local function means_something_us(state, spec, now)
+local function relevant_us(state, spec, now)
 if state.kind == 0 then
-return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
+return max(spec[4], (spec[4] > 0 and state.generation == 0) and 0 or 300000000)
 end
-local open_us = state.kind == 1 and state.u - now or 0
+local open_us = state.kind == 1 and state.open_until_us - now or 0
 local broken_us = open_us + max(spec[7], spec[12], 60000000)
 return min(broken_us, max(300000000, 2 * open_us))
 end
@@ -4621,27 +4781,27 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + 1000000
+redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
-if state.v ~= version_before then publish(name, view) end
+if state.version ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == 0 and state.v == version_before and now >= last then
+if state.kind == 0 and state.version == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
 end
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before = state.v
+local before = state.version
 local now = present(state, spec)
 local gate = { blocked = 0, wait = 0, most = wanted, probing = false }
 if next(state.holds) then
 gate.blocked, gate.wait = 4, 1000000
 elseif state.kind == 1 then
-gate.blocked, gate.wait = 4, max(1, state.u - now)
+gate.blocked, gate.wait = 4, max(1, state.open_until_us - now)
 elseif state.kind == 2 then
 gate.probing = true
 gate.most = max(0, min(spec[10] - size(state.probes) - size(state.late), #input.probes))
@@ -4651,7 +4811,7 @@ function gate.close(taken)
 if gate.probing then
 for index = 1, taken do state.probes[input.probes[index]] = now + spec[12] end
 end
-if state.v ~= before or (gate.probing and taken > 0) then
+if state.version ~= before or (gate.probing and taken > 0) then
 return keep(KEYS[1], input.name, state, spec, now, before)
 end
 return view_of(state, now)
@@ -5098,10 +5258,10 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: 'e68fc393345f9591589cb7381fbb2e837c5d2e9e',
+    sha: '6c44d9b6c680fbb51f33ca92134589591e7dadcc',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
-return { slices = {}, recent = {}, sums = {}, runs = {} }
+return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
 end
 local function add(all, pod, counts, sign)
 local sum = all[pod] or { 0, 0, 0 }
@@ -5114,66 +5274,89 @@ end
 local function slice_us_of(spec)
 return ceil(spec[4] / 10)
 end
-local function start_of(now, slice_us)
+local function slice_start(spec, now)
+local slice_us = slice_us_of(spec)
 return floor(now / slice_us) * slice_us
 end
-local function forget_slices(tally, start)
-while tally.slices[1] and tally.slices[1][1] <= start do
+local function window_start(spec, now)
+return slice_start(spec, now) - 10 * slice_us_of(spec)
+end
+local function drop_slices(tally, until_us)
+while tally.slices[1] and tally.slices[1][1] <= until_us do
 for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
 table.remove(tally.slices, 1)
 end
 end
-local function forget_calls(tally, most)
+local function keep_latest_calls(tally, most)
 local over = -most
 for index = 1, #tally.recent do over = over + tally.recent[index][3] end
 while over > 0 do
 local oldest = tally.recent[1]
-local gone = min(over, oldest[3])
-add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
-oldest[3] = oldest[3] - gone
-over = over - gone
+local dropped = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], dropped), -1)
+oldest[3] = oldest[3] - dropped
+over = over - dropped
 if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
 if spec[5] > 0 then
-forget_slices(tally, now)
+drop_slices(tally, now)
 else
-forget_calls(tally, 0)
-local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
+keep_latest_calls(tally, 0)
+drop_slices(tally, window_start(spec, now))
+end
+for pod, reported in pairs(tally.in_flight) do
+if reported[2] <= now then tally.in_flight[pod] = nil end
 end
 local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function add_calls(tally, pod, kind, times)
+local function set_in_flight(tally, pod, calls, for_us, now)
+tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+end
+local function is_repeated(kind)
+return kind == 4 or kind == 5
+end
+local function count_in_calls(tally, spec, pod, kind, times)
+add(tally.sums, pod, counts_of(kind, times), 1)
 local newest = tally.recent[#tally.recent]
 if newest and newest[1] == pod and newest[2] == kind then
 newest[3] = newest[3] + times
 else
 tally.recent[#tally.recent + 1] = { pod, kind, times }
 end
+keep_latest_calls(tally, spec[5])
 end
 local function slice_at(tally, start)
-local newest = tally.slices[#tally.slices]
-if newest and newest[1] >= start then return newest[2] end
+local slices = tally.slices
+local index = #slices
+while index > 0 and slices[index][1] > start do index = index - 1 end
+if index > 0 and slices[index][1] == start then return slices[index][2] end
 local counts = {}
-tally.slices[#tally.slices + 1] = { start, counts }
+table.insert(slices, index + 1, { start, counts })
 return counts
 end
-local function count(tally, spec, by, kind, times, now)
-local pod = spec[13] > 1 and by or '*'
+local function count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+local start = slice_start(spec, now) - slices_ago * slice_us_of(spec)
+if start <= window_start(spec, now) then return end
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[5] > 0 then
-add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[5])
-else
-add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+add(slice_at(tally, start), pod, counts, 1)
 end
-if kind == 1 then
+local function count(tally, spec, by, outcome, now)
+local pod = spec[13] > 1 and by or '*'
+local kind, times, slices_ago = outcome[1], outcome[2], outcome[3] or 0
+if not is_repeated(kind) then
+if spec[5] > 0 then
+count_in_calls(tally, spec, pod, kind, times)
+else
+count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+end
+end
+if kind == 1 or kind == 5 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -5182,50 +5365,61 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, run = 0, 0, 0, 0
+local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
+for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, run
+return calls, failures, slow, in_flight, run
 end
-local function holds(spec, calls, failures, slow, run)
-if spec[1] > 0 and run >= spec[1] then return true end
+local function holds(spec, calls, failures, slow, in_flight, run)
+if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-if spec[2] > 0 and failures / calls >= spec[2] then return true end
-return spec[3] > 0 and slow / calls >= spec[3]
+local all = calls + max(0, in_flight - floor(calls / 20))
+if spec[2] > 0 and failures / all >= spec[2] then return true end
+return spec[3] > 0 and slow / all >= spec[3]
+end
+local function in_flight_of(tally, pod)
+return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
-for _, counts in pairs(tally.sums) do
-worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+for pod, counts in pairs(tally.sums) do
+local all = counts[1] + in_flight_of(tally, pod)
+worst[#worst + 1] = { counts[bad] - share * all, all, counts[1], counts[bad] }
 end
 table.sort(worst, function(one, other)
 if one[1] ~= other[1] then return one[1] > other[1] end
-return one[2] > other[2]
+if one[2] ~= other[2] then return one[2] > other[2] end
+return one[3] > other[3]
 end)
-local calls, bad_calls = 0, 0
+local calls, bad_calls, in_flight = 0, 0, 0
 for index = 1, min(most, #worst) do
-calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+local _, all, finished, failed = unpack(worst[index])
+calls, bad_calls, in_flight = calls + finished, bad_calls + failed, in_flight + all - finished
 end
-return calls, bad_calls
+return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, run = totals(tally)
+local calls, failures, slow, in_flight, run = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, run)
-or holds(spec, calls - lagging, 0, slow - lagged, 0)
+local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
-local run = tally.runs[pod]
-if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+local run = tally.runs[pod] and tally.runs[pod][2] or 0
+local in_flight = in_flight_of(tally, pod)
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+agree = agree + 1
+end
 end
 return agree >= max(quorum, ceil(pods / 2))
 end
@@ -5247,19 +5441,28 @@ local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
-if packed then return cmsgpack.unpack(packed) end
+local f = packed and cmsgpack.unpack(packed) or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, {}, empty_tally() }
 return {
-t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, late = {}, holds = {}, tally = empty_tally(),
+time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
+open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
+probes = f[11], late = f[12], holds = f[13], tally = f[14],
 }
 end
+local function pack_breaker(state)
+return cmsgpack.pack({
+state.time_us, state.version, state.generation, state.kind, state.open_until_us,
+state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
+state.probes, state.late, state.holds, state.tally,
+})
+end
 local function show(state, now)
-state.v = max(now, state.v + 1)
+state.version = max(now, state.version + 1)
 end
 local function move(state, kind, now)
 state.kind = kind
-state.g = max(now, state.g + 1)
-state.w = 0
+state.generation = max(now, state.generation + 1)
+state.successes = 0
+state.failed_probes = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
 if kind == 0 then state.tally = empty_tally() end
@@ -5267,30 +5470,30 @@ show(state, now)
 end
 local function open(state, spec, now)
 if state.kind == 0 then
-state.o = 0
-state.d = spec[7]
+state.openings = 0
+state.open_for_us = spec[7]
 elseif state.kind == 2 then
-state.o = state.o + 1
-local longer = max(spec[7], ceil(state.d * spec[8]))
-state.d = min(spec[9], longer)
+state.openings = state.openings + 1
+local longer = max(spec[7], ceil(state.open_for_us * spec[8]))
+state.open_for_us = min(spec[9], longer)
 end
-state.u = now + state.d
+state.open_until_us = now + state.open_for_us
 move(state, 1, now)
 end
 local function close(state, now)
-state.o = 0
-state.c = now
+state.openings = 0
+state.closed_at_us = now
 move(state, 0, now)
 end
 local function rebase(state)
-local back_us = state.t - server
-state.u = state.u - back_us
-state.c = max(0, state.c - back_us)
+local back_us = state.time_us - server
+state.open_until_us = state.open_until_us - back_us
+state.closed_at_us = max(0, state.closed_at_us - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
 for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
-state.t = server
+state.time_us = server
 end
 local function expire(ends, now)
 local expired = false
@@ -5303,11 +5506,11 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > 5000000 then rebase(state) end
-local now = max(server, state.t)
-state.t = now
+if state.time_us - server > 5000000 then rebase(state) end
+local now = max(server, state.time_us)
+state.time_us = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == 1 and state.u <= now then move(state, 2, now) end
+if state.kind == 1 and state.open_until_us <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
 if state.kind == 0 then advance(state.tally, spec, now) end
@@ -5324,17 +5527,18 @@ for _, each in pairs(ends) do until_us = max(until_us, each) end
 return until_us
 end
 local function view_of(state, now)
-local calls, failures, slow, run = totals(state.tally)
+local calls, failures, slow, in_flight, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
-size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+now, state.version, state.generation, state.kind, state.kind == 1 and state.open_until_us or 0, state.closed_at_us, state.openings,
+size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+in_flight, run,
 }
 end
-local function means_something_us(state, spec, now)
+local function relevant_us(state, spec, now)
 if state.kind == 0 then
-return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
+return max(spec[4], (spec[4] > 0 and state.generation == 0) and 0 or 300000000)
 end
-local open_us = state.kind == 1 and state.u - now or 0
+local open_us = state.kind == 1 and state.open_until_us - now or 0
 local broken_us = open_us + max(spec[7], spec[12], 60000000)
 return min(broken_us, max(300000000, 2 * open_us))
 end
@@ -5344,14 +5548,14 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + 1000000
+redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
-if state.v ~= version_before then publish(name, view) end
+if state.version ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == 0 and state.v == version_before and now >= last then
+if state.kind == 0 and state.version == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
@@ -5360,7 +5564,7 @@ local reply = {}
 for index = 1, #KEYS do
 local spec, name, renew = unpack(input.breakers[index])
 local state = read_breaker(KEYS[index])
-local before, last = state.v, state.t
+local before, last = state.version, state.time_us
 local now = present(state, spec)
 for _, probe in ipairs(renew) do
 if state.probes[probe] then state.probes[probe] = now + spec[12] end
@@ -5372,7 +5576,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: 'ceacde767ab42e20cf0c67217a3e6eb17f17a1a6',
+    sha: 'cd896c0f1a288843465d713d56ccac5c173de745',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -5749,7 +5953,7 @@ end
 local function report_outcomes(KEYS, ARGV)
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
-return { slices = {}, recent = {}, sums = {}, runs = {} }
+return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
 end
 local function add(all, pod, counts, sign)
 local sum = all[pod] or { 0, 0, 0 }
@@ -5762,66 +5966,89 @@ end
 local function slice_us_of(spec)
 return ceil(spec[4] / 10)
 end
-local function start_of(now, slice_us)
+local function slice_start(spec, now)
+local slice_us = slice_us_of(spec)
 return floor(now / slice_us) * slice_us
 end
-local function forget_slices(tally, start)
-while tally.slices[1] and tally.slices[1][1] <= start do
+local function window_start(spec, now)
+return slice_start(spec, now) - 10 * slice_us_of(spec)
+end
+local function drop_slices(tally, until_us)
+while tally.slices[1] and tally.slices[1][1] <= until_us do
 for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
 table.remove(tally.slices, 1)
 end
 end
-local function forget_calls(tally, most)
+local function keep_latest_calls(tally, most)
 local over = -most
 for index = 1, #tally.recent do over = over + tally.recent[index][3] end
 while over > 0 do
 local oldest = tally.recent[1]
-local gone = min(over, oldest[3])
-add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
-oldest[3] = oldest[3] - gone
-over = over - gone
+local dropped = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], dropped), -1)
+oldest[3] = oldest[3] - dropped
+over = over - dropped
 if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
 if spec[5] > 0 then
-forget_slices(tally, now)
+drop_slices(tally, now)
 else
-forget_calls(tally, 0)
-local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
+keep_latest_calls(tally, 0)
+drop_slices(tally, window_start(spec, now))
+end
+for pod, reported in pairs(tally.in_flight) do
+if reported[2] <= now then tally.in_flight[pod] = nil end
 end
 local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function add_calls(tally, pod, kind, times)
+local function set_in_flight(tally, pod, calls, for_us, now)
+tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+end
+local function is_repeated(kind)
+return kind == 4 or kind == 5
+end
+local function count_in_calls(tally, spec, pod, kind, times)
+add(tally.sums, pod, counts_of(kind, times), 1)
 local newest = tally.recent[#tally.recent]
 if newest and newest[1] == pod and newest[2] == kind then
 newest[3] = newest[3] + times
 else
 tally.recent[#tally.recent + 1] = { pod, kind, times }
 end
+keep_latest_calls(tally, spec[5])
 end
 local function slice_at(tally, start)
-local newest = tally.slices[#tally.slices]
-if newest and newest[1] >= start then return newest[2] end
+local slices = tally.slices
+local index = #slices
+while index > 0 and slices[index][1] > start do index = index - 1 end
+if index > 0 and slices[index][1] == start then return slices[index][2] end
 local counts = {}
-tally.slices[#tally.slices + 1] = { start, counts }
+table.insert(slices, index + 1, { start, counts })
 return counts
 end
-local function count(tally, spec, by, kind, times, now)
-local pod = spec[13] > 1 and by or '*'
+local function count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+local start = slice_start(spec, now) - slices_ago * slice_us_of(spec)
+if start <= window_start(spec, now) then return end
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[5] > 0 then
-add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[5])
-else
-add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+add(slice_at(tally, start), pod, counts, 1)
 end
-if kind == 1 then
+local function count(tally, spec, by, outcome, now)
+local pod = spec[13] > 1 and by or '*'
+local kind, times, slices_ago = outcome[1], outcome[2], outcome[3] or 0
+if not is_repeated(kind) then
+if spec[5] > 0 then
+count_in_calls(tally, spec, pod, kind, times)
+else
+count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+end
+end
+if kind == 1 or kind == 5 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -5830,50 +6057,61 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, run = 0, 0, 0, 0
+local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
+for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, run
+return calls, failures, slow, in_flight, run
 end
-local function holds(spec, calls, failures, slow, run)
-if spec[1] > 0 and run >= spec[1] then return true end
+local function holds(spec, calls, failures, slow, in_flight, run)
+if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-if spec[2] > 0 and failures / calls >= spec[2] then return true end
-return spec[3] > 0 and slow / calls >= spec[3]
+local all = calls + max(0, in_flight - floor(calls / 20))
+if spec[2] > 0 and failures / all >= spec[2] then return true end
+return spec[3] > 0 and slow / all >= spec[3]
+end
+local function in_flight_of(tally, pod)
+return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
-for _, counts in pairs(tally.sums) do
-worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+for pod, counts in pairs(tally.sums) do
+local all = counts[1] + in_flight_of(tally, pod)
+worst[#worst + 1] = { counts[bad] - share * all, all, counts[1], counts[bad] }
 end
 table.sort(worst, function(one, other)
 if one[1] ~= other[1] then return one[1] > other[1] end
-return one[2] > other[2]
+if one[2] ~= other[2] then return one[2] > other[2] end
+return one[3] > other[3]
 end)
-local calls, bad_calls = 0, 0
+local calls, bad_calls, in_flight = 0, 0, 0
 for index = 1, min(most, #worst) do
-calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+local _, all, finished, failed = unpack(worst[index])
+calls, bad_calls, in_flight = calls + finished, bad_calls + failed, in_flight + all - finished
 end
-return calls, bad_calls
+return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, run = totals(tally)
+local calls, failures, slow, in_flight, run = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, run)
-or holds(spec, calls - lagging, 0, slow - lagged, 0)
+local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
-local run = tally.runs[pod]
-if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+local run = tally.runs[pod] and tally.runs[pod][2] or 0
+local in_flight = in_flight_of(tally, pod)
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+agree = agree + 1
+end
 end
 return agree >= max(quorum, ceil(pods / 2))
 end
@@ -5890,19 +6128,28 @@ local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
-if packed then return cmsgpack.unpack(packed) end
+local f = packed and cmsgpack.unpack(packed) or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, {}, empty_tally() }
 return {
-t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, late = {}, holds = {}, tally = empty_tally(),
+time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
+open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
+probes = f[11], late = f[12], holds = f[13], tally = f[14],
 }
 end
+local function pack_breaker(state)
+return cmsgpack.pack({
+state.time_us, state.version, state.generation, state.kind, state.open_until_us,
+state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
+state.probes, state.late, state.holds, state.tally,
+})
+end
 local function show(state, now)
-state.v = max(now, state.v + 1)
+state.version = max(now, state.version + 1)
 end
 local function move(state, kind, now)
 state.kind = kind
-state.g = max(now, state.g + 1)
-state.w = 0
+state.generation = max(now, state.generation + 1)
+state.successes = 0
+state.failed_probes = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
 if kind == 0 then state.tally = empty_tally() end
@@ -5910,30 +6157,30 @@ show(state, now)
 end
 local function open(state, spec, now)
 if state.kind == 0 then
-state.o = 0
-state.d = spec[7]
+state.openings = 0
+state.open_for_us = spec[7]
 elseif state.kind == 2 then
-state.o = state.o + 1
-local longer = max(spec[7], ceil(state.d * spec[8]))
-state.d = min(spec[9], longer)
+state.openings = state.openings + 1
+local longer = max(spec[7], ceil(state.open_for_us * spec[8]))
+state.open_for_us = min(spec[9], longer)
 end
-state.u = now + state.d
+state.open_until_us = now + state.open_for_us
 move(state, 1, now)
 end
 local function close(state, now)
-state.o = 0
-state.c = now
+state.openings = 0
+state.closed_at_us = now
 move(state, 0, now)
 end
 local function rebase(state)
-local back_us = state.t - server
-state.u = state.u - back_us
-state.c = max(0, state.c - back_us)
+local back_us = state.time_us - server
+state.open_until_us = state.open_until_us - back_us
+state.closed_at_us = max(0, state.closed_at_us - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
 for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
-state.t = server
+state.time_us = server
 end
 local function expire(ends, now)
 local expired = false
@@ -5946,11 +6193,11 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > 5000000 then rebase(state) end
-local now = max(server, state.t)
-state.t = now
+if state.time_us - server > 5000000 then rebase(state) end
+local now = max(server, state.time_us)
+state.time_us = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == 1 and state.u <= now then move(state, 2, now) end
+if state.kind == 1 and state.open_until_us <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
 if state.kind == 0 then advance(state.tally, spec, now) end
@@ -5967,17 +6214,18 @@ for _, each in pairs(ends) do until_us = max(until_us, each) end
 return until_us
 end
 local function view_of(state, now)
-local calls, failures, slow, run = totals(state.tally)
+local calls, failures, slow, in_flight, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
-size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+now, state.version, state.generation, state.kind, state.kind == 1 and state.open_until_us or 0, state.closed_at_us, state.openings,
+size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+in_flight, run,
 }
 end
-local function means_something_us(state, spec, now)
+local function relevant_us(state, spec, now)
 if state.kind == 0 then
-return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
+return max(spec[4], (spec[4] > 0 and state.generation == 0) and 0 or 300000000)
 end
-local open_us = state.kind == 1 and state.u - now or 0
+local open_us = state.kind == 1 and state.open_until_us - now or 0
 local broken_us = open_us + max(spec[7], spec[12], 60000000)
 return min(broken_us, max(300000000, 2 * open_us))
 end
@@ -5987,30 +6235,40 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + 1000000
+redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
-if state.v ~= version_before then publish(name, view) end
+if state.version ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == 0 and state.v == version_before and now >= last then
+if state.kind == 0 and state.version == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
 end
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before, last_us = state.v, state.t
+local before, last_us = state.version, state.time_us
 local now = present(state, spec)
+local function probes_fail()
+local failed = state.failed_probes
+if failed < min(2, spec[11]) then return false end
+local rate = spec[2] > 0 and spec[2] or 0.5
+return failed / (state.successes + failed) >= min(rate, 0.5)
+end
 local function end_probe(probe, kind)
 state.late[probe] = nil
 if not state.probes[probe] then return end
 state.probes[probe] = nil
 if kind == 3 then return end
-if kind == 1 or (kind == 2 and spec[3] > 0) then return open(state, spec, now) end
-state.w = state.w + 1
-if state.w >= spec[11] then close(state, now) end
+if kind == 1 or (kind == 2 and spec[3] > 0) then
+state.failed_probes = state.failed_probes + 1
+if probes_fail() then open(state, spec, now) end
+return
+end
+state.successes = state.successes + 1
+if state.successes >= spec[11] then close(state, now) end
 end
 local last = redis.call('GET', KEYS[2])
 if last and tonumber(last) >= input.sequence then
@@ -6022,12 +6280,28 @@ if spec[13] > 1 then
 live = redis.call('ZCOUNT', KEYS[3], '(' .. string.format('%.0f', server), '+inf')
 end
 for _, probe in ipairs(input.probes) do end_probe(probe[1], probe[2]) end
-if state.kind == 0 and state.g < input.generation then state.g = input.generation end
+if state.kind == 0 and state.generation < input.generation then
+state.generation = input.generation
+end
+local function is_current()
+return state.kind == 0 and state.generation == input.generation
+end
+local in_flight, in_flight_us = unpack(input.in_flight)
+local later = 0
 for _, outcome in ipairs(input.outcomes) do
-if state.kind ~= 0 or state.g ~= input.generation then break end
-count(state.tally, spec, input.pod, outcome[1], outcome[2], now)
+if not is_repeated(outcome[1]) then later = later + outcome[2] end
+end
+if is_current() then
+set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+end
+for _, outcome in ipairs(input.outcomes) do
+if not is_current() then break end
+if not is_repeated(outcome[1]) then later = later - outcome[2] end
+set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+count(state.tally, spec, input.pod, outcome, now)
 if is_tripped(state.tally, spec, live) then open(state, spec, now) end
 end
+if is_current() and is_tripped(state.tally, spec, live) then open(state, spec, now) end
 return keep(KEYS[1], input.name, state, spec, now, before)
 end
 local granted = take_permits()
@@ -6414,10 +6688,10 @@ return permits_reply(granted, wait, paused)`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: 'a3f1ffb603314b4655f129380f1076a2d5f75f6f',
+    sha: '7d92414addf990129b902d288754990ea65cfb74',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
-return { slices = {}, recent = {}, sums = {}, runs = {} }
+return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
 end
 local function add(all, pod, counts, sign)
 local sum = all[pod] or { 0, 0, 0 }
@@ -6430,66 +6704,89 @@ end
 local function slice_us_of(spec)
 return ceil(spec[4] / 10)
 end
-local function start_of(now, slice_us)
+local function slice_start(spec, now)
+local slice_us = slice_us_of(spec)
 return floor(now / slice_us) * slice_us
 end
-local function forget_slices(tally, start)
-while tally.slices[1] and tally.slices[1][1] <= start do
+local function window_start(spec, now)
+return slice_start(spec, now) - 10 * slice_us_of(spec)
+end
+local function drop_slices(tally, until_us)
+while tally.slices[1] and tally.slices[1][1] <= until_us do
 for pod, counts in pairs(tally.slices[1][2]) do add(tally.sums, pod, counts, -1) end
 table.remove(tally.slices, 1)
 end
 end
-local function forget_calls(tally, most)
+local function keep_latest_calls(tally, most)
 local over = -most
 for index = 1, #tally.recent do over = over + tally.recent[index][3] end
 while over > 0 do
 local oldest = tally.recent[1]
-local gone = min(over, oldest[3])
-add(tally.sums, oldest[1], counts_of(oldest[2], gone), -1)
-oldest[3] = oldest[3] - gone
-over = over - gone
+local dropped = min(over, oldest[3])
+add(tally.sums, oldest[1], counts_of(oldest[2], dropped), -1)
+oldest[3] = oldest[3] - dropped
+over = over - dropped
 if oldest[3] == 0 then table.remove(tally.recent, 1) end
 end
 end
 local function advance(tally, spec, now)
 if spec[5] > 0 then
-forget_slices(tally, now)
+drop_slices(tally, now)
 else
-forget_calls(tally, 0)
-local slice_us = slice_us_of(spec)
-forget_slices(tally, start_of(now, slice_us) - 10 * slice_us)
+keep_latest_calls(tally, 0)
+drop_slices(tally, window_start(spec, now))
+end
+for pod, reported in pairs(tally.in_flight) do
+if reported[2] <= now then tally.in_flight[pod] = nil end
 end
 local life = spec[4] > 0 and spec[4] or 300000000
 for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function add_calls(tally, pod, kind, times)
+local function set_in_flight(tally, pod, calls, for_us, now)
+tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+end
+local function is_repeated(kind)
+return kind == 4 or kind == 5
+end
+local function count_in_calls(tally, spec, pod, kind, times)
+add(tally.sums, pod, counts_of(kind, times), 1)
 local newest = tally.recent[#tally.recent]
 if newest and newest[1] == pod and newest[2] == kind then
 newest[3] = newest[3] + times
 else
 tally.recent[#tally.recent + 1] = { pod, kind, times }
 end
+keep_latest_calls(tally, spec[5])
 end
 local function slice_at(tally, start)
-local newest = tally.slices[#tally.slices]
-if newest and newest[1] >= start then return newest[2] end
+local slices = tally.slices
+local index = #slices
+while index > 0 and slices[index][1] > start do index = index - 1 end
+if index > 0 and slices[index][1] == start then return slices[index][2] end
 local counts = {}
-tally.slices[#tally.slices + 1] = { start, counts }
+table.insert(slices, index + 1, { start, counts })
 return counts
 end
-local function count(tally, spec, by, kind, times, now)
-local pod = spec[13] > 1 and by or '*'
+local function count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+local start = slice_start(spec, now) - slices_ago * slice_us_of(spec)
+if start <= window_start(spec, now) then return end
 local counts = counts_of(kind, times)
 add(tally.sums, pod, counts, 1)
-if spec[5] > 0 then
-add_calls(tally, pod, kind, times)
-forget_calls(tally, spec[5])
-else
-add(slice_at(tally, start_of(now, slice_us_of(spec))), pod, counts, 1)
+add(slice_at(tally, start), pod, counts, 1)
 end
-if kind == 1 then
+local function count(tally, spec, by, outcome, now)
+local pod = spec[13] > 1 and by or '*'
+local kind, times, slices_ago = outcome[1], outcome[2], outcome[3] or 0
+if not is_repeated(kind) then
+if spec[5] > 0 then
+count_in_calls(tally, spec, pod, kind, times)
+else
+count_in_time(tally, spec, pod, kind, times, slices_ago, now)
+end
+end
+if kind == 1 or kind == 5 then
 local run = tally.runs[pod] or { 0, 0, 0 }
 tally.runs[pod] = { run[1] + times, run[2] + times, now }
 return
@@ -6498,50 +6795,61 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, run = 0, 0, 0, 0
+local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
+for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, run
+return calls, failures, slow, in_flight, run
 end
-local function holds(spec, calls, failures, slow, run)
-if spec[1] > 0 and run >= spec[1] then return true end
+local function holds(spec, calls, failures, slow, in_flight, run)
+if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-if spec[2] > 0 and failures / calls >= spec[2] then return true end
-return spec[3] > 0 and slow / calls >= spec[3]
+local all = calls + max(0, in_flight - floor(calls / 20))
+if spec[2] > 0 and failures / all >= spec[2] then return true end
+return spec[3] > 0 and slow / all >= spec[3]
+end
+local function in_flight_of(tally, pod)
+return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
 end
 local function sum_of_worst(tally, bad, share, most)
 local worst = {}
-for _, counts in pairs(tally.sums) do
-worst[#worst + 1] = { counts[bad] - share * counts[1], counts[1], counts[bad] }
+for pod, counts in pairs(tally.sums) do
+local all = counts[1] + in_flight_of(tally, pod)
+worst[#worst + 1] = { counts[bad] - share * all, all, counts[1], counts[bad] }
 end
 table.sort(worst, function(one, other)
 if one[1] ~= other[1] then return one[1] > other[1] end
-return one[2] > other[2]
+if one[2] ~= other[2] then return one[2] > other[2] end
+return one[3] > other[3]
 end)
-local calls, bad_calls = 0, 0
+local calls, bad_calls, in_flight = 0, 0, 0
 for index = 1, min(most, #worst) do
-calls, bad_calls = calls + worst[index][2], bad_calls + worst[index][3]
+local _, all, finished, failed = unpack(worst[index])
+calls, bad_calls, in_flight = calls + finished, bad_calls + failed, in_flight + all - finished
 end
-return calls, bad_calls
+return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, run = totals(tally)
+local calls, failures, slow, in_flight, run = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
-local failing, failed = sum_of_worst(tally, 2, spec[2], leave_out)
-local lagging, lagged = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, run)
-or holds(spec, calls - lagging, 0, slow - lagged, 0)
+local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
+local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
-local run = tally.runs[pod]
-if holds(spec, counts[1], counts[2], counts[3], run and run[2] or 0) then agree = agree + 1 end
+local run = tally.runs[pod] and tally.runs[pod][2] or 0
+local in_flight = in_flight_of(tally, pod)
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+agree = agree + 1
+end
 end
 return agree >= max(quorum, ceil(pods / 2))
 end
@@ -6563,19 +6871,28 @@ local input = cjson.decode(ARGV[2])
 local server = server_us()
 local function read_breaker(key)
 local packed = redis.call('GET', key)
-if packed then return cmsgpack.unpack(packed) end
+local f = packed and cmsgpack.unpack(packed) or { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, {}, empty_tally() }
 return {
-t = 0, v = 0, g = 0, kind = 0, u = 0, d = 0, o = 0, c = 0, w = 0,
-probes = {}, late = {}, holds = {}, tally = empty_tally(),
+time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
+open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
+probes = f[11], late = f[12], holds = f[13], tally = f[14],
 }
 end
+local function pack_breaker(state)
+return cmsgpack.pack({
+state.time_us, state.version, state.generation, state.kind, state.open_until_us,
+state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
+state.probes, state.late, state.holds, state.tally,
+})
+end
 local function show(state, now)
-state.v = max(now, state.v + 1)
+state.version = max(now, state.version + 1)
 end
 local function move(state, kind, now)
 state.kind = kind
-state.g = max(now, state.g + 1)
-state.w = 0
+state.generation = max(now, state.generation + 1)
+state.successes = 0
+state.failed_probes = 0
 for probe, ends in pairs(state.probes) do state.late[probe] = ends end
 state.probes = {}
 if kind == 0 then state.tally = empty_tally() end
@@ -6583,30 +6900,30 @@ show(state, now)
 end
 local function open(state, spec, now)
 if state.kind == 0 then
-state.o = 0
-state.d = spec[7]
+state.openings = 0
+state.open_for_us = spec[7]
 elseif state.kind == 2 then
-state.o = state.o + 1
-local longer = max(spec[7], ceil(state.d * spec[8]))
-state.d = min(spec[9], longer)
+state.openings = state.openings + 1
+local longer = max(spec[7], ceil(state.open_for_us * spec[8]))
+state.open_for_us = min(spec[9], longer)
 end
-state.u = now + state.d
+state.open_until_us = now + state.open_for_us
 move(state, 1, now)
 end
 local function close(state, now)
-state.o = 0
-state.c = now
+state.openings = 0
+state.closed_at_us = now
 move(state, 0, now)
 end
 local function rebase(state)
-local back_us = state.t - server
-state.u = state.u - back_us
-state.c = max(0, state.c - back_us)
+local back_us = state.time_us - server
+state.open_until_us = state.open_until_us - back_us
+state.closed_at_us = max(0, state.closed_at_us - back_us)
 for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
 for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
 for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
 state.tally = empty_tally()
-state.t = server
+state.time_us = server
 end
 local function expire(ends, now)
 local expired = false
@@ -6619,11 +6936,11 @@ end
 return expired
 end
 local function present(state, spec)
-if state.t - server > 5000000 then rebase(state) end
-local now = max(server, state.t)
-state.t = now
+if state.time_us - server > 5000000 then rebase(state) end
+local now = max(server, state.time_us)
+state.time_us = now
 if expire(state.holds, now) then show(state, now) end
-if state.kind == 1 and state.u <= now then move(state, 2, now) end
+if state.kind == 1 and state.open_until_us <= now then move(state, 2, now) end
 expire(state.probes, now)
 expire(state.late, now)
 if state.kind == 0 then advance(state.tally, spec, now) end
@@ -6640,17 +6957,18 @@ for _, each in pairs(ends) do until_us = max(until_us, each) end
 return until_us
 end
 local function view_of(state, now)
-local calls, failures, slow, run = totals(state.tally)
+local calls, failures, slow, in_flight, run = totals(state.tally)
 return {
-now, state.v, state.g, state.kind, state.kind == 1 and state.u or 0, state.c, state.o,
-size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+now, state.version, state.generation, state.kind, state.kind == 1 and state.open_until_us or 0, state.closed_at_us, state.openings,
+size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+in_flight, run,
 }
 end
-local function means_something_us(state, spec, now)
+local function relevant_us(state, spec, now)
 if state.kind == 0 then
-return max(spec[4], (spec[4] > 0 and state.g == 0) and 0 or 300000000)
+return max(spec[4], (spec[4] > 0 and state.generation == 0) and 0 or 300000000)
 end
-local open_us = state.kind == 1 and state.u - now or 0
+local open_us = state.kind == 1 and state.open_until_us - now or 0
 local broken_us = open_us + max(spec[7], spec[12], 60000000)
 return min(broken_us, max(300000000, 2 * open_us))
 end
@@ -6660,21 +6978,21 @@ for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) en
 redis.pcall('PUBLISH', input.channel, table.concat(words, ' '))
 end
 local function keep(key, name, state, spec, now, version_before)
-local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + 1000000
-redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + 1000000
+redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
 local view = view_of(state, now)
-if state.v ~= version_before then publish(name, view) end
+if state.version ~= version_before then publish(name, view) end
 return view
 end
 local function tell(key, name, state, spec, now, version_before, last)
-if state.kind == 0 and state.v == version_before and now >= last then
+if state.kind == 0 and state.version == version_before and now >= last then
 return view_of(state, now)
 end
 return keep(key, name, state, spec, now, version_before)
 end
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before = state.v
+local before = state.version
 local now = present(state, spec)
 local granted = 0
 if state.kind == 2 and not next(state.holds) then
