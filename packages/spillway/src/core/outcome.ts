@@ -35,11 +35,6 @@ export interface Verdict {
   retryable: boolean
   /** How long the downstream asks us to wait. */
   retryAfterMs?: number
-  /**
-   * The downstream answered with a status below 500, other than 408 and 429, and `classify` did not
-   * decide the outcome. Such an answer shows that the downstream works: a probe of a breaker succeeds.
-   */
-  answered?: boolean
 }
 
 export interface OutcomeOptions {
@@ -71,6 +66,9 @@ export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
   return callSafely(name, 'classify', () => applyOwn(standard, classify(end)), standard)
 }
 
+/** Verdicts whose outcome is the one that `classify` returned. */
+const decidedByClassify = new WeakSet<Verdict>()
+
 function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined): Verdict {
   if (own === undefined) return standard
   const verdict: Partial<Verdict> = typeof own === 'string' ? { outcome: own } : own
@@ -83,13 +81,9 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
   }
   const worthRetrying = outcome === 'failure' || outcome === 'throttled'
   const { retryable = typeof own === 'string' ? worthRetrying : standard.retryable } = verdict
-  const answered = verdict.outcome === undefined && standard.answered === true
-  return {
-    outcome,
-    retryable,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(answered && { answered }),
-  }
+  const result = { outcome, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  if (verdict.outcome !== undefined) decidedByClassify.add(result)
+  return result
 }
 
 /** Of Spillway's own decisions, only these were taken after the downstream had been called. */
@@ -156,9 +150,17 @@ function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions)
   return { outcome: slow ? 'slow' : 'success', retryable: false }
 }
 
-/** What the end of a probe says to a half-open breaker. */
-export function probeOutcome({ outcome, answered }: Verdict): Outcome {
-  return outcome === 'ignored' && answered === true ? 'success' : outcome
+/**
+ * What the end of a probe says to a half-open breaker. An answer such as 404 is no call that counts,
+ * but it shows that the downstream works, unless `classify` decided about it.
+ */
+export function probeOutcome(end: CallEnd, verdict: Verdict): Outcome {
+  if (verdict.outcome !== 'ignored' || decidedByClassify.has(verdict)) return verdict.outcome
+  const refused = 'error' in end && end.error instanceof SpillwayError
+  if (refused || end.signal?.aborted === true) return 'ignored'
+  const status = answerOf(end)?.status
+  const works = status !== undefined && status < 500 && status !== 408 && status !== 429
+  return works ? 'success' : 'ignored'
 }
 
 /** Statuses in the 5xx range that a repetition would only meet again. */
@@ -177,11 +179,8 @@ export function judgeStatus(
   }
   // 408: it waited for us in vain; 425: too early, meant to be repeated.
   if (status === 408) return waiting({ outcome: 'failure', retryable: true }, headers, options)
-  if (status === 425) {
-    return waiting({ outcome: 'ignored', retryable: true, answered: true }, headers, options)
-  }
-  if (status >= 400) return { outcome: 'ignored', retryable: false, answered: true }
-  return { outcome: 'success', retryable: false }
+  if (status === 425) return waiting({ outcome: 'ignored', retryable: true }, headers, options)
+  return { outcome: status >= 400 ? 'ignored' : 'success', retryable: false }
 }
 
 function waiting(verdict: Verdict, headers: unknown, { wallMs }: OutcomeOptions): Verdict {

@@ -138,8 +138,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#heed(beginning, begun)
     // Its first byte says how busy the downstream is; how long its body is does not.
     this.#machinery.meter?.ended(this.#lane, this.startMs, beginning, begun)
-    // An error status is all that a probe waits for.
-    if (begun.answered === true) this.#exitProbe(begun)
+    // A status such as 404 is all that a probe waits for.
+    if (begun.outcome === 'ignored') this.#exitProbe(beginning, begun)
     // It has failed already, whatever else its body says; a retry must not stand in its own way.
     const failed = begun.retryable
     if (failed) this.leave(begun.outcome, undefined)
@@ -171,7 +171,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#end.onVerdict(verdict)
     this.#heed(end, verdict)
     this.#machinery.meter?.ended(this.#lane, this.startMs, end, verdict)
-    this.#exitProbe(verdict)
+    this.#exitProbe(end, verdict)
     this.leave(verdict.outcome, workBehind(end, this.#timed))
   }
 
@@ -204,8 +204,9 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     breaker?.exit(permit, outcome)
   }
 
-  #exitProbe(verdict: Verdict): void {
-    if (this.#admission.breaker?.probe === true) this.exitBreaker(probeOutcome(verdict))
+  #exitProbe(end: CallEnd, verdict: Verdict): void {
+    if (this.#admission.breaker?.probe !== true) return
+    this.exitBreaker(probeOutcome(end, verdict))
   }
 
   /** What the vendor said about its limits. */

@@ -147,7 +147,7 @@ class SharedCircuitBreaker implements CircuitBreaker {
   #end(permit: LanePermit, end: CallEnd, startMs: number): void {
     if (this.#slowMs !== undefined) end.durationMs = this.#clock.now() - startMs
     const verdict = judge(end, this.#judging)
-    this.#fleet.exit(permit, permit.probe ? probeOutcome(verdict) : verdict.outcome)
+    this.#fleet.exit(permit, permit.probe ? probeOutcome(end, verdict) : verdict.outcome)
   }
 }
 

@@ -35,7 +35,7 @@ function counting(spec: BreakerSpec, tally: Tally = emptyTally()) {
     },
     see(kind: number, times: number, pod = 'p', as: BreakerSpec = spec) {
       advance(tally, as, now)
-      count(tally, as, pod, kind, times, now)
+      count(tally, as, pod, [kind, times], now)
     },
     trips: (live = 1) => isTripped(tally, spec, live),
   }
@@ -112,9 +112,9 @@ describe('the window', () => {
       see(SUCCESS, 1)
       pass(3 * SECOND)
     }
-    expect(totals(tally)[0]).toBe(9)
+    expect(totals(tally).calls).toBe(9)
     pass(12 * SECOND)
-    expect(totals(tally)[0]).toBe(5)
+    expect(totals(tally).calls).toBe(5)
     pass(15 * SECOND)
     expect(tally).toEqual(emptyTally())
   })
@@ -123,11 +123,11 @@ describe('the window', () => {
     const { see, tally } = counting(specOf({ failureRate: 0.5, windowUs: 0, windowCalls: 10 }))
     see(FAILURE, 8)
     see(SUCCESS, 4)
-    expect(totals(tally)).toEqual([10, 6, 0, 0])
+    expect(totals(tally)).toMatchObject({ calls: 10, failures: 6, slow: 0, consecutive: 0 })
     see(SLOW, 25)
-    expect(totals(tally)).toEqual([10, 0, 10, 0])
+    expect(totals(tally)).toMatchObject({ calls: 10, failures: 0, slow: 10, consecutive: 0 })
     for (let call = 0; call < 1_000; call++) see(call % 2, 1)
-    expect(totals(tally)).toEqual([10, 5, 0, 1])
+    expect(totals(tally)).toMatchObject({ calls: 10, failures: 5, slow: 0, consecutive: 1 })
     expect(tally.recent).toHaveLength(10)
   })
 
@@ -216,7 +216,7 @@ describe('a quorum', () => {
   it('takes no name of a pod for something else', () => {
     const { see, trips, tally } = counting(spec)
     for (const pod of ['constructor', '__proto__', '1']) see(FAILURE, 10, pod)
-    expect(totals(tally)).toEqual([30, 30, 0, 30])
+    expect(totals(tally)).toMatchObject({ calls: 30, failures: 30, slow: 0, consecutive: 30 })
     expect(trips(3)).toBe(true)
   })
 })

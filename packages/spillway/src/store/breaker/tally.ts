@@ -51,8 +51,8 @@ const RUN_LIFE_US = 300_000_000
 /** Without a quorum all pods are counted under this name. */
 const ALL_PODS = '*'
 /**
- * One call in flight for this number of finished calls is not counted. Otherwise a `failureRate` of 1
- * would never be reached while the callers of a dead downstream try again.
+ * For every 20 finished calls, rounded up, one call in flight is not counted. Otherwise a `failureRate`
+ * of 1 would never be reached while the callers of a dead downstream try again.
  */
 const FINISHED_PER_IGNORED = 20
 
@@ -244,7 +244,7 @@ export function isTripped(tally: Tally, spec: BreakerSpec, live: number): boolea
 function holds(spec: BreakerSpec, { calls, failures, slow, inFlight, consecutive }: Totals): boolean {
   if (spec.consecutive > 0 && consecutive >= spec.consecutive && consecutive >= inFlight) return true
   if (calls < spec.minimumCalls || calls === 0) return false
-  const all = calls + Math.max(0, inFlight - Math.floor(calls / FINISHED_PER_IGNORED))
+  const all = calls + Math.max(0, inFlight - Math.ceil(calls / FINISHED_PER_IGNORED))
   const failing = spec.failureRate > 0 && failures / all >= spec.failureRate
   return failing || (spec.slowRate > 0 && slow / all >= spec.slowRate)
 }

@@ -57,6 +57,7 @@ function setup(own: Partial<BreakerSpec> = {}) {
       sequence: 1,
       generation: sync().generation,
       outcomes: [],
+      inFlight: [0, 0],
       probes: [],
       ...request,
     })
@@ -143,7 +144,7 @@ describe('a half-open breaker', () => {
     expect(breaker.fail(1).kind).toBe(CLOSED)
   })
 
-  it('opens again at one failure, and what other probes say later changes nothing', () => {
+  it('with one success required opens again at one failure, and later probes change nothing', () => {
     const breaker = setup({ successes: 1 })
     breaker.breakDown()
     breaker.probe('a', 'b')
@@ -151,6 +152,33 @@ describe('a half-open breaker', () => {
     expect(opened).toMatchObject({ kind: OPEN, openings: 1, probes: 1 })
     // It is still under way, until it ends.
     expect(breaker.endProbe('b', SUCCESS)).toEqual({ ...opened, probes: 0 })
+  })
+
+  it('opens again at the second failure if it requires two successes', () => {
+    const breaker = setup({ failureRate: 0.5, successes: 2 })
+    breaker.breakDown()
+    breaker.probe('a', 'b', 'c')
+    expect(breaker.endProbe('a', FAILURE)).toMatchObject({ kind: HALF_OPEN, failedProbes: 1 })
+    expect(breaker.endProbe('b', SUCCESS)).toMatchObject({ kind: HALF_OPEN, successes: 1 })
+    expect(breaker.endProbe('c', FAILURE)).toMatchObject({ kind: OPEN, openings: 1 })
+  })
+
+  it('closes in spite of one failed probe if enough others succeed', () => {
+    const breaker = setup({ failureRate: 0.5, successes: 2 })
+    breaker.breakDown()
+    breaker.probe('a', 'b', 'c')
+    breaker.endProbe('a', FAILURE)
+    breaker.endProbe('b', SUCCESS)
+    expect(breaker.endProbe('c', SUCCESS).kind).toBe(CLOSED)
+  })
+
+  it.each([1, 0])('opens again after a success if all later probes fail (failureRate %d)', (rate) => {
+    const breaker = setup({ failureRate: rate, successes: 5 })
+    breaker.breakDown()
+    breaker.probe('a', 'b', 'c')
+    breaker.endProbe('a', SUCCESS)
+    breaker.endProbe('b', FAILURE)
+    expect(breaker.endProbe('c', FAILURE).kind).toBe(OPEN)
   })
 
   it('counts those too that outlived a round in which it closed, and broke again', () => {
@@ -165,7 +193,7 @@ describe('a half-open breaker', () => {
   })
 
   it('counts the places of probes that outlived their round, until they end or their pod is gone', () => {
-    const breaker = setup({ probes: 2, openUs: SECOND })
+    const breaker = setup({ probes: 2, successes: 1, openUs: SECOND })
     breaker.breakDown()
     breaker.probe('slow', 'quick')
     breaker.endProbe('quick', FAILURE)
@@ -297,7 +325,7 @@ describe('open time', () => {
   })
 
   it('is not made shorter by whoever trips an open breaker by hand', () => {
-    const breaker = setup({ openFactor: 3 })
+    const breaker = setup({ openFactor: 3, successes: 1 })
     breaker.breakDown()
     breaker.probe('a')
     const { untilUs } = breaker.endProbe('a', FAILURE)

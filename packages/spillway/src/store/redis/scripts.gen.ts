@@ -1358,7 +1358,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: '9df0d610f1894190c1d37c9c3106bb6b9aa10c41',
+    sha: 'bb7b1595aff65170992d4038149416a796578eff',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -1476,7 +1476,7 @@ end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - floor(calls / 20))
+local all = calls + max(0, in_flight - ceil(calls / 20))
 if spec[2] > 0 and failures / all >= spec[2] then return true end
 return spec[3] > 0 and slow / all >= spec[3]
 end
@@ -3480,7 +3480,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: 'f1c6e978f6b05ea0be3186f23b4f2f3bacf938d5',
+    sha: '1c0becf776fa930dfce8d02e5c3e18217070e379',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -3598,7 +3598,7 @@ end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - floor(calls / 20))
+local all = calls + max(0, in_flight - ceil(calls / 20))
 if spec[2] > 0 and failures / all >= spec[2] then return true end
 return spec[3] > 0 and slow / all >= spec[3]
 end
@@ -3859,7 +3859,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'b5ea1ad42403e387d1e40141a1e1368fbe3ede2c',
+    sha: '94b779390279bc7952f77c82997fc1a9e26aa33f',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -4614,7 +4614,7 @@ end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - floor(calls / 20))
+local all = calls + max(0, in_flight - ceil(calls / 20))
 if spec[2] > 0 and failures / all >= spec[2] then return true end
 return spec[3] > 0 and slow / all >= spec[3]
 end
@@ -5258,7 +5258,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: '6c44d9b6c680fbb51f33ca92134589591e7dadcc',
+    sha: 'de5245ad9c88a15f5747f325f67e2c93a369495a',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -5376,7 +5376,7 @@ end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - floor(calls / 20))
+local all = calls + max(0, in_flight - ceil(calls / 20))
 if spec[2] > 0 and failures / all >= spec[2] then return true end
 return spec[3] > 0 and slow / all >= spec[3]
 end
@@ -5576,7 +5576,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: 'cd896c0f1a288843465d713d56ccac5c173de745',
+    sha: '536aa9e312070a205377fddaa56ed8e39d090129',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -6068,7 +6068,7 @@ end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - floor(calls / 20))
+local all = calls + max(0, in_flight - ceil(calls / 20))
 if spec[2] > 0 and failures / all >= spec[2] then return true end
 return spec[3] > 0 and slow / all >= spec[3]
 end
@@ -6688,7 +6688,7 @@ return permits_reply(granted, wait, paused)`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: '7d92414addf990129b902d288754990ea65cfb74',
+    sha: '54655ade2134f44581a74edb2dbf55facef4ad0b',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -6806,7 +6806,7 @@ end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - floor(calls / 20))
+local all = calls + max(0, in_flight - ceil(calls / 20))
 if spec[2] > 0 and failures / all >= spec[2] then return true end
 return spec[3] > 0 and slow / all >= spec[3]
 end

@@ -147,7 +147,7 @@ end
 local function holds(spec, calls, failures, slow, in_flight, run)
   if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] and run >= in_flight then return true end
   if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-  local all = calls + max(0, in_flight - floor(calls / FINISHED_PER_IGNORED))
+  local all = calls + max(0, in_flight - ceil(calls / FINISHED_PER_IGNORED))
   if spec[FAILURE_RATE] > 0 and failures / all >= spec[FAILURE_RATE] then return true end
   return spec[SLOW_RATE] > 0 and slow / all >= spec[SLOW_RATE]
 end
