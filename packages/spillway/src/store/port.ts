@@ -168,8 +168,8 @@ export interface BreakerReport extends BreakerRef {
    * window ago they began. Default: 0.
    */
   outcomes: readonly (readonly [kind: number, times: number, slicesAgo?: number])[]
-  /** Calls of this pod in flight that count in the rates, and for how long at most they do. */
-  inFlight: readonly [calls: number, forUs: number]
+  /** Calls of this pod in flight that count in the rates, and for how long at most they do. Default: none. */
+  inFlight?: readonly [calls: number, forUs: number]
   /** How probes ended; 3: returns its permit and counts as nothing. */
   probes: readonly (readonly [probe: string, kind: number])[]
 }

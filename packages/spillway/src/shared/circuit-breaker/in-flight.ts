@@ -85,6 +85,12 @@ export class InFlight {
     return this.#counting.length
   }
 
+  /** When the next call that is too young now will count. */
+  nextCountingMs(nowMs: number): number | undefined {
+    const { first } = this.#young
+    return first === undefined ? undefined : first.startMs + this.#usualFailureMs(nowMs)
+  }
+
   /** When the number of calls that count will be smaller, if no call begins. */
   get nextChangeMs(): number | undefined {
     const { first } = this.#counting

@@ -98,6 +98,12 @@ export interface BreakerPassage {
  */
 const FEW_CALLS = 100
 
+/** Growth of the number of calls in flight that is announced to the store, in calls and as a share. */
+const ANNOUNCED_GROWTH = 1
+const ANNOUNCED_SHARE = 0.1
+/** Calls that end sooner are not announced. */
+const ANNOUNCE_MS = 1
+
 /** Calls in flight that keep the breaker closed are reported again at these intervals. */
 const SHORTEST_RECHECK_MS = 25
 const LONGEST_RECHECK_MS = 1_000
@@ -122,6 +128,10 @@ export class LaneBreaker {
   /** Attempts of this generation that are running. */
   #running = 0
   readonly #inFlight: InFlight
+  /** The number of calls in flight that was reported last. */
+  #reportedInFlight = 0
+  #announceTimer: Timer | undefined
+  readonly #fewCalls: number
   /** The most attempts at once lately, and the same when the breaker last opened. */
   readonly #peak = new RecentPeak()
   #carried = 0
@@ -147,6 +157,7 @@ export class LaneBreaker {
       spec.windowCalls || Number.POSITIVE_INFINITY,
       Math.max(FEW_CALLS, 2 * spec.minimumCalls),
     )
+    this.#fewCalls = fewCalls
     this.#reporter = new Reporter({
       clock,
       flushMs: () => (this.#replica.view.calls < fewCalls ? 0 : flushMs),
@@ -154,6 +165,7 @@ export class LaneBreaker {
       nextNumber: () => ++reports,
       inFlight: () => {
         const calls = this.#inFlight.count(clock.now())
+        this.#reportedInFlight = calls
         return [calls, Math.ceil(this.#inFlight.usualMs * 1_000)]
       },
       send: (report) => this.#line.report(report),
@@ -330,6 +342,7 @@ export class LaneBreaker {
     this.#closed = true
     this.#endTimer?.cancel()
     this.#recheckTimer?.cancel()
+    this.#announceTimer?.cancel()
     this.#desk.close()
     await this.#learning
     await this.#reporter.close()
@@ -359,7 +372,30 @@ export class LaneBreaker {
     const permit = this.#permit(this.#generation, nowMs)
     this.#inFlight.begin(permit)
     this.#peak.note(++this.#running, nowMs)
+    this.#announceLater(nowMs)
     return permit
+  }
+
+  /**
+   * While the window holds few calls, the store has to know the calls in flight of all pods, not only
+   * of those that report failures. The reports of a busy lane carry the number anyway.
+   */
+  #announceLater(nowMs: number): void {
+    if (this.#announceTimer !== undefined || this.#replica.view.calls >= this.#fewCalls) return
+    const countsMs = this.#inFlight.nextCountingMs(nowMs)
+    if (countsMs === undefined || this.#closed) return
+    const delayMs = Math.max(ANNOUNCE_MS, countsMs - nowMs)
+    this.#announceTimer = this.#options.clock.schedule(delayMs, () => this.#announce())
+    this.#announceTimer.unref()
+  }
+
+  #announce(): void {
+    this.#announceTimer = undefined
+    const nowMs = this.#options.clock.now()
+    const reported = this.#reportedInFlight
+    const growth = Math.max(ANNOUNCED_GROWTH, ANNOUNCED_SHARE * reported)
+    if (this.#inFlight.count(nowMs) >= reported + growth) this.#reporter.sendNow()
+    this.#announceLater(nowMs)
   }
 
   #permit(generation: number, startMs: number): CallPermit {

@@ -27,7 +27,7 @@ export interface ReporterOptions {
   /** A number for a report: greater than any before, of this reporter or of one that it replaces. */
   nextNumber(): number
   /** Calls in flight that count in the rates, and for how long at most. */
-  inFlight(): BreakerReport['inFlight']
+  inFlight(): readonly [calls: number, forUs: number]
   send(report: Report): MaybePromise<void>
 }
 

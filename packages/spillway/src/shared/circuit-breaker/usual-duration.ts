@@ -22,6 +22,10 @@ const COHORT_CALLS = 20
 const SHARE = 0.95
 /** The longest of this number of cohorts counts, because each has few calls. */
 const COHORTS = 5
+/** Calls that take as long as usual to the millisecond are not overdue. */
+const MARGIN = 1.05
+/** Until a cohort is full, its longest call counts with this factor. */
+const FEW_CALLS_MARGIN = 2
 /** After a rest of this length the durations from before say nothing. */
 const REST_MS = 10_000
 
@@ -30,6 +34,8 @@ export class UsualDuration {
   readonly #timeoutMs: number
   #cohort: Cohort | undefined
   #recentMs: number[] = []
+  /** From the few calls that ended before the first cohort was full. */
+  #provisionalMs: number | undefined
   #running = 0
   #lastEndMs = Number.NEGATIVE_INFINITY
 
@@ -38,29 +44,24 @@ export class UsualDuration {
   }
 
   get ms(): number {
-    return this.#recentMs.length === 0
-      ? this.#timeoutMs
-      : Math.min(this.#timeoutMs, Math.max(...this.#recentMs))
+    const usualMs =
+      this.#recentMs.length > 0
+        ? MARGIN * Math.max(...this.#recentMs)
+        : (this.#provisionalMs ?? this.#timeoutMs)
+    return Math.min(this.#timeoutMs, usualMs)
   }
 
   /** A call begins. Returns the cohort it belongs to, if one is being collected. */
   begin(nowMs: number): Cohort | undefined {
-    if (this.#running === 0 && nowMs - this.#lastEndMs >= REST_MS) this.#recentMs = []
+    if (this.#running === 0 && nowMs - this.#lastEndMs >= REST_MS) this.#forget()
     this.#running++
     // Its last calls may never end.
-    if (this.#cohort?.full === true && nowMs - this.#cohort.sinceMs > this.#timeoutMs) {
-      this.#cohort = undefined
-    }
-    const cohort = (this.#cohort ??= {
-      sinceMs: nowMs,
-      calls: 0,
-      succeeded: 0,
-      longestMs: 0,
-      full: false,
-    })
-    if (cohort.full) return undefined
-    cohort.full = ++cohort.calls === COHORT_CALLS
-    return cohort
+    const cohort = this.#cohort
+    if (cohort?.full === true && nowMs - cohort.sinceMs > this.#timeoutMs) this.#cohort = undefined
+    this.#cohort ??= { sinceMs: nowMs, calls: 0, succeeded: 0, longestMs: 0, full: false }
+    if (this.#cohort.full) return undefined
+    this.#cohort.full = ++this.#cohort.calls === COHORT_CALLS
+    return this.#cohort
   }
 
   /** `durationMs` is undefined unless the call succeeded. */
@@ -73,13 +74,24 @@ export class UsualDuration {
       cohort.succeeded++
       cohort.longestMs = Math.max(cohort.longestMs, durationMs)
     }
-    const enough = cohort.full
-      ? cohort.succeeded >= SHARE * cohort.calls
-      : cohort.succeeded === cohort.calls
-    if (!enough || cohort !== this.#cohort) return
+    if (cohort === this.#cohort && cohort.succeeded > 0) this.#measure(cohort)
+  }
+
+  #measure(cohort: Cohort): void {
+    if (!cohort.full) {
+      if (cohort.succeeded === cohort.calls) {
+        this.#provisionalMs = FEW_CALLS_MARGIN * cohort.longestMs
+      }
+    } else if (cohort.succeeded >= SHARE * cohort.calls) {
+      this.#cohort = undefined
+      this.#recentMs.push(cohort.longestMs)
+      if (this.#recentMs.length > COHORTS) this.#recentMs.shift()
+    }
+  }
+
+  #forget(): void {
+    this.#recentMs = []
+    this.#provisionalMs = undefined
     this.#cohort = undefined
-    if (cohort.succeeded === 0) return
-    this.#recentMs.push(cohort.longestMs)
-    if (this.#recentMs.length > COHORTS) this.#recentMs.shift()
   }
 }

@@ -56,6 +56,11 @@ const ALL_PODS = '*'
  */
 const FINISHED_PER_IGNORED = 20
 
+/** A downstream with this part of the limit is well enough to stay in use. */
+const FINE_SHARE = 0.6
+/** Standard deviations that its number of bad calls practically never exceeds. */
+const DEVIATIONS = 2.5
+
 export function emptyTally(): Tally {
   return {
     slices: [],
@@ -238,15 +243,29 @@ export function isTripped(tally: Tally, spec: BreakerSpec, live: number): boolea
 
 /**
  * A row of failures has to be at least as long as the number of calls in flight, which are no
- * failures so far. Shares are divided, not multiplied: 7 of 100 are 0.07, but 0.07 times 100 is a
- * little more than 7.
+ * failures so far.
  */
 function holds(spec: BreakerSpec, { calls, failures, slow, inFlight, consecutive }: Totals): boolean {
   if (spec.consecutive > 0 && consecutive >= spec.consecutive && consecutive >= inFlight) return true
   if (calls < spec.minimumCalls || calls === 0) return false
-  const all = calls + Math.max(0, inFlight - Math.ceil(calls / FINISHED_PER_IGNORED))
-  const failing = spec.failureRate > 0 && failures / all >= spec.failureRate
-  return failing || (spec.slowRate > 0 && slow / all >= spec.slowRate)
+  const waiting = Math.max(0, inFlight - Math.ceil(calls / FINISHED_PER_IGNORED))
+  return (
+    isReached(spec.failureRate, failures, calls, waiting) ||
+    isReached(spec.slowRate, slow, calls, waiting)
+  )
+}
+
+/**
+ * Shares are divided, not multiplied: 7 of 100 are 0.07, but 0.07 times 100 is a little more than 7.
+ * While calls are in flight, little is known: then the bad calls also have to be more than chance
+ * produces at a share that is clearly below the limit.
+ */
+function isReached(share: number, bad: number, calls: number, waiting: number): boolean {
+  const all = calls + waiting
+  if (share === 0 || bad / all < share) return false
+  if (waiting === 0) return true
+  const fine = FINE_SHARE * share
+  return bad >= fine * all + DEVIATIONS * Math.sqrt(fine * (1 - fine) * all)
 }
 
 /** The worst pods differ by condition: most over the failure rate, over the slow rate, longest row. */

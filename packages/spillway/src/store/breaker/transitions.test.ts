@@ -57,7 +57,6 @@ function setup(own: Partial<BreakerSpec> = {}) {
       sequence: 1,
       generation: sync().generation,
       outcomes: [],
-      inFlight: [0, 0],
       probes: [],
       ...request,
     })

@@ -63,7 +63,7 @@ export function reportOutcomes(
     state.generation = request.generation
   }
   const isCurrent = () => state.kind === CLOSED && state.generation === request.generation
-  const [inFlight, forUs] = request.inFlight
+  const [inFlight, forUs] = request.inFlight ?? [0, 0]
   // When a call ended, those further on in this report were still in flight.
   let later = 0
   for (const [kind, times] of request.outcomes) later += isRepeated(kind) ? 0 : times

@@ -1358,7 +1358,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: 'bb7b1595aff65170992d4038149416a796578eff',
+    sha: 'abf9d947cd22b50cd6a4778c5a95ac4ba6ffe0ba',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -1473,12 +1473,19 @@ for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1]
 for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, in_flight, run
 end
+local function is_reached(share, bad, calls, waiting)
+local all = calls + waiting
+if share == 0 or bad / all < share then return false end
+if waiting == 0 then return true end
+local fine = 0.6 * share
+return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - ceil(calls / 20))
-if spec[2] > 0 and failures / all >= spec[2] then return true end
-return spec[3] > 0 and slow / all >= spec[3]
+local waiting = max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, calls, waiting)
+or is_reached(spec[3], slow, calls, waiting)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -3480,7 +3487,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '1c0becf776fa930dfce8d02e5c3e18217070e379',
+    sha: '4a9a228a18e95a530e2cd363ed8c615bd23ef259',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -3595,12 +3602,19 @@ for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1]
 for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, in_flight, run
 end
+local function is_reached(share, bad, calls, waiting)
+local all = calls + waiting
+if share == 0 or bad / all < share then return false end
+if waiting == 0 then return true end
+local fine = 0.6 * share
+return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - ceil(calls / 20))
-if spec[2] > 0 and failures / all >= spec[2] then return true end
-return spec[3] > 0 and slow / all >= spec[3]
+local waiting = max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, calls, waiting)
+or is_reached(spec[3], slow, calls, waiting)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -3821,7 +3835,7 @@ end
 local function is_current()
 return state.kind == 0 and state.generation == input.generation
 end
-local in_flight, in_flight_us = unpack(input.in_flight)
+local in_flight, in_flight_us = unpack(input.in_flight or { 0, 0 })
 local later = 0
 for _, outcome in ipairs(input.outcomes) do
 if not is_repeated(outcome[1]) then later = later + outcome[2] end
@@ -3859,7 +3873,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: '94b779390279bc7952f77c82997fc1a9e26aa33f',
+    sha: 'de258b1e16e77be3cd41c1d0b85675ad847c2ecf',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -4611,12 +4625,19 @@ for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1]
 for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, in_flight, run
 end
+local function is_reached(share, bad, calls, waiting)
+local all = calls + waiting
+if share == 0 or bad / all < share then return false end
+if waiting == 0 then return true end
+local fine = 0.6 * share
+return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - ceil(calls / 20))
-if spec[2] > 0 and failures / all >= spec[2] then return true end
-return spec[3] > 0 and slow / all >= spec[3]
+local waiting = max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, calls, waiting)
+or is_reached(spec[3], slow, calls, waiting)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -5258,7 +5279,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: 'de5245ad9c88a15f5747f325f67e2c93a369495a',
+    sha: 'cb97a2eeac12bfd02389cf3b07186ccfc3fe605c',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -5373,12 +5394,19 @@ for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1]
 for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, in_flight, run
 end
+local function is_reached(share, bad, calls, waiting)
+local all = calls + waiting
+if share == 0 or bad / all < share then return false end
+if waiting == 0 then return true end
+local fine = 0.6 * share
+return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - ceil(calls / 20))
-if spec[2] > 0 and failures / all >= spec[2] then return true end
-return spec[3] > 0 and slow / all >= spec[3]
+local waiting = max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, calls, waiting)
+or is_reached(spec[3], slow, calls, waiting)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -5576,7 +5604,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: '536aa9e312070a205377fddaa56ed8e39d090129',
+    sha: '64ccbabf8e6e4ec3443a3e727da2ddd4b41cc1c8',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -6065,12 +6093,19 @@ for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1]
 for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, in_flight, run
 end
+local function is_reached(share, bad, calls, waiting)
+local all = calls + waiting
+if share == 0 or bad / all < share then return false end
+if waiting == 0 then return true end
+local fine = 0.6 * share
+return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - ceil(calls / 20))
-if spec[2] > 0 and failures / all >= spec[2] then return true end
-return spec[3] > 0 and slow / all >= spec[3]
+local waiting = max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, calls, waiting)
+or is_reached(spec[3], slow, calls, waiting)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -6286,7 +6321,7 @@ end
 local function is_current()
 return state.kind == 0 and state.generation == input.generation
 end
-local in_flight, in_flight_us = unpack(input.in_flight)
+local in_flight, in_flight_us = unpack(input.in_flight or { 0, 0 })
 local later = 0
 for _, outcome in ipairs(input.outcomes) do
 if not is_repeated(outcome[1]) then later = later + outcome[2] end
@@ -6688,7 +6723,7 @@ return permits_reply(granted, wait, paused)`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: '54655ade2134f44581a74edb2dbf55facef4ad0b',
+    sha: '1b35355bb2e871f90b2bcc5c376a67e6eba6e2b7',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -6803,12 +6838,19 @@ for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1]
 for _, each in pairs(tally.runs) do run = run + each[1] end
 return calls, failures, slow, in_flight, run
 end
+local function is_reached(share, bad, calls, waiting)
+local all = calls + waiting
+if share == 0 or bad / all < share then return false end
+if waiting == 0 then return true end
+local fine = 0.6 * share
+return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+end
 local function holds(spec, calls, failures, slow, in_flight, run)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local all = calls + max(0, in_flight - ceil(calls / 20))
-if spec[2] > 0 and failures / all >= spec[2] then return true end
-return spec[3] > 0 and slow / all >= spec[3]
+local waiting = max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, calls, waiting)
+or is_reached(spec[3], slow, calls, waiting)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0

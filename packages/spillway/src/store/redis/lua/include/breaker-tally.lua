@@ -12,6 +12,7 @@ local WINDOW_SLICES = 10
 local RUN_LIFE_US = 300000000
 local ALL_PODS = '*'
 local FINISHED_PER_IGNORED = 20
+local FINE_SHARE, DEVIATIONS = 0.6, 2.5
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
 local function empty_tally()
@@ -144,12 +145,20 @@ local function totals(tally)
   return calls, failures, slow, in_flight, run
 end
 
+local function is_reached(share, bad, calls, waiting)
+  local all = calls + waiting
+  if share == 0 or bad / all < share then return false end
+  if waiting == 0 then return true end
+  local fine = FINE_SHARE * share
+  return bad >= fine * all + DEVIATIONS * math.sqrt(fine * (1 - fine) * all)
+end
+
 local function holds(spec, calls, failures, slow, in_flight, run)
   if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] and run >= in_flight then return true end
   if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-  local all = calls + max(0, in_flight - ceil(calls / FINISHED_PER_IGNORED))
-  if spec[FAILURE_RATE] > 0 and failures / all >= spec[FAILURE_RATE] then return true end
-  return spec[SLOW_RATE] > 0 and slow / all >= spec[SLOW_RATE]
+  local waiting = max(0, in_flight - ceil(calls / FINISHED_PER_IGNORED))
+  return is_reached(spec[FAILURE_RATE], failures, calls, waiting)
+    or is_reached(spec[SLOW_RATE], slow, calls, waiting)
 end
 
 local function in_flight_of(tally, pod)

@@ -47,7 +47,7 @@ local function is_current()
   return state.kind == CLOSED and state.generation == input.generation
 end
 
-local in_flight, in_flight_us = unpack(input.in_flight)
+local in_flight, in_flight_us = unpack(input.in_flight or { 0, 0 })
 local later = 0
 for _, outcome in ipairs(input.outcomes) do
   if not is_repeated(outcome[1]) then later = later + outcome[2] end
