@@ -102,7 +102,7 @@ const FEW_CALLS = 100
 const ANNOUNCED_GROWTH = 1
 const ANNOUNCED_SHARE = 0.1
 /** Calls that end sooner are not announced. */
-const ANNOUNCE_MS = 1
+const ANNOUNCE_MS = 10
 
 /** Calls in flight that keep the breaker closed are reported again at these intervals. */
 const SHORTEST_RECHECK_MS = 25

@@ -29,6 +29,8 @@ export interface Counts {
 /** Everything that the conditions are about. */
 export interface Totals extends Counts {
   inFlight: number
+  /** Calls that were in flight together lately. */
+  lately: number
   /** Failures in a row. */
   consecutive: number
 }
@@ -40,8 +42,8 @@ export interface Tally {
   recent: { pod: string; kind: number; times: number }[]
   /** Of the whole window, by pod. */
   sums: Map<string, Counts>
-  /** The last number of calls in flight that each pod has reported, until it expires. */
-  inFlight: Map<string, { calls: number; untilUs: number }>
+  /** By pod, until it expires: the last reported number of calls in flight, and the last but 0. */
+  inFlight: Map<string, { calls: number; lately: number; untilUs: number }>
   /** Failures in a row, by pod: since any pod's last success, and since its own. */
   runs: Map<string, { fleet: number; own: number; atUs: number }>
 }
@@ -56,10 +58,11 @@ const ALL_PODS = '*'
  */
 const FINISHED_PER_IGNORED = 20
 
+const SIDE_BY_SIDE = 2
 /** A downstream with this part of the limit is well enough to stay in use. */
 const FINE_SHARE = 0.6
 /** Standard deviations that its number of bad calls practically never exceeds. */
-const DEVIATIONS = 2.5
+const DEVIATIONS = 3
 
 export function emptyTally(): Tally {
   return {
@@ -114,8 +117,10 @@ export function setInFlight(
   forUs: number,
   now: number,
 ): void {
-  if (calls > 0 && forUs > 0) tally.inFlight.set(pod, { calls, untilUs: now + forUs })
-  else tally.inFlight.delete(pod)
+  const known = tally.inFlight.get(pod)
+  if (calls > 0 && forUs > 0) {
+    tally.inFlight.set(pod, { calls, lately: calls, untilUs: now + forUs })
+  } else if (known !== undefined) known.calls = 0
 }
 
 /** Whether this kind of outcome is left out of the rates. */
@@ -221,13 +226,16 @@ function add(all: Map<string, Counts>, pod: string, counts: Counts, sign: 1 | -1
 
 /** Of all pods together. */
 export function totals({ sums, inFlight, runs }: Tally): Totals {
-  const all: Totals = { calls: 0, failures: 0, slow: 0, inFlight: 0, consecutive: 0 }
+  const all: Totals = { calls: 0, failures: 0, slow: 0, inFlight: 0, lately: 0, consecutive: 0 }
   for (const { calls, failures, slow } of sums.values()) {
     all.calls += calls
     all.failures += failures
     all.slow += slow
   }
-  for (const { calls } of inFlight.values()) all.inFlight += calls
+  for (const { calls, lately } of inFlight.values()) {
+    all.inFlight += calls
+    all.lately += lately
+  }
   for (const { fleet } of runs.values()) all.consecutive += fleet
   return all
 }
@@ -245,27 +253,29 @@ export function isTripped(tally: Tally, spec: BreakerSpec, live: number): boolea
  * A row of failures has to be at least as long as the number of calls in flight, which are no
  * failures so far.
  */
-function holds(spec: BreakerSpec, { calls, failures, slow, inFlight, consecutive }: Totals): boolean {
+function holds(spec: BreakerSpec, totals: Totals): boolean {
+  const { calls, failures, slow, inFlight, lately, consecutive } = totals
   if (spec.consecutive > 0 && consecutive >= spec.consecutive && consecutive >= inFlight) return true
   if (calls < spec.minimumCalls || calls === 0) return false
-  const waiting = Math.max(0, inFlight - Math.ceil(calls / FINISHED_PER_IGNORED))
+  const all = calls + Math.max(0, inFlight - Math.ceil(calls / FINISHED_PER_IGNORED))
   return (
-    isReached(spec.failureRate, failures, calls, waiting) ||
-    isReached(spec.slowRate, slow, calls, waiting)
+    isReached(spec.failureRate, failures, all, lately) ||
+    isReached(spec.slowRate, slow, all, lately)
   )
 }
 
 /**
  * Shares are divided, not multiplied: 7 of 100 are 0.07, but 0.07 times 100 is a little more than 7.
- * While calls are in flight, little is known: then the bad calls also have to be more than chance
- * produces at a share that is clearly below the limit.
+ * Calls one after the other are counted exactly as configured. Of calls side by side only a sample has
+ * ended at any time: then the bad ones also have to be more than chance produces at a share that is
+ * clearly below the limit, unless all are bad.
  */
-function isReached(share: number, bad: number, calls: number, waiting: number): boolean {
-  const all = calls + waiting
+function isReached(share: number, bad: number, all: number, lately: number): boolean {
   if (share === 0 || bad / all < share) return false
-  if (waiting === 0) return true
+  if (lately < SIDE_BY_SIDE) return true
   const fine = FINE_SHARE * share
-  return bad >= fine * all + DEVIATIONS * Math.sqrt(fine * (1 - fine) * all)
+  const byChance = fine * all + DEVIATIONS * Math.sqrt(fine * (1 - fine) * all)
+  return bad >= Math.min(all, byChance)
 }
 
 /** The worst pods differ by condition: most over the failure rate, over the slow rate, longest row. */
@@ -282,6 +292,7 @@ function holdsWithoutWorst(tally: Tally, spec: BreakerSpec, leaveOut: number): b
       failures: all.failures - failing.bad,
       slow: 0,
       inFlight: all.inFlight - failing.inFlight,
+      lately: all.lately,
       consecutive,
     }) ||
     holds(spec, {
@@ -289,6 +300,7 @@ function holdsWithoutWorst(tally: Tally, spec: BreakerSpec, leaveOut: number): b
       failures: 0,
       slow: all.slow - lagging.bad,
       inFlight: all.inFlight - lagging.inFlight,
+      lately: all.lately,
       consecutive: 0,
     })
   )
@@ -327,9 +339,9 @@ function sumOfWorst(
 function halfAgree(tally: Tally, spec: BreakerSpec, quorum: number, pods: number): boolean {
   let agree = 0
   for (const [pod, counts] of tally.sums) {
-    const inFlight = tally.inFlight.get(pod)?.calls ?? 0
+    const { calls: inFlight = 0, lately = 0 } = tally.inFlight.get(pod) ?? {}
     const consecutive = tally.runs.get(pod)?.own ?? 0
-    if (holds(spec, { ...counts, inFlight, consecutive })) agree++
+    if (holds(spec, { ...counts, inFlight, lately, consecutive })) agree++
   }
   return agree >= Math.max(quorum, Math.ceil(pods / 2))
 }

@@ -1358,7 +1358,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: 'abf9d947cd22b50cd6a4778c5a95ac4ba6ffe0ba',
+    sha: 'db535468fc7b8a71cf8f8a7adcd21265a5154e10',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -1415,7 +1415,11 @@ if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
 local function set_in_flight(tally, pod, calls, for_us, now)
-tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+if calls > 0 and for_us > 0 then
+tally.in_flight[pod] = { calls, now + for_us, calls }
+elseif tally.in_flight[pod] then
+tally.in_flight[pod][1] = 0
+end
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -1465,27 +1469,28 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
+local calls, failures, slow, in_flight, run, lately = 0, 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
-for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
+for _, reported in pairs(tally.in_flight) do
+in_flight, lately = in_flight + reported[1], lately + reported[3]
+end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, in_flight, run
+return calls, failures, slow, in_flight, run, lately
 end
-local function is_reached(share, bad, calls, waiting)
-local all = calls + waiting
+local function is_reached(share, bad, all, lately)
 if share == 0 or bad / all < share then return false end
-if waiting == 0 then return true end
+if lately < 2 then return true end
 local fine = 0.6 * share
-return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+return bad >= min(all, fine * all + 3 * math.sqrt(fine * (1 - fine) * all))
 end
-local function holds(spec, calls, failures, slow, in_flight, run)
+local function holds(spec, calls, failures, slow, in_flight, run, lately)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local waiting = max(0, in_flight - ceil(calls / 20))
-return is_reached(spec[2], failures, calls, waiting)
-or is_reached(spec[3], slow, calls, waiting)
+local all = calls + max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, all, lately)
+or is_reached(spec[3], slow, all, lately)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -1509,22 +1514,23 @@ end
 return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, in_flight, run = totals(tally)
+local calls, failures, slow, in_flight, run, lately = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
 local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
 local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
-or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
 local run = tally.runs[pod] and tally.runs[pod][2] or 0
 local in_flight = in_flight_of(tally, pod)
-if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run, lately) then
 agree = agree + 1
 end
 end
@@ -3487,7 +3493,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '4a9a228a18e95a530e2cd363ed8c615bd23ef259',
+    sha: '4d71714c2e82b3902bbafb3c19715ae7cadcd640',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -3544,7 +3550,11 @@ if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
 local function set_in_flight(tally, pod, calls, for_us, now)
-tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+if calls > 0 and for_us > 0 then
+tally.in_flight[pod] = { calls, now + for_us, calls }
+elseif tally.in_flight[pod] then
+tally.in_flight[pod][1] = 0
+end
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -3594,27 +3604,28 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
+local calls, failures, slow, in_flight, run, lately = 0, 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
-for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
+for _, reported in pairs(tally.in_flight) do
+in_flight, lately = in_flight + reported[1], lately + reported[3]
+end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, in_flight, run
+return calls, failures, slow, in_flight, run, lately
 end
-local function is_reached(share, bad, calls, waiting)
-local all = calls + waiting
+local function is_reached(share, bad, all, lately)
 if share == 0 or bad / all < share then return false end
-if waiting == 0 then return true end
+if lately < 2 then return true end
 local fine = 0.6 * share
-return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+return bad >= min(all, fine * all + 3 * math.sqrt(fine * (1 - fine) * all))
 end
-local function holds(spec, calls, failures, slow, in_flight, run)
+local function holds(spec, calls, failures, slow, in_flight, run, lately)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local waiting = max(0, in_flight - ceil(calls / 20))
-return is_reached(spec[2], failures, calls, waiting)
-or is_reached(spec[3], slow, calls, waiting)
+local all = calls + max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, all, lately)
+or is_reached(spec[3], slow, all, lately)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -3638,22 +3649,23 @@ end
 return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, in_flight, run = totals(tally)
+local calls, failures, slow, in_flight, run, lately = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
 local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
 local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
-or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
 local run = tally.runs[pod] and tally.runs[pod][2] or 0
 local in_flight = in_flight_of(tally, pod)
-if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run, lately) then
 agree = agree + 1
 end
 end
@@ -3873,7 +3885,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'de258b1e16e77be3cd41c1d0b85675ad847c2ecf',
+    sha: 'b26582d9051eb53ed1e510bc98dd9baa34790583',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -4567,7 +4579,11 @@ if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
 local function set_in_flight(tally, pod, calls, for_us, now)
-tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+if calls > 0 and for_us > 0 then
+tally.in_flight[pod] = { calls, now + for_us, calls }
+elseif tally.in_flight[pod] then
+tally.in_flight[pod][1] = 0
+end
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -4617,27 +4633,28 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
+local calls, failures, slow, in_flight, run, lately = 0, 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
-for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
+for _, reported in pairs(tally.in_flight) do
+in_flight, lately = in_flight + reported[1], lately + reported[3]
+end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, in_flight, run
+return calls, failures, slow, in_flight, run, lately
 end
-local function is_reached(share, bad, calls, waiting)
-local all = calls + waiting
+local function is_reached(share, bad, all, lately)
 if share == 0 or bad / all < share then return false end
-if waiting == 0 then return true end
+if lately < 2 then return true end
 local fine = 0.6 * share
-return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+return bad >= min(all, fine * all + 3 * math.sqrt(fine * (1 - fine) * all))
 end
-local function holds(spec, calls, failures, slow, in_flight, run)
+local function holds(spec, calls, failures, slow, in_flight, run, lately)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local waiting = max(0, in_flight - ceil(calls / 20))
-return is_reached(spec[2], failures, calls, waiting)
-or is_reached(spec[3], slow, calls, waiting)
+local all = calls + max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, all, lately)
+or is_reached(spec[3], slow, all, lately)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -4661,22 +4678,23 @@ end
 return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, in_flight, run = totals(tally)
+local calls, failures, slow, in_flight, run, lately = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
 local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
 local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
-or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
 local run = tally.runs[pod] and tally.runs[pod][2] or 0
 local in_flight = in_flight_of(tally, pod)
-if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run, lately) then
 agree = agree + 1
 end
 end
@@ -5279,7 +5297,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: 'cb97a2eeac12bfd02389cf3b07186ccfc3fe605c',
+    sha: '8a791d5714e3defbed29c19b83cd7c7ac5b64552',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -5336,7 +5354,11 @@ if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
 local function set_in_flight(tally, pod, calls, for_us, now)
-tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+if calls > 0 and for_us > 0 then
+tally.in_flight[pod] = { calls, now + for_us, calls }
+elseif tally.in_flight[pod] then
+tally.in_flight[pod][1] = 0
+end
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -5386,27 +5408,28 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
+local calls, failures, slow, in_flight, run, lately = 0, 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
-for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
+for _, reported in pairs(tally.in_flight) do
+in_flight, lately = in_flight + reported[1], lately + reported[3]
+end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, in_flight, run
+return calls, failures, slow, in_flight, run, lately
 end
-local function is_reached(share, bad, calls, waiting)
-local all = calls + waiting
+local function is_reached(share, bad, all, lately)
 if share == 0 or bad / all < share then return false end
-if waiting == 0 then return true end
+if lately < 2 then return true end
 local fine = 0.6 * share
-return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+return bad >= min(all, fine * all + 3 * math.sqrt(fine * (1 - fine) * all))
 end
-local function holds(spec, calls, failures, slow, in_flight, run)
+local function holds(spec, calls, failures, slow, in_flight, run, lately)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local waiting = max(0, in_flight - ceil(calls / 20))
-return is_reached(spec[2], failures, calls, waiting)
-or is_reached(spec[3], slow, calls, waiting)
+local all = calls + max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, all, lately)
+or is_reached(spec[3], slow, all, lately)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -5430,22 +5453,23 @@ end
 return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, in_flight, run = totals(tally)
+local calls, failures, slow, in_flight, run, lately = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
 local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
 local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
-or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
 local run = tally.runs[pod] and tally.runs[pod][2] or 0
 local in_flight = in_flight_of(tally, pod)
-if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run, lately) then
 agree = agree + 1
 end
 end
@@ -5604,7 +5628,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: '64ccbabf8e6e4ec3443a3e727da2ddd4b41cc1c8',
+    sha: 'a96e3252134e69b6f45e02ec29faa3e8cae3d6a7',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -6035,7 +6059,11 @@ if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
 local function set_in_flight(tally, pod, calls, for_us, now)
-tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+if calls > 0 and for_us > 0 then
+tally.in_flight[pod] = { calls, now + for_us, calls }
+elseif tally.in_flight[pod] then
+tally.in_flight[pod][1] = 0
+end
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -6085,27 +6113,28 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
+local calls, failures, slow, in_flight, run, lately = 0, 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
-for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
+for _, reported in pairs(tally.in_flight) do
+in_flight, lately = in_flight + reported[1], lately + reported[3]
+end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, in_flight, run
+return calls, failures, slow, in_flight, run, lately
 end
-local function is_reached(share, bad, calls, waiting)
-local all = calls + waiting
+local function is_reached(share, bad, all, lately)
 if share == 0 or bad / all < share then return false end
-if waiting == 0 then return true end
+if lately < 2 then return true end
 local fine = 0.6 * share
-return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+return bad >= min(all, fine * all + 3 * math.sqrt(fine * (1 - fine) * all))
 end
-local function holds(spec, calls, failures, slow, in_flight, run)
+local function holds(spec, calls, failures, slow, in_flight, run, lately)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local waiting = max(0, in_flight - ceil(calls / 20))
-return is_reached(spec[2], failures, calls, waiting)
-or is_reached(spec[3], slow, calls, waiting)
+local all = calls + max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, all, lately)
+or is_reached(spec[3], slow, all, lately)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -6129,22 +6158,23 @@ end
 return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, in_flight, run = totals(tally)
+local calls, failures, slow, in_flight, run, lately = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
 local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
 local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
-or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
 local run = tally.runs[pod] and tally.runs[pod][2] or 0
 local in_flight = in_flight_of(tally, pod)
-if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run, lately) then
 agree = agree + 1
 end
 end
@@ -6723,7 +6753,7 @@ return permits_reply(granted, wait, paused)`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: '1b35355bb2e871f90b2bcc5c376a67e6eba6e2b7',
+    sha: 'c53d06887a9a9c5eb38dec6758bc2bbd0e9dd559',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -6780,7 +6810,11 @@ if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
 local function set_in_flight(tally, pod, calls, for_us, now)
-tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+if calls > 0 and for_us > 0 then
+tally.in_flight[pod] = { calls, now + for_us, calls }
+elseif tally.in_flight[pod] then
+tally.in_flight[pod][1] = 0
+end
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -6830,27 +6864,28 @@ tally.runs[pod] = nil
 for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 local function totals(tally)
-local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
+local calls, failures, slow, in_flight, run, lately = 0, 0, 0, 0, 0, 0
 for _, counts in pairs(tally.sums) do
 calls, failures, slow = calls + counts[1], failures + counts[2], slow + counts[3]
 end
-for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
+for _, reported in pairs(tally.in_flight) do
+in_flight, lately = in_flight + reported[1], lately + reported[3]
+end
 for _, each in pairs(tally.runs) do run = run + each[1] end
-return calls, failures, slow, in_flight, run
+return calls, failures, slow, in_flight, run, lately
 end
-local function is_reached(share, bad, calls, waiting)
-local all = calls + waiting
+local function is_reached(share, bad, all, lately)
 if share == 0 or bad / all < share then return false end
-if waiting == 0 then return true end
+if lately < 2 then return true end
 local fine = 0.6 * share
-return bad >= fine * all + 2.5 * math.sqrt(fine * (1 - fine) * all)
+return bad >= min(all, fine * all + 3 * math.sqrt(fine * (1 - fine) * all))
 end
-local function holds(spec, calls, failures, slow, in_flight, run)
+local function holds(spec, calls, failures, slow, in_flight, run, lately)
 if spec[1] > 0 and run >= spec[1] and run >= in_flight then return true end
 if calls < spec[6] or calls == 0 then return false end
-local waiting = max(0, in_flight - ceil(calls / 20))
-return is_reached(spec[2], failures, calls, waiting)
-or is_reached(spec[3], slow, calls, waiting)
+local all = calls + max(0, in_flight - ceil(calls / 20))
+return is_reached(spec[2], failures, all, lately)
+or is_reached(spec[3], slow, all, lately)
 end
 local function in_flight_of(tally, pod)
 return tally.in_flight[pod] and tally.in_flight[pod][1] or 0
@@ -6874,22 +6909,23 @@ end
 return calls, bad_calls, in_flight
 end
 local function holds_without_worst(tally, spec, leave_out)
-local calls, failures, slow, in_flight, run = totals(tally)
+local calls, failures, slow, in_flight, run, lately = totals(tally)
 local runs = {}
 for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
 table.sort(runs, function(one, other) return one > other end)
 for index = 1, min(leave_out, #runs) do run = run - runs[index] end
 local failing, failed, failing_flight = sum_of_worst(tally, 2, spec[2], leave_out)
 local lagging, lagged, lagging_flight = sum_of_worst(tally, 3, spec[3], leave_out)
-return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
-or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
+return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
+or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
 end
 local function half_agree(tally, spec, quorum, pods)
 local agree = 0
 for pod, counts in pairs(tally.sums) do
 local run = tally.runs[pod] and tally.runs[pod][2] or 0
 local in_flight = in_flight_of(tally, pod)
-if holds(spec, counts[1], counts[2], counts[3], in_flight, run) then
+local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
+if holds(spec, counts[1], counts[2], counts[3], in_flight, run, lately) then
 agree = agree + 1
 end
 end

@@ -5,14 +5,14 @@ local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS 
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 -- So are counts:
 local CALLS, FAILURES, SLOW_CALLS = 1, 2, 3
--- slices: { start us, counts by pod }; recent: { pod, kind, times }; in flight: { calls, until us };
+-- slices: { start us, counts by pod }; recent: { pod, kind, times }; in flight: { calls, until us, the last number but 0 };
 -- runs: { since any success, since the pod's own, at us }
 local FAILURE, SLOW, NOTHING, REPEATED_SUCCESS, REPEATED_FAILURE = 1, 2, 3, 4, 5
 local WINDOW_SLICES = 10
 local RUN_LIFE_US = 300000000
 local ALL_PODS = '*'
 local FINISHED_PER_IGNORED = 20
-local FINE_SHARE, DEVIATIONS = 0.6, 2.5
+local SIDE_BY_SIDE, FINE_SHARE, DEVIATIONS = 2, 0.6, 3
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 
 local function empty_tally()
@@ -79,7 +79,11 @@ local function advance(tally, spec, now)
 end
 
 local function set_in_flight(tally, pod, calls, for_us, now)
-  tally.in_flight[pod] = calls > 0 and for_us > 0 and { calls, now + for_us } or nil
+  if calls > 0 and for_us > 0 then
+    tally.in_flight[pod] = { calls, now + for_us, calls }
+  elseif tally.in_flight[pod] then
+    tally.in_flight[pod][1] = 0
+  end
 end
 
 local function is_repeated(kind)
@@ -135,30 +139,32 @@ local function count(tally, spec, by, outcome, now)
   for _, run in pairs(tally.runs) do run[1] = 0 end
 end
 
+-- calls, failures, slow calls, calls in flight, failures in a row, calls in flight lately
 local function totals(tally)
-  local calls, failures, slow, in_flight, run = 0, 0, 0, 0, 0
+  local calls, failures, slow, in_flight, run, lately = 0, 0, 0, 0, 0, 0
   for _, counts in pairs(tally.sums) do
     calls, failures, slow = calls + counts[CALLS], failures + counts[FAILURES], slow + counts[SLOW_CALLS]
   end
-  for _, reported in pairs(tally.in_flight) do in_flight = in_flight + reported[1] end
+  for _, reported in pairs(tally.in_flight) do
+    in_flight, lately = in_flight + reported[1], lately + reported[3]
+  end
   for _, each in pairs(tally.runs) do run = run + each[1] end
-  return calls, failures, slow, in_flight, run
+  return calls, failures, slow, in_flight, run, lately
 end
 
-local function is_reached(share, bad, calls, waiting)
-  local all = calls + waiting
+local function is_reached(share, bad, all, lately)
   if share == 0 or bad / all < share then return false end
-  if waiting == 0 then return true end
+  if lately < SIDE_BY_SIDE then return true end
   local fine = FINE_SHARE * share
-  return bad >= fine * all + DEVIATIONS * math.sqrt(fine * (1 - fine) * all)
+  return bad >= min(all, fine * all + DEVIATIONS * math.sqrt(fine * (1 - fine) * all))
 end
 
-local function holds(spec, calls, failures, slow, in_flight, run)
+local function holds(spec, calls, failures, slow, in_flight, run, lately)
   if spec[CONSECUTIVE] > 0 and run >= spec[CONSECUTIVE] and run >= in_flight then return true end
   if calls < spec[MINIMUM_CALLS] or calls == 0 then return false end
-  local waiting = max(0, in_flight - ceil(calls / FINISHED_PER_IGNORED))
-  return is_reached(spec[FAILURE_RATE], failures, calls, waiting)
-    or is_reached(spec[SLOW_RATE], slow, calls, waiting)
+  local all = calls + max(0, in_flight - ceil(calls / FINISHED_PER_IGNORED))
+  return is_reached(spec[FAILURE_RATE], failures, all, lately)
+    or is_reached(spec[SLOW_RATE], slow, all, lately)
 end
 
 local function in_flight_of(tally, pod)
@@ -187,15 +193,15 @@ local function sum_of_worst(tally, bad, share, most)
 end
 
 local function holds_without_worst(tally, spec, leave_out)
-  local calls, failures, slow, in_flight, run = totals(tally)
+  local calls, failures, slow, in_flight, run, lately = totals(tally)
   local runs = {}
   for _, each in pairs(tally.runs) do runs[#runs + 1] = each[1] end
   table.sort(runs, function(one, other) return one > other end)
   for index = 1, min(leave_out, #runs) do run = run - runs[index] end
   local failing, failed, failing_flight = sum_of_worst(tally, FAILURES, spec[FAILURE_RATE], leave_out)
   local lagging, lagged, lagging_flight = sum_of_worst(tally, SLOW_CALLS, spec[SLOW_RATE], leave_out)
-  return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run)
-    or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0)
+  return holds(spec, calls - failing, failures - failed, 0, in_flight - failing_flight, run, lately)
+    or holds(spec, calls - lagging, 0, slow - lagged, in_flight - lagging_flight, 0, lately)
 end
 
 local function half_agree(tally, spec, quorum, pods)
@@ -203,7 +209,8 @@ local function half_agree(tally, spec, quorum, pods)
   for pod, counts in pairs(tally.sums) do
     local run = tally.runs[pod] and tally.runs[pod][2] or 0
     local in_flight = in_flight_of(tally, pod)
-    if holds(spec, counts[CALLS], counts[FAILURES], counts[SLOW_CALLS], in_flight, run) then
+    local lately = tally.in_flight[pod] and tally.in_flight[pod][3] or 0
+    if holds(spec, counts[CALLS], counts[FAILURES], counts[SLOW_CALLS], in_flight, run, lately) then
       agree = agree + 1
     end
   end
