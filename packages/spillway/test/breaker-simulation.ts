@@ -41,7 +41,6 @@ export interface Fleet {
   call(forMs: number): Promise<void>
   idle(ms: number): Promise<void>
   nowMs(): number
-  snapshots(): unknown
   close(): Promise<void>
 }
 
@@ -52,18 +51,16 @@ export function createFleet(run: Run): Fleet {
   const downstream: Downstream = { ...run }
   let openedMs: number | undefined
   let failures = 0
-  let snap: unknown
-  let started = 0, ended = 0
   let refused = 0
   const pods = Array.from({ length: run.pods }, (_, index) => {
     const spillway = createSpillway({ store, clock, random, pod: `pod${index}` })
     const guard = spillway.guard('vendor', {
       breaker: run.breaker,
       timeout: { callMs: run.timeoutMs },
-      ...(run.retries && { retry: { attempts: 3, baseMs: 50, maxMs: 1_000 } }),
+      ...(run.retries && { retry: { attempts: 3 } }),
     })
     guard.breaker?.onChange(({ to }) => {
-      if (to === 'open') { openedMs ??= clock.now(); snap ??= [guard.breaker?.snapshot(), started, ended] }
+      if (to === 'open') openedMs ??= clock.now()
     })
     return { spillway, guard }
   })
@@ -72,7 +69,6 @@ export function createFleet(run: Run): Fleet {
 
   async function callOnce(guard: (typeof pods)[number]['guard']): Promise<void> {
     const bad = random() < downstream.errorRate
-    started++
     await guard.run(async ({ signal, attempt }) => {
       if (downstream.hangs === true) return sleep(clock, 3_600_000, signal)
       const fails = downstream.everyAttempt || attempt === 1 ? bad : random() < downstream.errorRate
@@ -88,7 +84,7 @@ export function createFleet(run: Run): Fleet {
     await sleep(clock, random() * run.startWithinMs)
     while (clock.now() < untilMs && openedMs === undefined) {
       try {
-        await callOnce(guard).finally(() => ended++)
+        await callOnce(guard)
       } catch (error) {
         if (!(error instanceof SpillwayError) || error.stage === 'timeout') continue
         refused++
@@ -113,7 +109,6 @@ export function createFleet(run: Run): Fleet {
       if (openedMs === undefined) await clock.until(Promise.all(all))
     },
     idle: (ms) => clock.advance(ms),
-    snapshots: () => [snap, pods.map(({guard}) => guard.snapshot().running ?? guard.snapshot())].slice(0,1),
     nowMs: () => clock.now(),
     async close() {
       await clock.until(Promise.all(pods.map(({ spillway }) => spillway.close({ graceMs: 0 }))))

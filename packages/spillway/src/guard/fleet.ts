@@ -105,7 +105,8 @@ export async function readGuard(sources: FleetSources): Promise<FleetGuardReport
 }
 
 function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
-  const { nowUs, isolatedUntilUs, kind, untilUs, calls, failures, slow, inFlight, consecutive } = view
+  const { nowUs, isolatedUntilUs, kind, untilUs, calls, failures, slow, inFlight, consecutive } =
+    view
   const isolated = isolatedUntilUs > nowUs
   const state = isolated ? 'isolated' : STATES[kind]
   const openUs = isolated ? isolatedUntilUs : kind === 1 ? untilUs : undefined

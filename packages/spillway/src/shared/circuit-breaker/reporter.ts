@@ -9,7 +9,10 @@ import type { Clock, Timer } from '../../core/clock.js'
 import { isThenable } from '../../core/thenable.js'
 import type { BreakerReport, MaybePromise } from '../../store/port.js'
 
-export type Report = Pick<BreakerReport, 'sequence' | 'generation' | 'outcomes' | 'inFlight' | 'probes'>
+export type Report = Pick<
+  BreakerReport,
+  'sequence' | 'generation' | 'outcomes' | 'inFlight' | 'probes'
+>
 
 /** A report that is piggybacked on another request, whose sender says what became of it. */
 export interface Ride {

@@ -172,7 +172,10 @@ export function breakerLifeUs(state: BreakerState, spec: BreakerSpec, now: numbe
 function relevantUs(state: BreakerState, spec: BreakerSpec, now: number): number {
   if (state.kind === CLOSED) {
     // A generation has to be known as long as calls of an earlier one may be in flight.
-    return Math.max(spec.windowUs, spec.windowUs > 0 && state.generation === 0 ? 0 : LONGEST_LIFE_US)
+    return Math.max(
+      spec.windowUs,
+      spec.windowUs > 0 && state.generation === 0 ? 0 : LONGEST_LIFE_US,
+    )
   }
   const openUs = state.kind === OPEN ? state.openUntilUs - now : 0
   const brokenUs = openUs + Math.max(spec.openUs, spec.probeLeaseUs, UNPROBED_US)

@@ -255,7 +255,8 @@ export function isTripped(tally: Tally, spec: BreakerSpec, live: number): boolea
  */
 function holds(spec: BreakerSpec, totals: Totals): boolean {
   const { calls, failures, slow, inFlight, lately, consecutive } = totals
-  if (spec.consecutive > 0 && consecutive >= spec.consecutive && consecutive >= inFlight) return true
+  if (spec.consecutive > 0 && consecutive >= spec.consecutive && consecutive >= inFlight)
+    return true
   if (calls < spec.minimumCalls || calls === 0) return false
   const all = calls + Math.max(0, inFlight - Math.ceil(calls / FINISHED_PER_IGNORED))
   return (

@@ -171,14 +171,17 @@ describe('a half-open breaker', () => {
     expect(breaker.endProbe('c', SUCCESS).kind).toBe(CLOSED)
   })
 
-  it.each([1, 0])('opens again after a success if all later probes fail (failureRate %d)', (rate) => {
-    const breaker = setup({ failureRate: rate, successes: 5 })
-    breaker.breakDown()
-    breaker.probe('a', 'b', 'c')
-    breaker.endProbe('a', SUCCESS)
-    breaker.endProbe('b', FAILURE)
-    expect(breaker.endProbe('c', FAILURE).kind).toBe(OPEN)
-  })
+  it.each([1, 0])(
+    'opens again after a success if all later probes fail (failureRate %d)',
+    (rate) => {
+      const breaker = setup({ failureRate: rate, successes: 5 })
+      breaker.breakDown()
+      breaker.probe('a', 'b', 'c')
+      breaker.endProbe('a', SUCCESS)
+      breaker.endProbe('b', FAILURE)
+      expect(breaker.endProbe('c', FAILURE).kind).toBe(OPEN)
+    },
+  )
 
   it('counts those too that outlived a round in which it closed, and broke again', () => {
     const breaker = setup({ successes: 1, openUs: SECOND })
