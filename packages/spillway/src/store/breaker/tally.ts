@@ -42,7 +42,7 @@ export interface Tally {
   recent: { pod: string; kind: number; times: number }[]
   /** Of the whole window, by pod. */
   sums: Map<string, Counts>
-  /** By pod, until it expires: the last reported number of calls in flight, and the last but 0. */
+  /** By pod, until it expires: the calls in flight now, and the last reported number except 0. */
   inFlight: Map<string, { calls: number; lately: number; untilUs: number }>
   /** Failures in a row, by pod: since any pod's last success, and since its own. */
   runs: Map<string, { fleet: number; own: number; atUs: number }>
@@ -109,18 +109,24 @@ function dropSlices({ slices, sums }: Tally, untilUs: number): void {
   }
 }
 
-/** Replaces what this pod reported last. */
+/**
+ * Replaces the number of calls in flight of a pod: those it has reported, and those whose end is
+ * `later` in the same report.
+ */
 export function setInFlight(
-  tally: Tally,
+  { inFlight }: Tally,
   pod: string,
-  calls: number,
+  reported: number,
+  later: number,
   forUs: number,
   now: number,
 ): void {
-  const known = tally.inFlight.get(pod)
-  if (calls > 0 && forUs > 0) {
-    tally.inFlight.set(pod, { calls, lately: calls, untilUs: now + forUs })
-  } else if (known !== undefined) known.calls = 0
+  const known = inFlight.get(pod)
+  const lately = reported > 0 ? reported : (known?.lately ?? 0)
+  const calls = reported + later
+  if (forUs === 0 || calls + lately === 0) return void inFlight.delete(pod)
+  const untilUs = reported > 0 ? now + forUs : (known?.untilUs ?? now + forUs)
+  inFlight.set(pod, { calls, lately, untilUs })
 }
 
 /** Whether this kind of outcome is left out of the rates. */

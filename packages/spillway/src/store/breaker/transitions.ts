@@ -67,11 +67,11 @@ export function reportOutcomes(
   // When a call ended, those further on in this report were still in flight.
   let later = 0
   for (const [kind, times] of request.outcomes) later += isRepeated(kind) ? 0 : times
-  if (isCurrent()) setInFlight(state.tally, request.pod, inFlight + later, forUs, now)
+  if (isCurrent()) setInFlight(state.tally, request.pod, inFlight, later, forUs, now)
   for (const outcome of request.outcomes) {
     if (!isCurrent()) break
     if (!isRepeated(outcome[0])) later -= outcome[1]
-    setInFlight(state.tally, request.pod, inFlight + later, forUs, now)
+    setInFlight(state.tally, request.pod, inFlight, later, forUs, now)
     count(state.tally, spec, request.pod, outcome, now)
     if (isTripped(state.tally, spec, live)) open(state, spec, now)
   }

@@ -1358,7 +1358,7 @@ return reply`,
   },
   commandBreaker: {
     name: 'commandBreaker',
-    sha: 'db535468fc7b8a71cf8f8a7adcd21265a5154e10',
+    sha: '33365fecbabbd63248af191763b7ef3aa7f375ed',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -1414,12 +1414,16 @@ for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function set_in_flight(tally, pod, calls, for_us, now)
-if calls > 0 and for_us > 0 then
-tally.in_flight[pod] = { calls, now + for_us, calls }
-elseif tally.in_flight[pod] then
-tally.in_flight[pod][1] = 0
+local function set_in_flight(tally, pod, reported, later, for_us, now)
+local known = tally.in_flight[pod]
+local lately = reported > 0 and reported or known and known[3] or 0
+local calls = reported + later
+if for_us == 0 or calls + lately == 0 then
+tally.in_flight[pod] = nil
+return
 end
+local until_us = reported == 0 and known and known[2] or now + for_us
+tally.in_flight[pod] = { calls, until_us, lately }
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -3493,7 +3497,7 @@ return 0`,
   },
   reportOutcomes: {
     name: 'reportOutcomes',
-    sha: '4d71714c2e82b3902bbafb3c19715ae7cadcd640',
+    sha: 'e73eb5eb0fec3fced85e224ed941b570ac8d4198',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -3549,12 +3553,16 @@ for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function set_in_flight(tally, pod, calls, for_us, now)
-if calls > 0 and for_us > 0 then
-tally.in_flight[pod] = { calls, now + for_us, calls }
-elseif tally.in_flight[pod] then
-tally.in_flight[pod][1] = 0
+local function set_in_flight(tally, pod, reported, later, for_us, now)
+local known = tally.in_flight[pod]
+local lately = reported > 0 and reported or known and known[3] or 0
+local calls = reported + later
+if for_us == 0 or calls + lately == 0 then
+tally.in_flight[pod] = nil
+return
 end
+local until_us = reported == 0 and known and known[2] or now + for_us
+tally.in_flight[pod] = { calls, until_us, lately }
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -3853,12 +3861,12 @@ for _, outcome in ipairs(input.outcomes) do
 if not is_repeated(outcome[1]) then later = later + outcome[2] end
 end
 if is_current() then
-set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
 end
 for _, outcome in ipairs(input.outcomes) do
 if not is_current() then break end
 if not is_repeated(outcome[1]) then later = later - outcome[2] end
-set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
 count(state.tally, spec, input.pod, outcome, now)
 if is_tripped(state.tally, spec, live) then open(state, spec, now) end
 end
@@ -3885,7 +3893,7 @@ return 1`,
   },
   reserveJobs: {
     name: 'reserveJobs',
-    sha: 'b26582d9051eb53ed1e510bc98dd9baa34790583',
+    sha: '8ef816f19b799c45907cb113e8891c19dfa92336',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -4578,12 +4586,16 @@ for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function set_in_flight(tally, pod, calls, for_us, now)
-if calls > 0 and for_us > 0 then
-tally.in_flight[pod] = { calls, now + for_us, calls }
-elseif tally.in_flight[pod] then
-tally.in_flight[pod][1] = 0
+local function set_in_flight(tally, pod, reported, later, for_us, now)
+local known = tally.in_flight[pod]
+local lately = reported > 0 and reported or known and known[3] or 0
+local calls = reported + later
+if for_us == 0 or calls + lately == 0 then
+tally.in_flight[pod] = nil
+return
 end
+local until_us = reported == 0 and known and known[2] or now + for_us
+tally.in_flight[pod] = { calls, until_us, lately }
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -5297,7 +5309,7 @@ return 1`,
   },
   syncBreakers: {
     name: 'syncBreakers',
-    sha: '8a791d5714e3defbed29c19b83cd7c7ac5b64552',
+    sha: '35a44ce1d96778386a04cd81d54238b3eef5e0b3',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -5353,12 +5365,16 @@ for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function set_in_flight(tally, pod, calls, for_us, now)
-if calls > 0 and for_us > 0 then
-tally.in_flight[pod] = { calls, now + for_us, calls }
-elseif tally.in_flight[pod] then
-tally.in_flight[pod][1] = 0
+local function set_in_flight(tally, pod, reported, later, for_us, now)
+local known = tally.in_flight[pod]
+local lately = reported > 0 and reported or known and known[3] or 0
+local calls = reported + later
+if for_us == 0 or calls + lately == 0 then
+tally.in_flight[pod] = nil
+return
 end
+local until_us = reported == 0 and known and known[2] or now + for_us
+tally.in_flight[pod] = { calls, until_us, lately }
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -5628,7 +5644,7 @@ return reply`,
   },
   takeAndReport: {
     name: 'takeAndReport',
-    sha: 'a96e3252134e69b6f45e02ec29faa3e8cae3d6a7',
+    sha: 'afdafe71c2a1022c3cf80c3a4ea70357d7586272',
     text: `local function server_us()
 if ARGV[1] ~= '' then return tonumber(ARGV[1]) end
 local time = redis.call('TIME')
@@ -6058,12 +6074,16 @@ for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function set_in_flight(tally, pod, calls, for_us, now)
-if calls > 0 and for_us > 0 then
-tally.in_flight[pod] = { calls, now + for_us, calls }
-elseif tally.in_flight[pod] then
-tally.in_flight[pod][1] = 0
+local function set_in_flight(tally, pod, reported, later, for_us, now)
+local known = tally.in_flight[pod]
+local lately = reported > 0 and reported or known and known[3] or 0
+local calls = reported + later
+if for_us == 0 or calls + lately == 0 then
+tally.in_flight[pod] = nil
+return
 end
+local until_us = reported == 0 and known and known[2] or now + for_us
+tally.in_flight[pod] = { calls, until_us, lately }
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5
@@ -6357,12 +6377,12 @@ for _, outcome in ipairs(input.outcomes) do
 if not is_repeated(outcome[1]) then later = later + outcome[2] end
 end
 if is_current() then
-set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
 end
 for _, outcome in ipairs(input.outcomes) do
 if not is_current() then break end
 if not is_repeated(outcome[1]) then later = later - outcome[2] end
-set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
 count(state.tally, spec, input.pod, outcome, now)
 if is_tripped(state.tally, spec, live) then open(state, spec, now) end
 end
@@ -6753,7 +6773,7 @@ return permits_reply(granted, wait, paused)`,
   },
   takeProbes: {
     name: 'takeProbes',
-    sha: 'c53d06887a9a9c5eb38dec6758bc2bbd0e9dd559',
+    sha: '667515372db4bb3cef6261a8f848d6c050bc782e',
     text: `local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local function empty_tally()
 return { slices = {}, recent = {}, sums = {}, in_flight = {}, runs = {} }
@@ -6809,12 +6829,16 @@ for pod, run in pairs(tally.runs) do
 if now - run[3] >= life then tally.runs[pod] = nil end
 end
 end
-local function set_in_flight(tally, pod, calls, for_us, now)
-if calls > 0 and for_us > 0 then
-tally.in_flight[pod] = { calls, now + for_us, calls }
-elseif tally.in_flight[pod] then
-tally.in_flight[pod][1] = 0
+local function set_in_flight(tally, pod, reported, later, for_us, now)
+local known = tally.in_flight[pod]
+local lately = reported > 0 and reported or known and known[3] or 0
+local calls = reported + later
+if for_us == 0 or calls + lately == 0 then
+tally.in_flight[pod] = nil
+return
 end
+local until_us = reported == 0 and known and known[2] or now + for_us
+tally.in_flight[pod] = { calls, until_us, lately }
 end
 local function is_repeated(kind)
 return kind == 4 or kind == 5

@@ -5,7 +5,7 @@ local CONSECUTIVE, FAILURE_RATE, SLOW_RATE, WINDOW, WINDOW_CALLS, MINIMUM_CALLS 
 local OPEN_US, OPEN_FACTOR, MAX_OPEN_US, PROBES, SUCCESSES, PROBE_LEASE, QUORUM = 7, 8, 9, 10, 11, 12, 13
 -- So are counts:
 local CALLS, FAILURES, SLOW_CALLS = 1, 2, 3
--- slices: { start us, counts by pod }; recent: { pod, kind, times }; in flight: { calls, until us, the last number but 0 };
+-- slices: { start us, counts by pod }; recent: { pod, kind, times }; in flight: { calls, until us, the last number except 0 };
 -- runs: { since any success, since the pod's own, at us }
 local FAILURE, SLOW, NOTHING, REPEATED_SUCCESS, REPEATED_FAILURE = 1, 2, 3, 4, 5
 local WINDOW_SLICES = 10
@@ -78,12 +78,16 @@ local function advance(tally, spec, now)
   end
 end
 
-local function set_in_flight(tally, pod, calls, for_us, now)
-  if calls > 0 and for_us > 0 then
-    tally.in_flight[pod] = { calls, now + for_us, calls }
-  elseif tally.in_flight[pod] then
-    tally.in_flight[pod][1] = 0
+local function set_in_flight(tally, pod, reported, later, for_us, now)
+  local known = tally.in_flight[pod]
+  local lately = reported > 0 and reported or known and known[3] or 0
+  local calls = reported + later
+  if for_us == 0 or calls + lately == 0 then
+    tally.in_flight[pod] = nil
+    return
   end
+  local until_us = reported == 0 and known and known[2] or now + for_us
+  tally.in_flight[pod] = { calls, until_us, lately }
 end
 
 local function is_repeated(kind)

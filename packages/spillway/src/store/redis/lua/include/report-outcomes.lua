@@ -53,12 +53,12 @@ for _, outcome in ipairs(input.outcomes) do
   if not is_repeated(outcome[1]) then later = later + outcome[2] end
 end
 if is_current() then
-  set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+  set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
 end
 for _, outcome in ipairs(input.outcomes) do
   if not is_current() then break end
   if not is_repeated(outcome[1]) then later = later - outcome[2] end
-  set_in_flight(state.tally, input.pod, in_flight + later, in_flight_us, now)
+  set_in_flight(state.tally, input.pod, in_flight, later, in_flight_us, now)
   count(state.tally, spec, input.pod, outcome, now)
   if is_tripped(state.tally, spec, live) then open(state, spec, now) end
 end
