@@ -66,20 +66,18 @@ const pause = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
   { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
 )
-const someOutcomes = fc.array(
-  fc.tuple(
-    // Success, failure, slow; and those of retries.
-    fc.constantFrom(0, 0, 0, 1, 1, 1, 2, 4, 5),
-    fc.integer({ min: 1, max: 4 }),
-    // Slices of the window since the call began: mostly this one, sometimes one outside.
-    fc.constantFrom(0, 0, 0, 1, 3, 9, 10, 25),
-  ),
-  { maxLength: 5 },
+const outcome = fc.tuple(
+  // Success, failure, slow; and those of retries.
+  fc.constantFrom(0, 0, 0, 1, 1, 1, 2, 4, 5),
+  fc.integer({ min: 1, max: 4 }),
+  // Slices of the window since the call began: mostly this one, sometimes one outside.
+  fc.constantFrom(0, 0, 0, 1, 3, 9, 10, 25),
 )
+const someOutcomes = fc.array(outcome, { maxLength: 5 })
 /** A report without outcomes only brings the number of calls in flight. */
 const outcomes = fc.oneof(
   { weight: 5, arbitrary: someOutcomes },
-  { weight: 2, arbitrary: fc.constant([]) },
+  { weight: 2, arbitrary: fc.array(outcome, { maxLength: 0 }) },
 )
 const inFlight = fc.oneof(
   fc.constant([0, 0] as const),
