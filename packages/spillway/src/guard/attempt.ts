@@ -8,6 +8,7 @@ import { type CallEnd, judge, type Outcome, probeOutcome, type Verdict } from '.
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
+import type { MeteredAttempt } from './attempt-meter.js'
 import type { CallContext, CallFunction } from './context.js'
 import type { HedgePair } from './hedge-pair.js'
 import type { CallAdmission, Machinery } from './machinery.js'
@@ -38,6 +39,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   readonly #admission: CallAdmission
   readonly #timed: TimedCall<T>
   readonly #end: AttemptListener<T>
+  #metered: MeteredAttempt | undefined
 
   /** It has its slot already; `end` hears how it went, when all is given back. */
   constructor(
@@ -104,8 +106,9 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   }
 
   start(given: CallFunction<T>): void {
-    const { slots, running, tally } = this.#machinery
+    const { slots, running, tally, meter } = this.#machinery
     const timed = this.#timed
+    this.#metered = meter?.began(this.#lane, this.startMs)
     const fn = this.trace === undefined ? given : tracedFunction(this.trace, given)
     slots.beat(this.startMs)
     tally.attempts++
@@ -118,7 +121,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     if (goesOn) return this.#end.onValue(this.#stream(value))
     if (this.#isPlain(value)) {
       this.#end.onVerdict(SUCCESS)
-      this.#machinery.meter?.succeeded(this.#lane, this.startMs)
+      if (this.#metered !== undefined) this.#machinery.meter?.succeeded(this.#metered)
       this.leave('success', undefined)
     } else this.#finish({ value })
     this.#end.onValue(value)
@@ -137,7 +140,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#end.onVerdict(begun)
     this.#heed(beginning, begun)
     // Its first byte says how busy the downstream is; how long its body is does not.
-    this.#machinery.meter?.ended(this.#lane, this.startMs, beginning, begun)
+    this.#endMeter(beginning, begun)
     // A status such as 404 is all that a probe waits for.
     if (begun.outcome === 'ignored') this.#exitProbe(beginning, begun)
     // It has failed already, whatever else its body says; a retry must not stand in its own way.
@@ -170,7 +173,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const verdict = this.#judge(end)
     this.#end.onVerdict(verdict)
     this.#heed(end, verdict)
-    this.#machinery.meter?.ended(this.#lane, this.startMs, end, verdict)
+    this.#endMeter(end, verdict)
     this.#exitProbe(end, verdict)
     this.leave(verdict.outcome, workBehind(end, this.#timed))
   }
@@ -202,6 +205,10 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const { breaker } = this.#machinery
     if (this.pair?.leavesOut(outcome) === true) breaker?.repeat(permit)
     breaker?.exit(permit, outcome)
+  }
+
+  #endMeter(end: CallEnd, verdict: Verdict): void {
+    if (this.#metered !== undefined) this.#machinery.meter?.ended(this.#metered, end, verdict)
   }
 
   #exitProbe(end: CallEnd, verdict: Verdict): void {

@@ -26,14 +26,21 @@ export class LaneThrottles {
     return throttleError(this.#name, acceptance, nowMs)
   }
 
-  ended(lane: string, nowMs: number, outcome: Outcome): void {
+  /** An attempt begins. Returns the function that is called with its outcome. */
+  began(lane: string, startMs: number): (nowMs: number, outcome: Outcome) => void {
+    const acceptance = this.#acceptanceOf(lane)
+    const call = acceptance.began(startMs)
+    return (nowMs, outcome) => acceptance.ended(nowMs, outcome, call)
+  }
+
+  #acceptanceOf(lane: string): Acceptance {
     let acceptance = this.#lanes.get(lane)
     if (acceptance === undefined) {
       if (this.#lanes.size >= MOST_LANES) this.#lanes.clear()
       acceptance = new Acceptance(this.#options, this.#random)
       this.#lanes.set(lane, acceptance)
     }
-    acceptance.ended(nowMs, outcome)
+    return acceptance
   }
 
   snapshots(nowMs: number): ({ lane: string } & ReturnType<Acceptance['snapshot']>)[] {

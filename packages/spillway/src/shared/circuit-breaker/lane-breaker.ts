@@ -4,6 +4,7 @@
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import type { Scope, SpillwayError } from '../../core/errors.js'
+import { createInFlightCall, InFlight, type InFlightCall } from '../../core/in-flight.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import {
@@ -25,7 +26,6 @@ import type {
   MaybePromise,
 } from '../../store/port.js'
 import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
-import { InFlight, type InFlightCall } from './in-flight.js'
 import { type BreakerRide, LaneLine, type Question } from './lane-line.js'
 import { refusalOf } from './lane-refusal.js'
 import { type ProbeAnswer, ProbeDesk } from './probe-desk.js'
@@ -404,12 +404,8 @@ export class LaneBreaker {
       generation,
       probe: false,
       id: undefined,
-      startMs,
       repeated: false,
-      phase: 'young',
-      cohort: undefined,
-      before: undefined,
-      after: undefined,
+      ...createInFlightCall(startMs),
     }
   }
 

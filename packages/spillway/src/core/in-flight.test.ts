@@ -1,18 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { InFlight, type InFlightCall } from './in-flight.js'
-import { mostAtOnce, RecentPeak } from './ramp.js'
+import { createInFlightCall, InFlight } from './in-flight.js'
 
 const TIMEOUT_MS = 60_000
-
-function callAt(startMs: number): InFlightCall {
-  return { startMs, phase: 'young', cohort: undefined, before: undefined, after: undefined }
-}
 
 function setup(windowMs = Number.POSITIVE_INFINITY) {
   const calls = new InFlight(TIMEOUT_MS, windowMs)
   const begin = (startMs: number, times = 1) =>
     Array.from({ length: times }, () => {
-      const call = callAt(startMs)
+      const call = createInFlightCall(startMs)
       calls.begin(call)
       return call
     })
@@ -93,29 +88,5 @@ describe('the usual duration of calls', () => {
     for (const call of begin(0, 20)) calls.end(call, 'success', 1_000)
     begin(61_000, 3)
     expect(calls.count(70_000)).toBe(3)
-  })
-})
-
-describe('the ramp after closing', () => {
-  const ramp = { rampMs: 6_000, probes: 3, carried: 100 }
-
-  it('begins with a quarter of what the pod carried and is back after a third of rampMs', () => {
-    expect(mostAtOnce({ ...ramp, closedForMs: 0 })).toBe(25)
-    expect(mostAtOnce({ ...ramp, closedForMs: 2_000 })).toBe(100)
-  })
-
-  it('begins with the number of probes if the pod carried few calls', () => {
-    expect(mostAtOnce({ ...ramp, carried: 4, closedForMs: 0 })).toBe(3)
-  })
-
-  it('knows the most calls at once of the last 30 to 60 seconds', () => {
-    const peak = new RecentPeak()
-    peak.note(7, 0)
-    peak.note(2, 30_000)
-    expect(peak.value).toBe(7)
-    peak.note(3, 60_000)
-    expect(peak.value).toBe(3)
-    peak.note(0, 600_000)
-    expect(peak.value).toBe(0)
   })
 })

@@ -1,11 +1,12 @@
 /**
- * The calls of one lane that are in flight, as far as they count in the rates of its breaker.
+ * The calls of one lane that are in flight, as far as they count in a failure rate. Breaker and
+ * throttle use it, so that fast failures do not make a downstream look broken whose successes are slow.
  *
  * A call counts from the age at which failures usually end until the age at which successes usually
  * have ended. A younger one says nothing yet; the callers of a dead downstream always have a few of
  * those. An older one may be hanging.
  */
-import { type Linked, LinkedList } from '../../core/linked-list.js'
+import { type Linked, LinkedList } from './linked-list.js'
 import { type Cohort, UsualDuration } from './usual-duration.js'
 
 /** A call in flight. */
@@ -15,6 +16,10 @@ export interface InFlightCall extends Linked<InFlightCall> {
   phase: 'young' | 'counting' | 'overdue' | 'ended'
   /** The calls its duration is compared with; undefined for calls that are not measured. */
   cohort: Cohort | undefined
+}
+
+export function createInFlightCall(startMs: number): InFlightCall {
+  return { startMs, phase: 'young', cohort: undefined, before: undefined, after: undefined }
 }
 
 /** The durations of this number of failures are remembered, for this long. */
