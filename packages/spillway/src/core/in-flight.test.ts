@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createInFlightCall, InFlight } from './in-flight.js'
+import { InFlight, InFlightCall } from './in-flight.js'
 
 const TIMEOUT_MS = 60_000
 
@@ -7,7 +7,7 @@ function setup(windowMs = Number.POSITIVE_INFINITY) {
   const calls = new InFlight(TIMEOUT_MS, windowMs)
   const begin = (startMs: number, times = 1) =>
     Array.from({ length: times }, () => {
-      const call = createInFlightCall(startMs)
+      const call = new InFlightCall(startMs)
       calls.begin(call)
       return call
     })

@@ -10,16 +10,18 @@ import { type Linked, LinkedList } from './linked-list.js'
 import { type Cohort, UsualDuration } from './usual-duration.js'
 
 /** A call in flight. */
-export interface InFlightCall extends Linked<InFlightCall> {
+export class InFlightCall implements Linked<InFlightCall> {
   readonly startMs: number
   /** Too young to count, counting, too old to count, or ended. */
-  phase: 'young' | 'counting' | 'overdue' | 'ended'
+  phase: 'young' | 'counting' | 'overdue' | 'ended' = 'young'
   /** The calls its duration is compared with; undefined for calls that are not measured. */
-  cohort: Cohort | undefined
-}
+  cohort: Cohort | undefined = undefined
+  before: InFlightCall | undefined = undefined
+  after: InFlightCall | undefined = undefined
 
-export function createInFlightCall(startMs: number): InFlightCall {
-  return { startMs, phase: 'young', cohort: undefined, before: undefined, after: undefined }
+  constructor(startMs: number) {
+    this.startMs = startMs
+  }
 }
 
 /** The durations of this number of failures are remembered, for this long. */

@@ -9,7 +9,7 @@
  */
 import type { Clock } from '../core/clock.js'
 import { type Details, refuse, SpillwayError } from '../core/errors.js'
-import { createInFlightCall, InFlight, type InFlightCall } from '../core/in-flight.js'
+import { InFlight, InFlightCall } from '../core/in-flight.js'
 import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
@@ -134,7 +134,7 @@ export class Acceptance {
 
   /** A call begins. Its end is reported with what this returns. */
   began(nowMs: number): InFlightCall {
-    const call = createInFlightCall(nowMs)
+    const call = new InFlightCall(nowMs)
     this.#inFlight.begin(call)
     return call
   }

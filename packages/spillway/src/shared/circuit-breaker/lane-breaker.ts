@@ -4,7 +4,7 @@
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import type { Scope, SpillwayError } from '../../core/errors.js'
-import { createInFlightCall, InFlight, type InFlightCall } from '../../core/in-flight.js'
+import { InFlight, InFlightCall } from '../../core/in-flight.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import {
@@ -76,9 +76,19 @@ export interface LanePermit extends BreakerPermit {
 }
 
 /** The permit of a call that is no probe. */
-interface CallPermit extends LanePermit, InFlightCall {
+class CallPermit extends InFlightCall implements LanePermit {
+  readonly lane: string
+  readonly generation: number
+  readonly probe = false
+  readonly id = undefined
   /** A retry or a hedge: not counted in the rates. */
-  repeated: boolean
+  repeated = false
+
+  constructor(lane: string, generation: number, startMs: number) {
+    super(startMs)
+    this.lane = lane
+    this.generation = generation
+  }
 }
 
 export type Entry = LanePermit | SpillwayError
@@ -132,6 +142,7 @@ export class LaneBreaker {
   #reportedInFlight = 0
   #announceTimer: Timer | undefined
   readonly #fewCalls: number
+  readonly #sliceMs: number
   /** The most attempts at once lately, and the same when the breaker last opened. */
   readonly #peak = new RecentPeak()
   #carried = 0
@@ -151,6 +162,8 @@ export class LaneBreaker {
       this.#hear(view, asked),
     )
     const windowMs = spec.windowUs > 0 ? spec.windowUs / 1_000 : Number.POSITIVE_INFINITY
+    this.#sliceMs =
+      windowMs === Number.POSITIVE_INFINITY ? windowMs : sliceUsOf(spec.windowUs) / 1_000
     // One slice longer than the window, because the whole oldest slice is in it.
     this.#inFlight = new InFlight(options.timeoutMs, windowMs * (1 + 1 / WINDOW_SLICES))
     const fewCalls = Math.min(
@@ -323,7 +336,7 @@ export class LaneBreaker {
         const nowMs = this.#options.clock.now()
         const ours = generation === this.#generation
         return Array.from({ length: calls }, () =>
-          ours ? this.#admit(nowMs) : this.#permit(generation, nowMs),
+          ours ? this.#admit(nowMs) : new CallPermit(lane, generation, nowMs),
         )
       },
     }
@@ -369,7 +382,7 @@ export class LaneBreaker {
 
   /** A permit that counts. */
   #admit(nowMs: number): LanePermit {
-    const permit = this.#permit(this.#generation, nowMs)
+    const permit = new CallPermit(this.lane, this.#generation, nowMs)
     this.#inFlight.begin(permit)
     this.#peak.note(++this.#running, nowMs)
     this.#announceLater(nowMs)
@@ -398,17 +411,6 @@ export class LaneBreaker {
     this.#announceLater(nowMs)
   }
 
-  #permit(generation: number, startMs: number): CallPermit {
-    return {
-      lane: this.lane,
-      generation,
-      probe: false,
-      id: undefined,
-      repeated: false,
-      ...createInFlightCall(startMs),
-    }
-  }
-
   #count(kind: number, repeated: boolean, slicesAgo: number): void {
     if (kind === NOTHING) return
     if (kind === FAILURE) this.#reporter.add(repeated ? REPEATED_FAILURE : FAILURE)
@@ -419,8 +421,7 @@ export class LaneBreaker {
 
   /** An age in whole slices of the window. A window of calls has none. */
   #slices(ageMs: number): number {
-    const { windowUs } = this.#options.spec
-    return windowUs === 0 ? 0 : Math.floor((ageMs * 1_000) / sliceUsOf(windowUs))
+    return ageMs < this.#sliceMs ? 0 : Math.floor(ageMs / this.#sliceMs)
   }
 
   /**
