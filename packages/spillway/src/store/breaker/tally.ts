@@ -110,7 +110,7 @@ function dropSlices({ slices, sums }: Tally, untilUs: number): void {
 }
 
 /**
- * Replaces the number of calls in flight of a pod: those it has reported, and those whose end is
+ * Replaces the number of calls in flight of a pod: the reported ones, and the ones that end
  * `later` in the same report.
  */
 export function setInFlight(
