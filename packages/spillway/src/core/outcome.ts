@@ -66,6 +66,9 @@ export function judge(end: CallEnd, options: OutcomeOptions = {}): Verdict {
   return callSafely(name, 'classify', () => applyOwn(standard, classify(end)), standard)
 }
 
+/** Verdicts whose outcome is the one that `classify` returned. */
+const decidedByClassify = new WeakSet<Verdict>()
+
 function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined): Verdict {
   if (own === undefined) return standard
   const verdict: Partial<Verdict> = typeof own === 'string' ? { outcome: own } : own
@@ -78,7 +81,9 @@ function applyOwn(standard: Verdict, own: Partial<Verdict> | Outcome | undefined
   }
   const worthRetrying = outcome === 'failure' || outcome === 'throttled'
   const { retryable = typeof own === 'string' ? worthRetrying : standard.retryable } = verdict
-  return { outcome, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  const result = { outcome, retryable, ...(retryAfterMs !== undefined && { retryAfterMs }) }
+  if (verdict.outcome !== undefined) decidedByClassify.add(result)
+  return result
 }
 
 /** Of Spillway's own decisions, only these were taken after the downstream had been called. */
@@ -145,6 +150,19 @@ function judgeValue(end: CallEnd & { value?: unknown }, options: OutcomeOptions)
   }
   const slow = options.slowMs !== undefined && (end.durationMs ?? 0) >= options.slowMs
   return { outcome: slow ? 'slow' : 'success', retryable: false }
+}
+
+/**
+ * What the end of a probe says to a half-open breaker. An answer such as 404 is no call that counts,
+ * but it shows that the downstream works, unless `classify` decided about it.
+ */
+export function probeOutcome(end: CallEnd, verdict: Verdict): Outcome {
+  if (verdict.outcome !== 'ignored' || decidedByClassify.has(verdict)) return verdict.outcome
+  const refused = 'error' in end && end.error instanceof SpillwayError
+  if (refused || end.signal?.aborted === true) return 'ignored'
+  const status = answerOf(end)?.status
+  const works = status !== undefined && status < 500 && status !== 408 && status !== 429
+  return works ? 'success' : 'ignored'
 }
 
 /** Statuses in the 5xx range that a repetition would only meet again. */

@@ -221,7 +221,16 @@ function createBreaker(
   const policy = { ...options.breaker, shadow }
   const known = before?.breaker
   if (known?.goesBy(policy) === true) return known.share()
-  const breaker = new FleetBreaker({ name, store, pod, clock, policy, watch, lanes })
+  const breaker = new FleetBreaker({
+    name,
+    store,
+    pod,
+    clock,
+    policy,
+    timeoutMs: options.timeout?.callMs ?? options.timeout?.firstByteMs,
+    watch,
+    lanes,
+  })
   if (known !== undefined) breaker.learnFrom(known)
   return breaker
 }

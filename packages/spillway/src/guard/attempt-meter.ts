@@ -1,9 +1,16 @@
-/** Told how each attempt was answered, for whatever learns from that; absent where nothing does. */
+/** Reports how attempts end to the throttle and the adaptive limits; absent without both. */
 import type { Clock } from '../core/clock.js'
 import { SpillwayError } from '../core/errors.js'
 import { answerOf, type CallEnd, type Outcome, type Verdict } from '../core/outcome.js'
 import type { LaneLimits } from './lane-limits.js'
 import type { LaneThrottles } from './lane-throttles.js'
+
+/** A running attempt. */
+export interface MeteredAttempt {
+  readonly lane: string
+  readonly startMs: number
+  readonly toThrottle: ReturnType<LaneThrottles['began']> | undefined
+}
 
 export class AttemptMeter {
   readonly #clock: Clock
@@ -16,18 +23,23 @@ export class AttemptMeter {
     this.#throttles = throttles
   }
 
-  succeeded(lane: string, startMs: number): void {
-    this.#note(lane, startMs, 'success', false)
+  /** An attempt begins. */
+  began(lane: string, startMs: number): MeteredAttempt {
+    return { lane, startMs, toThrottle: this.#throttles?.began(lane, startMs) }
+  }
+
+  succeeded(attempt: MeteredAttempt): void {
+    this.#note(attempt, 'success', false)
   }
 
   /** It has ended, or its answer has begun. */
-  ended(lane: string, startMs: number, end: CallEnd, verdict: Verdict): void {
-    this.#note(lane, startMs, verdict.outcome, isTooMuch(end, verdict))
+  ended(attempt: MeteredAttempt, end: CallEnd, verdict: Verdict): void {
+    this.#note(attempt, verdict.outcome, isTooMuch(end, verdict))
   }
 
-  #note(lane: string, startMs: number, outcome: Outcome, dropped: boolean): void {
+  #note({ lane, startMs, toThrottle }: MeteredAttempt, outcome: Outcome, dropped: boolean): void {
     const nowMs = this.#clock.now()
-    this.#throttles?.ended(lane, nowMs, outcome)
+    toThrottle?.(nowMs, outcome)
     // How long a failure or a hang-up took says nothing about the load.
     const says = dropped || outcome === 'success' || outcome === 'slow'
     if (says) this.#lanes?.answered(lane, nowMs, startMs, dropped)

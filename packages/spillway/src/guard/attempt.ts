@@ -4,12 +4,14 @@
  */
 import { type Deadline, runWithDeadline } from '../core/deadline.js'
 import { callSafely } from '../core/events.js'
-import { type CallEnd, judge, type Outcome, type Verdict } from '../core/outcome.js'
+import { type CallEnd, judge, type Outcome, probeOutcome, type Verdict } from '../core/outcome.js'
 import { allEnded, unfinishedWork } from '../core/unfinished.js'
 import type { CallEndListener, TimedCall } from '../local/timed-call.js'
 import { DEFAULT_LANE, OTHER_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
+import type { MeteredAttempt } from './attempt-meter.js'
 import type { CallContext, CallFunction } from './context.js'
+import type { HedgePair } from './hedge-pair.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 import { BodyWatch } from './stream/body-watch.js'
@@ -29,6 +31,8 @@ export interface AttemptListener<T> {
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, AttemptExit {
   readonly attempt: number
   hedge = false
+  /** Set if a second attempt may run beside this one on the same lane. */
+  pair: HedgePair | undefined
   trace: AttemptTrace | undefined
   readonly #machinery: Machinery
   readonly #options: RunOptions
@@ -36,6 +40,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   readonly #admission: CallAdmission
   readonly #timed: TimedCall<T>
   readonly #end: AttemptListener<T>
+  #metered: MeteredAttempt | undefined
 
   /** It has its slot already; `end` hears how it went, when all is given back. */
   constructor(
@@ -55,6 +60,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#admission = admission
     this.#end = end
     this.#timed = machinery.timeout.begin<T>(startMs, deadline, options.signal)
+    const { breaker } = admission
+    if (attempt > 1 && breaker !== undefined) machinery.breaker?.repeat(breaker)
   }
 
   get signal(): AbortSignal {
@@ -101,8 +108,9 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
   }
 
   start(given: CallFunction<T>): void {
-    const { slots, running, tally } = this.#machinery
+    const { slots, running, tally, meter } = this.#machinery
     const timed = this.#timed
+    this.#metered = meter?.began(this.#lane, this.startMs)
     const fn = this.trace === undefined ? given : tracedFunction(this.trace, given)
     slots.beat(this.startMs)
     tally.attempts++
@@ -115,7 +123,7 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     if (goesOn) return this.#end.onValue(this.#stream(value))
     if (this.#isPlain(value)) {
       this.#end.onVerdict(SUCCESS)
-      this.#machinery.meter?.succeeded(this.#lane, this.startMs)
+      if (this.#metered !== undefined) this.#machinery.meter?.succeeded(this.#metered)
       this.leave('success', undefined)
     } else this.#finish({ value })
     this.#end.onValue(value)
@@ -134,7 +142,9 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     this.#end.onVerdict(begun)
     this.#heed(beginning, begun)
     // Its first byte says how busy the downstream is; how long its body is does not.
-    this.#machinery.meter?.ended(this.#lane, this.startMs, beginning, begun)
+    this.#endMeter(beginning, begun)
+    // A status such as 404 is all that a probe waits for.
+    if (begun.outcome === 'ignored') this.#exitProbe(beginning, begun)
     // It has failed already, whatever else its body says; a retry must not stand in its own way.
     const failed = begun.retryable
     if (failed) this.leave(begun.outcome, undefined)
@@ -165,7 +175,8 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const verdict = this.#judge(end)
     this.#end.onVerdict(verdict)
     this.#heed(end, verdict)
-    this.#machinery.meter?.ended(this.#lane, this.startMs, end, verdict)
+    this.#endMeter(end, verdict)
+    this.#exitProbe(end, verdict)
     this.leave(verdict.outcome, workBehind(end, this.#timed))
   }
 
@@ -193,7 +204,18 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, Attempt
     const { breaker: permit } = this.#admission
     if (permit === undefined) return
     this.#admission.breaker = undefined
-    this.#machinery.breaker?.exit(permit, outcome)
+    const { breaker } = this.#machinery
+    if (this.pair?.leavesOut(outcome) === true) breaker?.repeat(permit)
+    breaker?.exit(permit, outcome)
+  }
+
+  #endMeter(end: CallEnd, verdict: Verdict): void {
+    if (this.#metered !== undefined) this.#machinery.meter?.ended(this.#metered, end, verdict)
+  }
+
+  #exitProbe(end: CallEnd, verdict: Verdict): void {
+    if (this.#admission.breaker?.probe !== true) return
+    this.exitBreaker(probeOutcome(end, verdict))
   }
 
   /** What the vendor said about its limits. */

@@ -17,10 +17,12 @@ export const MOST_LANES = 100
 export interface FleetBreakerReport {
   lane: string
   state: BreakerStateName
-  /** In its window, and in a row. */
+  /** Finished calls in the window, and those of them that failed or were slow. */
   calls: number
   failures: number
   slow: number
+  /** Calls in flight that count in the rates. */
+  inFlight: number
   consecutiveFailures: number
   /** Time of day, by the store's clock; nothing unless it is open or isolated. */
   openUntil: string | undefined
@@ -103,7 +105,8 @@ export async function readGuard(sources: FleetSources): Promise<FleetGuardReport
 }
 
 function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
-  const { nowUs, isolatedUntilUs, kind, untilUs, calls, failures, slow, consecutive } = view
+  const { nowUs, isolatedUntilUs, kind, untilUs, calls, failures, slow, inFlight, consecutive } =
+    view
   const isolated = isolatedUntilUs > nowUs
   const state = isolated ? 'isolated' : STATES[kind]
   const openUs = isolated ? isolatedUntilUs : kind === 1 ? untilUs : undefined
@@ -113,6 +116,7 @@ function breakerReport(lane: string, view: BreakerView): FleetBreakerReport {
     calls,
     failures,
     slow,
+    inFlight,
     consecutiveFailures: consecutive,
     openUntil: openUs === undefined ? undefined : isoTime(openUs / 1_000),
   }
@@ -128,9 +132,9 @@ export function knownOf(
   return {
     name,
     breakers: breakers.map((each) => {
-      const { lane, state, calls, failures, slow, consecutiveFailures, untilMs } = each
+      const { lane, state, calls, failures, slow, inFlight, consecutiveFailures, untilMs } = each
       const openUntil = untilMs === undefined ? undefined : isoTime(wallMs + untilMs)
-      return { lane, state, calls, failures, slow, consecutiveFailures, openUntil }
+      return { lane, state, calls, failures, slow, inFlight, consecutiveFailures, openUntil }
     }),
     limits: [],
     requestsLastMinute: undefined,

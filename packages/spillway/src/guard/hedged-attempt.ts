@@ -17,6 +17,7 @@ import {
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import { giveBack, takeFree } from './free-now.js'
+import { HedgePair } from './hedge-pair.js'
 import type { Hedger } from './hedger.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
@@ -40,6 +41,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
   readonly #end: AttemptListener<T>
   readonly #race = new Race<T>(this)
   readonly first: GuardAttempt<T>
+  readonly #pair = new HedgePair()
   #second: GuardAttempt<T> | undefined
   #delayMs = 0
   #timer: Timer | undefined
@@ -94,6 +96,12 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     this.#hedger.begun(this.#delayMs)
     this.#second = second
     second.hedge = true
+    // On another lane it is a call of its own to the breaker.
+    if (lane === this.#call.lane) {
+      this.#pair.join()
+      this.first.pair = this.#pair
+      second.pair = this.#pair
+    }
     second.start(fn)
   }
 

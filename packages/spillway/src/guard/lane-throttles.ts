@@ -22,8 +22,11 @@ export class LaneThrottles {
     return throttleError(this.#name, acceptance, nowMs)
   }
 
-  ended(lane: string, nowMs: number, outcome: Outcome): void {
-    this.#lanes.of(lane).ended(nowMs, outcome)
+  /** An attempt begins. Returns the function that is called with its outcome. */
+  began(lane: string, startMs: number): (nowMs: number, outcome: Outcome) => void {
+    const acceptance = this.#lanes.of(lane)
+    const call = acceptance.began(startMs)
+    return (nowMs, outcome) => acceptance.ended(nowMs, outcome, call)
   }
 
   snapshots(nowMs: number): ({ lane: string } & ReturnType<Acceptance['snapshot']>)[] {

@@ -97,4 +97,34 @@ describe('throttle', () => {
     )
     expect(() => createThrottle({ window: 5 } as never)).toThrow("did you mean 'windowMs'?")
   })
+
+  it('a throttle refuses nothing after a cold start if 10 % fail at once and answers are slow', async () => {
+    const clock = createVirtualClock()
+    const throttle = createThrottle({ clock, random: createRandom(1) })
+    let [sent, refused] = [0, 0]
+    const caller = async () => {
+      while (clock.now() < 4_000) {
+        const bad = ++sent % 10 === 0
+        await throttle
+          .run(async () => {
+            await sleep(clock, bad ? 5 : 2_000)
+            if (bad) throw Object.assign(new Error('down'), { status: 503 })
+          })
+          .catch((error) => {
+            if (error.code === 'SHED') refused++
+          })
+      }
+    }
+    await clock.until(Promise.all(Array.from({ length: 200 }, caller)))
+    expect(refused).toBe(0)
+  })
+
+  it('a throttle refuses calls of a downstream that rejects all of them beside a few that hang', async () => {
+    const { clock, throttle, vendor, many } = createWorld()
+    for (let call = 0; call < 5; call++)
+      void throttle.run(() => sleep(clock, 50_000)).catch(() => {})
+    vendor.down = true
+    await many(300)
+    expect(throttle.snapshot().refusal).toBeGreaterThan(0.9)
+  })
 })

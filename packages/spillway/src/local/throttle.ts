@@ -1,11 +1,15 @@
 /**
- * Client-side adaptive throttling: a downstream that refuses most of what it is sent still spends work
- * on every refusal. So a part of the calls is refused here, the more the fewer it accepts:
- * max(0, (requests − k × accepts) / (requests + 1)) of them. Never all, so that it finds out when the
- * downstream is back; a circuit breaker beside it decides faster, and for the whole fleet.
+ * Client-side adaptive throttling: a downstream that rejects most requests still spends work on each
+ * rejection. So a part of the calls is refused here, the more the fewer it accepts:
+ * max(0, (requests − k × accepts) / (requests + 1)) of them. Never all, so that the throttle notices
+ * when the downstream is back. A circuit breaker beside it decides faster, and for the whole fleet.
+ *
+ * Calls in flight count as accepted until they are older than calls usually take. Otherwise rejections,
+ * which end at once, would be nearly all that is known after a cold start.
  */
 import type { Clock } from '../core/clock.js'
 import { type Details, refuse, SpillwayError } from '../core/errors.js'
+import { InFlight, InFlightCall } from '../core/in-flight.js'
 import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
@@ -75,6 +79,8 @@ const readOptions = object({
 })
 
 const SLICES = 30
+/** A call counts as in flight up to this age while no success is known. */
+const LONGEST_CALL_MS = 60_000
 
 export function createThrottle(options: ThrottleOptions = {}): Throttle {
   const checked = validate('throttle', options, readOptions)
@@ -85,13 +91,14 @@ export function createThrottle(options: ThrottleOptions = {}): Throttle {
     async run(fn) {
       if (acceptance.refuses(clock.now()))
         return refuse(throttleError(name, acceptance, clock.now()))
+      const call = acceptance.began(clock.now())
       const judging = { name, wallMs: clock.wallMs(), ...(classify && { classify }) }
       try {
         const value = await fn()
-        acceptance.ended(clock.now(), judge({ value }, judging).outcome)
+        acceptance.ended(clock.now(), judge({ value }, judging).outcome, call)
         return value
       } catch (error) {
-        acceptance.ended(clock.now(), judge({ error }, judging).outcome)
+        acceptance.ended(clock.now(), judge({ error }, judging).outcome, call)
         throw error
       }
     },
@@ -99,13 +106,14 @@ export function createThrottle(options: ThrottleOptions = {}): Throttle {
   }
 }
 
-/** What one downstream, or one lane of it, has accepted lately. */
+/** What one downstream, or one lane of it, has accepted recently. */
 export class Acceptance {
   readonly #k: number
   readonly #minimum: number
   readonly #random: Random
   readonly #requests: RollingCounter
   readonly #accepts: RollingCounter
+  readonly #inFlight: InFlight
 
   constructor({ k, windowMs, minimumCalls }: CheckedThrottle, random: Random) {
     this.#k = k
@@ -113,12 +121,10 @@ export class Acceptance {
     this.#random = random
     this.#requests = new RollingCounter(windowMs, SLICES)
     this.#accepts = new RollingCounter(windowMs, SLICES)
+    this.#inFlight = new InFlight(Math.max(windowMs, LONGEST_CALL_MS), Number.POSITIVE_INFINITY)
   }
 
-  /**
-   * Whether a call is refused here. Who is let through counts when it ends: a hundred calls that have
-   * no answer yet were not refused by anybody.
-   */
+  /** Whether a call is refused here. A call that is not refused counts as a request when it ends. */
   refuses(nowMs: number): boolean {
     const refusal = this.#refusal(nowMs)
     if (refusal === 0 || this.#random() >= refusal) return false
@@ -126,10 +132,19 @@ export class Acceptance {
     return true
   }
 
-  /** Whatever the answer was, it was one, unless the downstream failed or asked for less. */
-  ended(nowMs: number, outcome: string): void {
+  /** A call begins. Its end is reported with what this returns. */
+  began(nowMs: number): InFlightCall {
+    const call = new InFlightCall(nowMs)
+    this.#inFlight.begin(call)
+    return call
+  }
+
+  /** Any answer is an accepted call, unless the downstream failed or asked for less. */
+  ended(nowMs: number, outcome: string, call?: InFlightCall): void {
+    const rejected = outcome === 'failure' || outcome === 'throttled'
     this.#requests.add(nowMs, 1)
-    if (outcome !== 'failure' && outcome !== 'throttled') this.#accepts.add(nowMs, 1)
+    if (!rejected) this.#accepts.add(nowMs, 1)
+    if (call !== undefined) this.#inFlight.end(call, rejected ? 'failure' : 'success', nowMs)
   }
 
   snapshot(nowMs: number): ThrottleSnapshot {
@@ -140,8 +155,10 @@ export class Acceptance {
   #refusal(nowMs: number): number {
     const requests = this.#requests.total(nowMs)
     if (requests < this.#minimum) return 0
-    const beyond = requests - this.#k * this.#accepts.total(nowMs)
-    return beyond > 0 ? beyond / (requests + 1) : 0
+    const inFlight = this.#inFlight.count(nowMs)
+    const all = requests + inFlight
+    const beyond = all - this.#k * (this.#accepts.total(nowMs) + inFlight)
+    return beyond > 0 ? beyond / (all + 1) : 0
   }
 }
 

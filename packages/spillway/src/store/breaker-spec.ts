@@ -1,30 +1,43 @@
-/** When a breaker trips and how it recovers, as a store is told of it. Zero: does not count. */
+/** When a breaker opens and how it recovers, as pods send it to the store. Zero disables a condition. */
 export interface BreakerSpec {
   /** Failures in a row. */
   consecutive: number
   /** Shares of the calls in the window, above 0 and up to 1. */
   failureRate: number
   slowRate: number
-  /** The window: so long, or so many calls. */
+  /** Length of the window: a time, or a number of calls. The other one is 0. */
   windowUs: number
   windowCalls: number
-  /** So many calls have to be in the window before a share means anything. */
+  /** Finished calls in the window below which the shares are not looked at. */
   minimumCalls: number
   openUs: number
-  /** Each time it opens again without having closed, it stays open so many times longer. */
+  /** Factor by which the open time grows each time the breaker opens again without having closed. */
   openFactor: number
   maxOpenUs: number
-  /** Probes at once in the whole fleet, and how many have to succeed. */
+  /** Probes at once in the whole fleet, and the number that has to succeed. */
   probes: number
   successes: number
   probeLeaseUs: number
-  /** Trips only if it would even with the worst `quorum` - 1 pods left out. */
+  /** The breaker opens only if its conditions hold without the worst `quorum` - 1 pods, too. */
   quorum: number
 }
 
-/** How a call ended, as far as a breaker counts it. */
+/** How an attempt ended, as far as a breaker counts it. */
 export const SUCCESS = 0
 export const FAILURE = 1
 export const SLOW = 2
-/** Of probes only: gives back its place and says nothing. */
+/** Of probes only: returns its permit and counts as nothing. */
 export const NOTHING = 3
+/**
+ * A retry, or a hedge whose call is counted elsewhere. It ends or lengthens a row of failures, but it
+ * is not counted in the rates: the attempts of one call tend to fail together.
+ */
+export const REPEATED_SUCCESS = 4
+export const REPEATED_FAILURE = 5
+
+/** A window of time is kept in this number of slices. */
+export const WINDOW_SLICES = 10
+
+export function sliceUsOf(windowUs: number): number {
+  return Math.ceil(windowUs / WINDOW_SLICES)
+}

@@ -43,30 +43,34 @@ export interface BreakerRef {
   spec: BreakerSpec
 }
 
-/** How a breaker stands. */
+/** The state of a breaker. */
 export interface BreakerView {
-  /** When this was so. */
+  /** When this was the state. */
   nowUs: number
-  /** Grows with every change that is worth telling. */
+  /** Grows with every change that pods should see. */
   version: number
   /** Grows with every transition; permits carry it. */
   generation: number
   /** 0 closed, 1 open, 2 half-open. */
   kind: 0 | 1 | 2
-  /** If it is open: until then. */
+  /** End of the open time; 0 if it is not open. */
   untilUs: number
-  /** When it last closed, having been open; zero if nobody remembers. */
+  /** When it last closed after having been open; 0 if unknown. */
   closedAtUs: number
-  /** How often it opened again without having closed. */
+  /** The number of times it opened again without having closed. */
   openings: number
-  /** Probes under way, and those that succeeded. */
+  /** Running probes, those that succeeded and those that failed. */
   probes: number
   successes: number
-  /** Isolated by hand until then; zero if it is not. */
+  failedProbes: number
+  /** End of the manual isolation; 0 if it is not isolated. */
   isolatedUntilUs: number
-  /** What was counted in the window, and failures in a row. */
+  /** Finished calls in the window, and those of them that failed or were slow. */
   calls: number
   failures: number
   slow: number
+  /** Calls in flight that count in the rates. */
+  inFlight: number
+  /** Failures in a row. */
   consecutive: number
 }

@@ -1,6 +1,6 @@
 /**
- * Breakers of this pod alone, for while the store is away: the same transitions in memory, from where
- * the fleet's was when it was last heard of.
+ * Breakers of this pod alone, for times when the store is unreachable: the same transitions in memory,
+ * starting from the fleet's last known state.
  */
 import type { Clock } from '../core/clock.js'
 import { breakerLifeUs, emptyBreaker } from './breaker/breaker-state.js'
@@ -9,11 +9,11 @@ import { createMicroseconds } from './memory/microseconds.js'
 import type { BreakerRef, BreakerView } from './port.js'
 
 export interface LocalBreakers extends MemoryBreakers {
-  /** Goes on from there: what was so for so long. */
+  /** Continues from this view, which is `ageMs` old. */
   adopt(ref: BreakerRef, view: BreakerView, ageMs: number): void
 }
 
-/** Whoever isolated it in the fleet. */
+/** Stands for all holders of an isolation in the fleet. */
 const HOLDER = 'fleet'
 
 export function createLocalBreakers(clock: Clock): LocalBreakers {
@@ -25,14 +25,14 @@ export function createLocalBreakers(clock: Clock): LocalBreakers {
       const now = nowUs()
       const ours = (us: number) => (us === 0 ? 0 : us - view.nowUs - ageMs * 1_000 + now)
       const state = emptyBreaker()
-      state.t = now
-      state.v = view.version
-      state.g = view.generation
+      state.timeUs = now
+      state.version = view.version
+      state.generation = view.generation
       state.kind = view.kind
-      state.u = ours(view.untilUs)
-      state.d = spec.openUs
-      state.o = view.openings
-      state.c = ours(view.closedAtUs)
+      state.openUntilUs = ours(view.untilUs)
+      state.openForUs = spec.openUs
+      state.openings = view.openings
+      state.closedAtUs = ours(view.closedAtUs)
       if (view.isolatedUntilUs > 0) state.holds.set(HOLDER, ours(view.isolatedUntilUs))
       breakers.put(guard, lane, state, breakerLifeUs(state, spec, now))
     },

@@ -163,9 +163,14 @@ export interface BreakerReport extends BreakerRef {
   sequence: number
   /** What belongs to another generation than the breaker's changes nothing. */
   generation: number
-  /** In order: how calls ended (0 success, 1 failure, 2 slow), and how many in a row. */
-  outcomes: readonly (readonly [kind: number, times: number])[]
-  /** How probes ended; 3: gives back its place and says nothing. */
+  /**
+   * In order: how attempts ended (see `breaker-spec.ts`), how many in a row, and how many slices of the
+   * window ago they began. Default: 0.
+   */
+  outcomes: readonly (readonly [kind: number, times: number, slicesAgo?: number])[]
+  /** Calls of this pod in flight that count in the rates, and for how long at most they do. Default: none. */
+  inFlight?: readonly [calls: number, forUs: number]
+  /** How probes ended; 3: returns its permit and counts as nothing. */
   probes: readonly (readonly [probe: string, kind: number])[]
 }
 

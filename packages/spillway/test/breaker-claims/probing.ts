@@ -50,21 +50,38 @@ export function claimProbing(fleet: Fleet): void {
       await untilState(fleet, pods, 'closed')
     })
 
-    it('half-open breaker reopens on all pods after one failed probe', async () => {
+    it('a half-open breaker opens again on all pods after two of three probes have failed', async () => {
       const pods = await halfOpen(fleet, { probes: 3, successes: 3, openMs: 500 }, 3)
       const given = await enterTogether(pods)
       await end(given[0]!, 'success')
-      await end(given[1]!, 'success')
+      await end(given[1]!, 'failure')
+      expect(given[1]!.pod.state()).toBe('half-open')
       await end(given[2]!, 'failure')
       expect(given[2]!.pod.state()).toBe('open')
       await untilState(fleet, pods, 'open')
     })
 
-    it('each half-open round counts its successes from zero', async () => {
+    it('a half-open breaker closes in spite of one failed probe', async () => {
       const [a] = await halfOpen(fleet, { probes: 1, successes: 2 })
-      for (const outcome of ['success', 'failure'] as const) {
+      for (const outcome of ['success', 'failure', 'success'] as const) {
+        expect(a!.state()).toBe('half-open')
         await end({ pod: a!, permit: await enter(a!) }, outcome)
       }
+      expect(a!.state()).toBe('closed')
+    })
+
+    it('a half-open breaker opens again after one failed probe if it needs one success', async () => {
+      const [a] = await halfOpen(fleet, { probes: 1, successes: 1 })
+      await end({ pod: a!, permit: await enter(a!) }, 'failure')
+      expect(a!.state()).toBe('open')
+    })
+
+    it('each half-open round counts its successes from zero', async () => {
+      const [a] = await halfOpen(fleet, { probes: 1, successes: 2 })
+      for (const outcome of ['success', 'failure', 'failure'] as const) {
+        await end({ pod: a!, permit: await enter(a!) }, outcome)
+      }
+      await untilState(fleet, [a!], 'open')
       await untilState(fleet, [a!], 'half-open')
       await end({ pod: a!, permit: await enter(a!) }, 'success')
       expect(a!.state()).toBe('half-open')

@@ -66,9 +66,22 @@ const pause = fc.oneof(
   { weight: 2, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
   { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
 )
-const outcomes = fc.array(
-  fc.tuple(fc.constantFrom(0, 0, 1, 1, 1, 2), fc.integer({ min: 1, max: 4 })),
-  { maxLength: 5 },
+const outcome = fc.tuple(
+  // Success, failure, slow; and those of retries.
+  fc.constantFrom(0, 0, 0, 1, 1, 1, 2, 4, 5),
+  fc.integer({ min: 1, max: 4 }),
+  // Slices of the window since the call began: mostly this one, sometimes one outside.
+  fc.constantFrom(0, 0, 0, 1, 3, 9, 10, 25),
+)
+const someOutcomes = fc.array(outcome, { maxLength: 5 })
+/** A report without outcomes only brings the number of calls in flight. */
+const outcomes = fc.oneof(
+  { weight: 5, arbitrary: someOutcomes },
+  { weight: 2, arbitrary: fc.array(outcome, { maxLength: 0 }) },
+)
+const inFlight = fc.oneof(
+  fc.constant([0, 0] as const),
+  fc.tuple(fc.integer({ min: 0, max: 8 }), fc.integer({ min: 1, max: 30_000_000 })),
 )
 const which = fc.nat(100)
 const operation = fc.oneof(
@@ -77,6 +90,7 @@ const operation = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('report' as const),
       outcomes,
+      inFlight,
       generation: fc.constantFrom('known', 'known', 'known', 'known', 'stale', 'later'),
       resent: fc.boolean(),
     }),
@@ -90,6 +104,7 @@ const operation = fc.oneof(
         maxLength: 3,
       }),
       outcomes,
+      inFlight,
     }),
   },
   {
@@ -160,6 +175,9 @@ const reached = {
   probes: 0,
   places: 0,
   leasesLost: 0,
+  heldByInFlight: 0,
+  outlived: 0,
+  failedProbes: 0,
   quorumRefusals: 0,
   quorumTrips: 0,
   isolated: 0,
@@ -226,7 +244,7 @@ async function replay(
   ): T {
     const before = states.get(request.lane) as BreakerState
     const state = structuredClone(before)
-    if (before.t - nowUs > 5_000_000) reached.setBack++
+    if (before.timeUs - nowUs > 5_000_000) reached.setBack++
     const { reply, lifeUs, published: view } = transition(state, request, nowUs)
     if (lifeUs !== undefined) states.set(request.lane, state)
     if (view !== undefined) expected.push({ guard: GUARD, lane: request.lane, view })
@@ -243,6 +261,14 @@ async function replay(
     const live = request.spec.quorum > 1 ? memoryPods.live(GUARD) : 1
     const view = mine((state, each, now) => reportOutcomes(state, each, now, live), request)
     const state = states.get(request.lane) as BreakerState
+    if (state.kind === 0 && state.tally.inFlight.size > 0) {
+      const none = { ...state.tally, inFlight: new Map() }
+      if (isTripped(none, request.spec, live)) reached.heldByInFlight++
+    }
+    if (view.kind === 1 && view.version === view.nowUs && request.outcomes.length === 0) {
+      reached.outlived++
+    }
+    if (view.kind === 2 && view.failedProbes > 0) reached.failedProbes++
     if (request.spec.quorum > 1 && state.kind === 0) {
       const alone = { ...request.spec, quorum: 1 }
       if (isTripped(state.tally, alone, 1)) reached.quorumRefusals++
@@ -282,10 +308,11 @@ async function replay(
           pod,
           sequence: (sequences.get(`${lane} ${pod}`) ?? 0) + 1,
           generation: how === 'known' ? current : how === 'stale' ? before : current + 1_000_000,
-          outcomes: op.outcomes.map(([kind, times]) => {
-            if (sickPods === undefined || kind === 2) return [kind, times]
-            return [sickPods.includes(pod) ? 1 : 0, times]
+          outcomes: op.outcomes.map(([kind, times, slicesAgo]) => {
+            if (sickPods === undefined || kind > 1) return [kind, times, slicesAgo]
+            return [sickPods.includes(pod) ? 1 : 0, times, slicesAgo]
           }),
+          inFlight: op.inFlight,
           probes: ends.flatMap(([index, kind]): [string, number][] => {
             const [name] = underWay.splice(index % Math.max(1, underWay.length), 1)
             return name === undefined ? [] : [[name, kind]]
@@ -354,10 +381,10 @@ function note(before: BreakerState, after: BreakerState): void {
   if (before.kind === 2 && after.kind === 2 && after.probes.size < before.probes.size) {
     reached.leasesLost++
   }
-  if (before.g === after.g) return
+  if (before.generation === after.generation) return
   if (before.kind === 0 && after.kind === 1) reached.trips++
   if (before.kind === 1 && after.kind === 2) reached.halfOpenings++
   if (before.kind === 2 && after.kind === 0) reached.closings++
   if (before.kind === 2 && after.kind === 1) reached.openedAgain++
-  if (after.o > 0 && after.d > before.d) reached.longerOpen++
+  if (after.openings > 0 && after.openForUs > before.openForUs) reached.longerOpen++
 }

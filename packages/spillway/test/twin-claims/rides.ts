@@ -229,7 +229,7 @@ async function replay(
     if (lifeUs !== undefined) breakers.set(request.lane, state)
     if (view !== undefined) expected.push({ guard: GUARD, lane: request.lane, view })
     if (before.kind === 0 && state.kind === 1) reached.trips++
-    if (before.t - nowUs > 5_000_000) reached.setBack++
+    if (before.timeUs - nowUs > 5_000_000) reached.setBack++
     return reply
   }
   function report(request: BreakerReport): BreakerView {

@@ -179,9 +179,9 @@ export class CallTrace implements CallFollower {
   #breakerNumbers(): Details {
     const known = this.#machinery.breaker?.snapshot(this.#lane)
     if (known === undefined) return {}
-    const { state, calls, failures, ageMs } = known
+    const { state, calls, failures, inFlight, ageMs } = known
     if (this.#machinery.store.remote) this.sharedAgeMs = Math.max(this.sharedAgeMs ?? 0, ageMs)
-    return { state, calls, failures, ageMs }
+    return { state, calls, failures, inFlight, ageMs }
   }
 }
 

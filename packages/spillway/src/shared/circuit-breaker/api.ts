@@ -52,10 +52,12 @@ export interface BreakerSnapshot {
   state: BreakerStateName
   /** Milliseconds until it is no longer open, or isolated. */
   untilMs: number | undefined
-  /** In the window, for the whole fleet, when last heard. */
+  /** Finished calls in the window, of the whole fleet, and those of them that failed or were slow. */
   calls: number
   failures: number
   slow: number
+  /** Calls in flight that count in the rates, of the whole fleet. */
+  inFlight: number
   consecutiveFailures: number
   /** While it is half-open. */
   probes: number

@@ -20,6 +20,8 @@ export interface BreakerLanesOptions {
   clock: Clock
   policy: CheckedPolicy
   spec: BreakerSpec
+  /** How long an attempt may take, if that is limited. */
+  timeoutMs: number | undefined
   /** The store's breakers, or this pod's own while the store is unreachable. */
   breakers: BreakerStore
   news: BreakerNews
@@ -161,7 +163,7 @@ export class BreakerLanes {
   }
 
   #laneOptions(lane: string, onChange?: () => void): LaneBreakerOptions {
-    const { name, pod, breakers: store, clock, spec, policy, news } = this.#options
+    const { name, pod, breakers: store, clock, spec, policy, timeoutMs, news } = this.#options
     return {
       name,
       lane,
@@ -172,6 +174,7 @@ export class BreakerLanes {
       flushMs: flushMsOf(policy),
       rampMs: rampMsOf(policy),
       maxProbeMs: policy.maxProbeMs,
+      timeoutMs: timeoutMs ?? policy.maxProbeMs,
       scope: 'shared',
       onChange: (from, to) => {
         onChange?.()

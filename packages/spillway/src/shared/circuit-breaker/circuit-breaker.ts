@@ -7,7 +7,7 @@ import type { Clock } from '../../core/clock.js'
 import { closedError, refuse } from '../../core/errors.js'
 import { clockOption, randomOption } from '../../core/injected.js'
 import { object, optional, text, validate } from '../../core/options.js'
-import { type CallEnd, judge, type Outcome } from '../../core/outcome.js'
+import { type CallEnd, judge, type Outcome, probeOutcome } from '../../core/outcome.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import { DEFAULT_LANE } from '../default-lane.js'
@@ -157,7 +157,8 @@ class SharedCircuitBreaker implements CircuitBreaker {
 
   #end(permit: LanePermit, end: CallEnd, startMs: number): void {
     if (this.#slowMs !== undefined) end.durationMs = this.#clock.now() - startMs
-    this.#fleet.exit(permit, judge(end, this.#judging).outcome)
+    const verdict = judge(end, this.#judging)
+    this.#fleet.exit(permit, permit.probe ? probeOutcome(end, verdict) : verdict.outcome)
   }
 }
 

@@ -37,6 +37,8 @@ export interface FleetBreakerOptions {
   pod: string
   clock: Clock
   policy: CheckedPolicy
+  /** How long an attempt may take, if that is limited. Default: `maxProbeMs`. */
+  timeoutMs?: number | undefined
   /** Over a remote store. */
   watch?: StoreWatch | undefined
   /** The guard's lanes: names of calls are resolved by it. Default: lanes of its own. */
@@ -63,7 +65,7 @@ export class FleetBreaker {
   #closed = false
 
   constructor(options: FleetBreakerOptions) {
-    const { name, store, pod, clock, policy, watch } = options
+    const { name, store, pod, clock, policy, timeoutMs, watch } = options
     this.name = name
     this.#policy = policy
     this.#spec = toSpec(policy)
@@ -75,7 +77,7 @@ export class FleetBreaker {
     const about = { name, pod, clock, policy, spec: this.#spec, breakers }
     const registry = options.lanes ?? new LaneRegistry({ name, clock })
     this.#breakers = breakers
-    this.#lanes = new BreakerLanes({ ...about, news: this.#news, lanes: registry })
+    this.#lanes = new BreakerLanes({ ...about, timeoutMs, news: this.#news, lanes: registry })
     this.#whole = this.#lanes.whole
     this.#inStep = new InStep({ ...about, lanes: this.#lanes, pods: store.pods, watch })
     this.#unwatch = breakers.watch({
@@ -135,7 +137,13 @@ export class FleetBreaker {
     if (own !== undefined) (own.quorum ?? own.fleet).exit(permit, outcome)
   }
 
-  /** Outcomes of this lane that wait, for somebody who leaves for this guard's store now. */
+  /** The attempt is a retry or a hedge: its call is counted in the rates by another attempt. */
+  repeat(permit: LanePermit): void {
+    const { fleet, quorum } = this.#lanes.of(permit.lane)
+    ;(quorum ?? fleet).repeat(permit)
+  }
+
+  /** Waiting outcomes of this lane, for a request that leaves for the store now. */
   ride(lane: string): BreakerRide | undefined {
     return this.#lanes.known(lane)?.fleet.ride()
   }
@@ -355,6 +363,7 @@ function unknownLane(name: string, lane: string): BreakerSnapshot {
     calls: 0,
     failures: 0,
     slow: 0,
+    inFlight: 0,
     consecutiveFailures: 0,
     probes: 0,
     successes: 0,

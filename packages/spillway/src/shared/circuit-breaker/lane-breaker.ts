@@ -1,12 +1,23 @@
 /**
- * The breaker of one lane, as this pod sees it. While nothing stands in the way, entering is a look
- * at a flag; refusing needs no trip either; only a half-open breaker has to be asked for a probe.
+ * The breaker of one lane, as this pod sees it. Entering a closed breaker and being refused by an open
+ * one are decided in memory. Only probes of a half-open breaker need a round trip to the store.
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import type { Scope, SpillwayError } from '../../core/errors.js'
+import { InFlight, InFlightCall } from '../../core/in-flight.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
-import { type BreakerSpec, FAILURE, NOTHING, SLOW, SUCCESS } from '../../store/breaker-spec.js'
+import {
+  type BreakerSpec,
+  FAILURE,
+  NOTHING,
+  REPEATED_FAILURE,
+  REPEATED_SUCCESS,
+  SLOW,
+  SUCCESS,
+  sliceUsOf,
+  WINDOW_SLICES,
+} from '../../store/breaker-spec.js'
 import type {
   BreakerCommand,
   BreakerRef,
@@ -18,7 +29,7 @@ import type { BreakerPermit, BreakerSnapshot, BreakerStateName } from './api.js'
 import { type BreakerRide, LaneLine, type Question } from './lane-line.js'
 import { refusalOf } from './lane-refusal.js'
 import { type ProbeAnswer, ProbeDesk } from './probe-desk.js'
-import { mostAtOnce } from './ramp.js'
+import { mostAtOnce, RecentPeak } from './ramp.js'
 import { explainUnknown } from './refusal-words.js'
 import { Replica } from './replica.js'
 import { Reporter } from './reporter.js'
@@ -26,7 +37,7 @@ import { Reporter } from './reporter.js'
 export interface LaneBreakerOptions {
   name: string
   lane: string
-  /** This pod, and no other that ever was. */
+  /** The id of this pod's incarnation. */
   pod: string
   store: BreakerStore
   clock: Clock
@@ -34,7 +45,9 @@ export interface LaneBreakerOptions {
   flushMs: number
   rampMs: number
   maxProbeMs: number
-  /** Whose state decides: that of the fleet, or of this pod alone. */
+  /** How long an attempt may take; a call in flight counts up to this age while no success is known. */
+  timeoutMs: number
+  /** Whether the state of the fleet decides, or that of this pod alone. */
   scope: Scope
   onChange(from: BreakerStateName, to: BreakerStateName): void
 }
@@ -47,32 +60,67 @@ const KIND: Record<Outcome, number> = {
   ignored: NOTHING,
 }
 
+/** What the duration of a call with this outcome says. */
+const DURATION_OF: Record<Outcome, 'success' | 'failure' | undefined> = {
+  success: 'success',
+  failure: 'failure',
+  slow: 'success',
+  throttled: undefined,
+  ignored: undefined,
+}
+
 export interface LanePermit extends BreakerPermit {
   readonly generation: number
   /** The name of the probe, if it is one. */
   readonly id: string | undefined
 }
 
+/** The permit of a call that is no probe. */
+class CallPermit extends InFlightCall implements LanePermit {
+  readonly lane: string
+  readonly generation: number
+  readonly probe = false
+  readonly id = undefined
+  /** A retry or a hedge: not counted in the rates. */
+  repeated = false
+
+  constructor(lane: string, generation: number, startMs: number) {
+    super(startMs)
+    this.lane = lane
+    this.generation = generation
+  }
+}
+
 export type Entry = LanePermit | SpillwayError
 
-/** What somebody says who takes calls past this breaker in a step of its own, and hears what came back. */
+/** For another mechanism that lets calls through this breaker in a transition of its own. */
 export interface BreakerPassage {
   ref: BreakerRef
-  /** Names for as many probes as there may be. */
+  /** Names for the largest possible number of probes. */
   probes: readonly string[]
-  /** So many calls were let through: permits for them. */
+  /** Permits for calls that were let through. */
   passed(view: BreakerView, calls: number, probing: boolean): LanePermit[]
 }
 
 /**
- * As long as the fleet's window holds no more than this, successes do not wait: failures of other pods
- * do not take ours along, and would be nearly all that is known.
+ * While the fleet's window holds fewer calls, successes are reported at once: the failures of other
+ * pods, which are, would be nearly all that the store knows.
  */
 const FEW_CALLS = 100
 
+/** Growth of the number of calls in flight that is announced to the store, in calls and as a share. */
+const ANNOUNCED_GROWTH = 1
+const ANNOUNCED_SHARE = 0.1
+/** Calls that end sooner are not announced. */
+const ANNOUNCE_MS = 10
+
+/** Calls in flight that keep the breaker closed are reported again at these intervals. */
+const SHORTEST_RECHECK_MS = 25
+const LONGEST_RECHECK_MS = 1_000
+
 /**
- * Reports of this process have numbers that grow, whichever lane they are about: a store that has heard
- * of a lane would take the first report of one that was dropped and made anew for an old one.
+ * Numbers the reports of this process, of all lanes. A lane that was dropped and created again must
+ * not start from 1: the store would take its first reports for old ones.
  */
 let reports = 0
 
@@ -84,16 +132,25 @@ export class LaneBreaker {
   readonly #line: LaneLine
   readonly #reporter: Reporter
   readonly #desk: ProbeDesk
-  /** Nothing stands in the way: closed, for long enough, and nobody isolated it. */
+  /** Closed, its ramp over, and not isolated: entering cannot fail. */
   #clear = false
-  /** All calls of a generation share one. */
-  #permit: LanePermit
-  /** Calls under way that carry it. */
+  #generation = 0
+  /** Attempts of this generation that are running. */
   #running = 0
+  readonly #inFlight: InFlight
+  /** The number of calls in flight that was reported last. */
+  #reportedInFlight = 0
+  #announceTimer: Timer | undefined
+  readonly #fewCalls: number
+  readonly #sliceMs: number
+  /** The most attempts at once lately, and the same when the breaker last opened. */
+  readonly #peak = new RecentPeak()
+  #carried = 0
   #state: BreakerStateName = 'closed'
   #endTimer: Timer | undefined
+  #recheckTimer: Timer | undefined
   #closed = false
-  /** Set while the store has not yet said how things are. */
+  /** Set until the store has returned the state for the first time. */
   #learning: Promise<void> | undefined
 
   constructor(options: LaneBreakerOptions) {
@@ -104,33 +161,45 @@ export class LaneBreaker {
     this.#line = new LaneLine(store, this.ref, pod, this.#replica, (view, asked) =>
       this.#hear(view, asked),
     )
-    this.#permit = { lane, generation: 0, probe: false, id: undefined }
+    const windowMs = spec.windowUs > 0 ? spec.windowUs / 1_000 : Number.POSITIVE_INFINITY
+    this.#sliceMs =
+      windowMs === Number.POSITIVE_INFINITY ? windowMs : sliceUsOf(spec.windowUs) / 1_000
+    // One slice longer than the window, because the whole oldest slice is in it.
+    this.#inFlight = new InFlight(options.timeoutMs, windowMs * (1 + 1 / WINDOW_SLICES))
     const fewCalls = Math.min(
       spec.windowCalls || Number.POSITIVE_INFINITY,
       Math.max(FEW_CALLS, 2 * spec.minimumCalls),
     )
+    this.#fewCalls = fewCalls
     this.#reporter = new Reporter({
       clock,
       flushMs: () => (this.#replica.view.calls < fewCalls ? 0 : flushMs),
       staleMs: spec.windowUs > 0 ? spec.windowUs / 1_000 : 60_000,
       nextNumber: () => ++reports,
+      inFlight: () => {
+        const calls = this.#inFlight.count(clock.now())
+        this.#reportedInFlight = calls
+        return [calls, Math.ceil(this.#inFlight.usualMs * 1_000)]
+      },
       send: (report) => this.#line.report(report),
     })
     this.#desk = new ProbeDesk({
       clock,
       pod,
       places: spec.probes,
+      maxProbeMs: options.maxProbeMs,
+      onOverdue: (probe) => this.#reporter.endProbe(probe, NOTHING),
       take: (probes) => this.#line.probe(probes),
     })
     this.#learn()
   }
 
-  /** Nothing stands in the way: entering cannot fail. */
+  /** Whether entering cannot fail. */
   get isClear(): boolean {
     return this.#clear
   }
 
-  /** Resolves when the store has said how things are; nothing, if it has. */
+  /** Resolves when the store has returned the state; undefined if it has. */
   get learning(): Promise<void> | undefined {
     return this.#learning
   }
@@ -158,19 +227,16 @@ export class LaneBreaker {
     return this.#replica.heardMs
   }
 
-  /** Why a call would be refused now, if that needs no asking. Takes nothing. */
+  /** Why a call would be refused now, as far as this pod knows. Takes nothing. */
   knownRefusal(): SpillwayError | undefined {
     const nowMs = this.#options.clock.now()
     const state = this.#replica.stateAt(nowMs)
     return state === 'open' || state === 'isolated' ? this.#refusal(state, nowMs) : undefined
   }
 
-  /** A permit, or the error to refuse with; later, if the store has to be asked. */
+  /** A permit, or the error to refuse with; a promise if the store has to be asked. */
   enter(): Entry | Promise<Entry> {
-    if (this.#clear) {
-      this.#running++
-      return this.#permit
-    }
+    if (this.#clear) return this.#admit(this.#options.clock.now())
     if (this.#learning !== undefined) return this.#learning.then(() => this.enter())
     return this.#enterWarily(this.#options.clock.now())
   }
@@ -181,17 +247,29 @@ export class LaneBreaker {
       if (this.#desk.end(permit.id)) this.#reporter.endProbe(permit.id, kind)
       return
     }
-    // From before the last transition: it says nothing about how things are now.
-    if (permit.generation !== this.#permit.generation) return
+    // From before the last transition: it says nothing about the present.
+    if (permit.generation !== this.#generation) return
     if (this.#running > 0) this.#running--
-    this.#count(kind)
+    const { startMs, repeated } = permit as CallPermit
+    const nowMs = this.#options.clock.now()
+    if (!repeated) this.#inFlight.end(permit as CallPermit, DURATION_OF[outcome], nowMs)
+    this.#count(kind, repeated, this.#slices(nowMs - startMs))
   }
 
-  /** For a call that was made without asking. */
+  /** The attempt is a retry or a hedge: its call is counted in the rates by another attempt. */
+  repeat(permit: LanePermit): void {
+    if (permit.id !== undefined || permit.generation !== this.#generation) return
+    const call = permit as CallPermit
+    if (call.repeated) return
+    call.repeated = true
+    this.#inFlight.leaveOut(call, this.#options.clock.now())
+  }
+
+  /** Counts a call that was made without a permit. */
   note(outcome: Outcome): void {
-    // Until we know how things are, nobody can say which generation it belongs to.
+    // Until the state is known, its generation is not.
     if (this.#learning !== undefined) this.#learning.then(() => this.note(outcome))
-    else if (this.#state === 'closed') this.#count(KIND[outcome])
+    else if (this.#state === 'closed') this.#count(KIND[outcome], false, 0)
   }
 
   get state(): BreakerStateName {
@@ -211,6 +289,7 @@ export class LaneBreaker {
       calls: view.calls,
       failures: view.failures,
       slow: view.slow,
+      inFlight: view.inFlight,
       consecutiveFailures: view.consecutive,
       probes: view.probes,
       successes: view.successes,
@@ -218,35 +297,35 @@ export class LaneBreaker {
     }
   }
 
-  /** How the breaker stood when it was last heard of, and how long ago that was. */
+  /** The last known state, and its age. */
   get lastHeard(): { ref: BreakerRef; view: BreakerView; ageMs: number } | undefined {
     const { view, heardMs } = this.#replica
     if (heardMs === Number.NEGATIVE_INFINITY) return undefined
     return { ref: this.ref, view, ageMs: this.#options.clock.now() - heardMs }
   }
 
-  /** What the store says without having been asked. */
+  /** The store has pushed a view. */
   hear(view: BreakerView): void {
     this.#hear(view)
   }
 
-  /** Nothing stands in the way, so there are no probes to renew, and the store has said so since then. */
+  /** Clear, so there are no probes to renew, and the store has said so since then. */
   isInStep(sinceMs: number): boolean {
     return this.#clear && this.#replica.heardMs >= sinceMs
   }
 
-  /** What this lane wants to know and to renew, now and then; and who hears the answer. */
+  /** The part of this lane in the periodic synchronisation: reads the state and renews probes. */
   ask(): Question {
-    return this.#line.question(this.#desk.youngerThan(this.#options.maxProbeMs))
+    return this.#line.question(this.#desk.running)
   }
 
-  /** Outcomes that wait, for somebody who leaves for the store now. */
+  /** Waiting outcomes, for a request that leaves for the store now. */
   ride(): BreakerRide | undefined {
     const ride = this.#reporter.ride()
     return ride === undefined ? undefined : this.#line.along(ride)
   }
 
-  /** How many calls this pod may begin now, as far as it knows: few, when it has just closed. */
+  /** The number of calls this pod may begin now, as far as it knows: few after closing. */
   get spare(): number {
     const nowMs = this.#options.clock.now()
     if (this.#clear || this.state !== 'closed' || nowMs >= this.#rampEndsMs) return Infinity
@@ -269,10 +348,11 @@ export class LaneBreaker {
             return { lane, generation, probe: true, id }
           })
         }
-        const ours = generation === this.#permit.generation
-        if (ours) this.#running += calls
-        const permit = ours ? this.#permit : { lane, generation, probe: false, id: undefined }
-        return new Array(calls).fill(permit)
+        const nowMs = this.#options.clock.now()
+        const ours = generation === this.#generation
+        return Array.from({ length: calls }, () =>
+          ours ? this.#admit(nowMs) : new CallPermit(lane, generation, nowMs),
+        )
       },
     }
   }
@@ -289,6 +369,9 @@ export class LaneBreaker {
   async close(): Promise<void> {
     this.#closed = true
     this.#endTimer?.cancel()
+    this.#recheckTimer?.cancel()
+    this.#announceTimer?.cancel()
+    this.#desk.close()
     await this.#learning
     await this.#reporter.close()
   }
@@ -296,22 +379,89 @@ export class LaneBreaker {
   #hear(view: BreakerView, asked?: number): void {
     if (!this.#replica.hear(view, this.#options.clock.now(), asked)) return
     this.#learning = undefined
-    if (view.generation !== this.#permit.generation) {
-      const { generation } = view
-      this.#permit = { lane: this.lane, generation, probe: false, id: undefined }
+    if (view.generation !== this.#generation) {
+      const nowMs = this.#options.clock.now()
+      if (this.#state === 'closed') {
+        this.#peak.note(0, nowMs)
+        this.#carried = this.#peak.value
+      }
+      this.#generation = view.generation
       this.#running = 0
+      this.#inFlight.clear(nowMs)
       this.#desk.reopen()
-      this.#reporter.begin(generation)
+      this.#reporter.begin(view.generation)
     }
     this.#settle()
+    this.#recheck(view)
   }
 
-  #count(kind: number): void {
-    if (kind === SUCCESS) this.#reporter.addSuccess()
-    else if (kind !== NOTHING) this.#reporter.add(kind)
+  /** A permit that counts. */
+  #admit(nowMs: number): LanePermit {
+    const permit = new CallPermit(this.lane, this.#generation, nowMs)
+    this.#inFlight.begin(permit)
+    this.#peak.note(++this.#running, nowMs)
+    this.#announceLater(nowMs)
+    return permit
   }
 
-  /** A store that answers at once is asked at once; nobody has to wait for a remote one twice. */
+  /**
+   * While the window holds few calls, the store has to know the calls in flight of all pods, not only
+   * of those that report failures. The reports of a busy lane carry the number anyway.
+   */
+  #announceLater(nowMs: number): void {
+    if (this.#announceTimer !== undefined || this.#replica.view.calls >= this.#fewCalls) return
+    const countsMs = this.#inFlight.nextCountingMs(nowMs)
+    if (countsMs === undefined || this.#closed) return
+    const delayMs = Math.max(ANNOUNCE_MS, countsMs - nowMs)
+    this.#announceTimer = this.#options.clock.schedule(delayMs, () => this.#announce())
+    this.#announceTimer.unref()
+  }
+
+  #announce(): void {
+    this.#announceTimer = undefined
+    const nowMs = this.#options.clock.now()
+    const reported = this.#reportedInFlight
+    const growth = Math.max(ANNOUNCED_GROWTH, ANNOUNCED_SHARE * reported)
+    if (this.#inFlight.count(nowMs) >= reported + growth) this.#reporter.sendNow()
+    this.#announceLater(nowMs)
+  }
+
+  #count(kind: number, repeated: boolean, slicesAgo: number): void {
+    if (kind === NOTHING) return
+    if (kind === FAILURE) this.#reporter.add(repeated ? REPEATED_FAILURE : FAILURE)
+    else if (repeated) this.#reporter.addLater(REPEATED_SUCCESS)
+    else if (kind === SLOW) this.#reporter.add(SLOW, slicesAgo)
+    else this.#reporter.addLater(SUCCESS, slicesAgo)
+  }
+
+  /** An age in whole slices of the window. A window of calls has none. */
+  #slices(ageMs: number): number {
+    return ageMs < this.#sliceMs ? 0 : Math.floor(ageMs / this.#sliceMs)
+  }
+
+  /**
+   * If only calls in flight keep the breaker closed, no outcome may follow: they may all be hanging.
+   * Then the number of those that still count is reported again when it has changed.
+   */
+  #recheck({ kind, calls, failures, slow, inFlight, consecutive }: BreakerView): void {
+    this.#recheckTimer?.cancel()
+    this.#recheckTimer = undefined
+    const { spec, clock } = this.#options
+    const { minimumCalls, failureRate, slowRate } = spec
+    if (kind !== 0 || inFlight === 0 || this.#closed) return
+    const enough = calls > 0 && calls >= minimumCalls
+    const bad =
+      (spec.consecutive > 0 && consecutive >= spec.consecutive) ||
+      (enough && failureRate > 0 && failures / calls >= failureRate) ||
+      (enough && slowRate > 0 && slow / calls >= slowRate)
+    if (!bad) return
+    const changeMs = (this.#inFlight.nextChangeMs ?? Number.POSITIVE_INFINITY) - clock.now()
+    const delayMs = Math.min(LONGEST_RECHECK_MS, Math.max(SHORTEST_RECHECK_MS, changeMs))
+    this.#recheckTimer = clock.schedule(delayMs, () => this.#reporter.sendNow())
+    this.#recheckTimer.unref()
+  }
+
+  /** A memory store answers synchronously, so that the first call need not wait. */
   #learn(): void {
     const { request, hear } = this.ask()
     let views: BreakerView[] | Promise<BreakerView[]>
@@ -327,7 +477,7 @@ export class LaneBreaker {
     )
   }
 
-  /** Nobody can say: no reason to refuse. */
+  /** The store did not answer, which is no reason to refuse. */
   #assumeClosed(): void {
     this.#learning = undefined
     this.#settle()
@@ -342,7 +492,7 @@ export class LaneBreaker {
     this.#endTimer?.cancel()
     this.#endTimer = undefined
     const endsMs = this.#replica.endsMs(state)
-    // Late outcomes still come in after the end; their replies arm nothing any more.
+    // Late outcomes are reported after `close`, too; their replies arm no timer.
     if (endsMs !== undefined && !this.#closed) {
       this.#endTimer = this.#options.clock.schedule(endsMs - nowMs, () => this.#settle())
       this.#endTimer.unref()
@@ -364,13 +514,13 @@ export class LaneBreaker {
     if (!this.#clear && this.#running >= this.#mostAtOnce(nowMs)) {
       return this.#refusal('closed', nowMs)
     }
-    this.#running++
-    return this.#permit
+    return this.#admit(nowMs)
   }
 
   #mostAtOnce(nowMs: number): number {
     const { rampMs, spec } = this.#options
-    return mostAtOnce(nowMs - this.#replica.closedAtMs, rampMs, spec.probes)
+    const closedForMs = nowMs - this.#replica.closedAtMs
+    return mostAtOnce({ closedForMs, rampMs, probes: spec.probes, carried: this.#carried })
   }
 
   #askForProbe(): Entry | Promise<Entry> {
@@ -382,7 +532,7 @@ export class LaneBreaker {
     const nowMs = this.#options.clock.now()
     if (answer === 'full') return this.#refusal('half-open', nowMs)
     if (answer === 'unknown') return this.#refusal('half-open', nowMs, explainUnknown)
-    // It closed or opened meanwhile; nobody asks twice for one call.
+    // It closed or opened meanwhile; the store is not asked twice for one call.
     if (answer === 'elsewhere') return this.#enterWarily(nowMs, false)
     return { lane: this.lane, generation: answer.generation, probe: true, id: answer.name }
   }

@@ -26,6 +26,7 @@ export function refusalOf(
     state,
     calls: view.calls,
     failures: view.failures,
+    inFlight: view.inFlight,
     openings: view.openings,
     probes: view.probes,
     ageMs: nowMs - heardMs,

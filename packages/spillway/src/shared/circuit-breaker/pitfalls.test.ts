@@ -44,7 +44,7 @@ function setup(options: Partial<CircuitBreakerOptions> = {}) {
 }
 
 describe('probe that hangs', () => {
-  it('a hanging probe loses its permit after maxProbeMs and a lease', async () => {
+  it('a probe that hangs returns its permit when maxProbeMs has passed', async () => {
     const { clock, create, enter, isRefused, toHalfOpen } = setup({
       probes: 1,
       successes: 1,
@@ -54,9 +54,9 @@ describe('probe that hangs', () => {
     const other = create()
     await toHalfOpen()
     await enter()
-    await clock.advance(59_000)
+    await clock.advance(59_900)
     expect(await isRefused(other)).toBe(true)
-    await clock.advance(6_100)
+    await clock.advance(100)
     other.record('success', await enter(other))
     await clock.until(other.flush())
     expect(other.state()).toBe('closed')
@@ -78,7 +78,7 @@ describe('probe that hangs', () => {
     await expect(enter(other)).resolves.toMatchObject({ probe: true })
   })
 
-  it('a probe that exceeded maxProbeMs counts nothing, although its permit is still held', async () => {
+  it('a probe that ends after maxProbeMs counts as nothing', async () => {
     const { clock, pod, enter, record, toHalfOpen } = setup({
       probes: 1,
       successes: 1,
@@ -88,7 +88,7 @@ describe('probe that hangs', () => {
     await toHalfOpen()
     const hung = await enter()
     await clock.advance(62_000)
-    expect(pod.snapshot()).toMatchObject({ probes: 1 })
+    expect(pod.snapshot()).toMatchObject({ probes: 0 })
     await record('success', hung)
     expect(pod.state()).toBe('half-open')
   })
@@ -111,7 +111,7 @@ describe('probe that hangs', () => {
 })
 
 describe('probe without an outcome', () => {
-  const notFound = Object.assign(new Error('no such thing'), { status: 404 })
+  const noAnswer = Object.assign(new Error('given up'), { name: 'AbortError' })
   const tooMany = Object.assign(new Error('slow down'), { status: 429 })
   const full = new SpillwayError({
     code: 'QUEUE_FULL',
@@ -121,7 +121,7 @@ describe('probe without an outcome', () => {
   })
 
   it.each([
-    ['whose error is ignored', notFound],
+    ['without a response', noAnswer],
     ['that was throttled', tooMany],
     ['that was refused by a later stage', full],
   ])('a probe %s frees its permit and neither closes nor opens the breaker', async (_, error) => {
@@ -135,6 +135,48 @@ describe('probe without an outcome', () => {
     await clock.until(pod.run(() => 'fine'))
     await clock.until(pod.flush())
     expect(pod.state()).toBe('closed')
+  })
+
+  it.each([400, 401, 404, 409, 422, 425])(
+    'a probe that is answered with %d succeeds: the downstream works',
+    async (status) => {
+      const { clock, pod, toHalfOpen } = setup({ probes: 1, successes: 2 })
+      await toHalfOpen()
+      const error = Object.assign(new Error('refused'), { status })
+      await expect(clock.until(pod.run(() => Promise.reject(error)))).rejects.toBe(error)
+      await clock.until(pod.run(() => new Response('', { status })))
+      await clock.until(pod.flush())
+      expect(pod.state()).toBe('closed')
+    },
+  )
+
+  it('a probe that is answered with 404 counts as nothing if classify says so', async () => {
+    const { clock, pod, toHalfOpen } = setup({
+      probes: 1,
+      successes: 1,
+      classify: (end) => ('value' in end ? 'ignored' : undefined),
+    })
+    await toHalfOpen()
+    await clock.until(pod.run(() => new Response('', { status: 404 })))
+    await clock.until(pod.flush())
+    expect(pod.snapshot()).toMatchObject({ state: 'half-open', probes: 0, successes: 0 })
+  })
+
+  it('a probe whose caller left before the 404 arrived counts as nothing', async () => {
+    const { clock, pod, toHalfOpen } = setup({ probes: 1, successes: 1 })
+    await toHalfOpen()
+    const abort = new AbortController()
+    const { signal } = abort
+    const answered = pod.run(
+      async () => {
+        abort.abort()
+        throw Object.assign(new Error('not found'), { status: 404 })
+      },
+      { signal },
+    )
+    await expect(clock.until(answered)).rejects.toThrow('not found')
+    await clock.until(pod.flush())
+    expect(pod.snapshot()).toMatchObject({ state: 'half-open', probes: 0, successes: 0 })
   })
 
   it('a probe aborted by its caller frees its permit and neither closes nor opens the breaker', async () => {

@@ -1,24 +1,28 @@
 /**
- * Where calls ask for a probe while the breaker is half-open. One trip at a time carries everybody
- * who asks; when all places in the fleet are taken, nobody asks again for a moment.
+ * Requests probes of a half-open breaker from the store. One round trip at a time serves all calls
+ * that want one. When all probes of the fleet are taken, no call asks again for a moment.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock, Timer } from '../../core/clock.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise, ProbeReply } from '../../store/port.js'
 
 export interface ProbeDeskOptions {
   clock: Clock
-  /** Goes before the number of a probe, and makes its name unlike any other. */
+  /** The prefix that makes the names of probes unique. */
   pod: string
-  /** Places in the whole fleet. */
+  /** Probes at once in the whole fleet. */
   places: number
+  /** A probe that runs longer returns its permit and counts as nothing. */
+  maxProbeMs: number
+  /** A probe has run for `maxProbeMs`. */
+  onOverdue(name: string): void
   take(names: readonly string[]): MaybePromise<ProbeReply>
 }
 
-/** A probe by name, or no place; `elsewhere`: the breaker is not half-open any more. */
+/** A probe by name, or the reason why there is none; `elsewhere`: the breaker is not half-open any more. */
 export type ProbeAnswer = { name: string; generation: number } | 'full' | 'elsewhere' | 'unknown'
 
-/** All places were taken: no need to ask again before this. */
+/** After all probes were taken, the store is not asked again before this. */
 const FULL_MS = 20
 
 export class ProbeDesk {
@@ -27,14 +31,14 @@ export class ProbeDesk {
   #underWay = false
   #askers: ((answer: ProbeAnswer) => void)[] = []
   #fullUntilMs = Number.NEGATIVE_INFINITY
-  /** Probes under way, and since when. */
-  readonly #probes = new Map<string, number>()
+  /** Running probes of this pod, and the timers that end them. */
+  readonly #probes = new Map<string, Timer>()
 
   constructor(options: ProbeDeskOptions) {
     this.#options = options
   }
 
-  /** Answers at once if it can. */
+  /** Answers synchronously if it can. */
   ask(): MaybePromise<ProbeAnswer> {
     if (this.#options.clock.now() < this.#fullUntilMs) return 'full'
     let answer: ProbeAnswer | undefined
@@ -49,38 +53,45 @@ export class ProbeDesk {
     })
   }
 
-  /** Names for so many probes, unlike any others. */
+  /** Unique names for this number of probes. */
   names(count: number): string[] {
     return Array.from({ length: count }, () => `${this.#options.pod}:${++this.#number}`)
   }
 
-  /** A probe that was taken elsewhere: it is kept alive here. */
+  /** Starts to keep a probe alive, until it ends or has run for `maxProbeMs`. */
   adopt(name: string): void {
-    this.#probes.set(name, this.#options.clock.now())
+    const { clock, maxProbeMs, onOverdue } = this.#options
+    const timer = clock.schedule(maxProbeMs, () => {
+      if (this.end(name)) onOverdue(name)
+    })
+    timer.unref()
+    this.#probes.set(name, timer)
   }
 
-  /** Answers whether it was one of ours that still counted. */
+  /** Whether it was a probe of this pod that still counted. */
   end(name: string): boolean {
     this.reopen()
+    this.#probes.get(name)?.cancel()
     return this.#probes.delete(name)
   }
 
-  /** Places may be free again. */
+  /** Cancels the timers of running probes. */
+  close(): void {
+    for (const timer of this.#probes.values()) timer.cancel()
+  }
+
+  /** Probes may be free again. */
   reopen(): void {
     this.#fullUntilMs = Number.NEGATIVE_INFINITY
   }
 
-  /** Nobody asks, and no probe is under way. */
+  /** No call asks, and no probe is running. */
   get isIdle(): boolean {
     return !this.#underWay && this.#probes.size === 0
   }
 
-  /** Those under way for less than so long. The others count no more. */
-  youngerThan(ageMs: number): string[] {
-    const oldestMs = this.#options.clock.now() - ageMs
-    for (const [name, sinceMs] of this.#probes) {
-      if (sinceMs <= oldestMs) this.#probes.delete(name)
-    }
+  /** The names of the running probes. */
+  get running(): string[] {
     return [...this.#probes.keys()]
   }
 
@@ -111,18 +122,18 @@ export class ProbeDesk {
     const nowMs = this.#options.clock.now()
     const { generation } = view
     for (const name of names.slice(0, granted)) {
-      this.#probes.set(name, nowMs)
+      this.adopt(name)
       askers.shift()?.({ name, generation })
     }
     const full = view.kind === 2
     if (full && askers.length > 0) this.#fullUntilMs = nowMs + FULL_MS
-    // Whoever came meanwhile would hear the same.
+    // Calls that asked meanwhile would get the same answer.
     const rest = full && askers.length > 0 ? [...askers, ...this.#askers.splice(0)] : askers
     for (const tell of rest) tell(full ? 'full' : 'elsewhere')
     this.#go()
   }
 
-  /** Whether a place was taken nobody knows; nobody will renew it. */
+  /** The store may have granted probes; their leases are not renewed. */
   #failed(askers: readonly ((answer: ProbeAnswer) => void)[]): void {
     this.#underWay = false
     for (const tell of askers) tell('unknown')

@@ -1,7 +1,6 @@
 /**
- * With a quorum the fleet does not trip because of one pod. That pod then has a breaker for itself,
- * of the same kind but shared with nobody, so that it stops calling: a sick pod is not a sick
- * downstream, but it should not go on failing its callers slowly either.
+ * With a quorum one pod's failures do not open the fleet's breaker. Each pod also has a breaker of its
+ * own, which is not shared, so that a pod that cannot reach the downstream stops trying.
  */
 import type { SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
@@ -23,7 +22,7 @@ export class QuorumLane {
   readonly fleet: LaneBreaker
   readonly #own: LaneBreaker
 
-  /** `privately`: the same options, on a store that nobody else uses. */
+  /** `privately`: the same options, on a store of this pod alone. */
   constructor(fleet: LaneBreaker, privately: LaneBreakerOptions) {
     this.fleet = fleet
     this.#own = new LaneBreaker(privately)
@@ -54,7 +53,7 @@ export class QuorumLane {
   }
 
   enter(): Entry | Promise<Entry> {
-    // While the fleet tries whether the downstream is back, a pod's own past means nothing.
+    // While the fleet probes the downstream, the pod's own counts mean nothing.
     if (this.fleet.state !== 'closed') return this.fleet.enter()
     const own = this.#own.enter()
     if (isThenable(own)) return own.then((entry) => this.#enterFleet(entry))
@@ -67,17 +66,23 @@ export class QuorumLane {
     this.fleet.exit(permit.fleet, outcome)
   }
 
+  repeat(permit: LanePermit): void {
+    if (!isPair(permit)) return this.fleet.repeat(permit)
+    this.#own.repeat(permit.own)
+    this.fleet.repeat(permit.fleet)
+  }
+
   note(outcome: Outcome): void {
     this.#own.note(outcome)
     this.fleet.note(outcome)
   }
 
-  /** The fleet has decided something: what this pod thought before is of no use. */
+  /** The fleet's breaker has changed: the pod's own starts anew. */
   forget(): void {
     void this.#own.command({ kind: 'reset' })
   }
 
-  /** What it wants to renew of its own; the fleet's is asked for with that of the other lanes. */
+  /** Of its own breaker; the fleet's is synchronised with the other lanes. */
   ask(): ReturnType<LaneBreaker['ask']> {
     return this.#own.ask()
   }

@@ -15,10 +15,12 @@ function view(of: Partial<BreakerView>): BreakerView {
     openings: 0,
     probes: 0,
     successes: 0,
+    failedProbes: 0,
     isolatedUntilUs: 0,
     calls: 0,
     failures: 0,
     slow: 0,
+    inFlight: 0,
     consecutive: 0,
     ...of,
   }

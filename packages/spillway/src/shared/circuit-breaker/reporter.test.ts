@@ -13,6 +13,7 @@ function setup() {
     flushMs: () => 100,
     staleMs: 1_000,
     nextNumber: () => ++numbers,
+    inFlight: () => [0, 1],
     send(report) {
       sent.push(report)
       if (store.down) throw new Error('down')
@@ -42,16 +43,17 @@ describe('breaker reporter', () => {
     store.down = true
     reporter.add(1)
     reporter.add(1)
-    reporter.addSuccess()
+    reporter.addLater(0)
     reporter.endProbe('probe', 0)
     reporter.begin(7)
-    reporter.addSuccess()
+    reporter.addLater(0)
     store.down = false
     await clock.until(reporter.flush())
     expect(sent.at(-1)).toEqual({
       sequence: 2,
       generation: 7,
       outcomes: [[0, 1]],
+      inFlight: [0, 1],
       probes: [['probe', 0]],
     })
   })
@@ -60,7 +62,7 @@ describe('breaker reporter', () => {
     const { clock, sent, store, reporter } = setup()
     store.down = true
     for (let call = 0; call < 10_000; call++) {
-      reporter.addSuccess()
+      reporter.addLater(0)
       reporter.add(1)
     }
     store.down = false
@@ -73,7 +75,7 @@ describe('breaker reporter', () => {
     const { clock, sent, store, reporter } = setup()
     store.down = true
     reporter.add(1)
-    reporter.addSuccess()
+    reporter.addLater(0)
     await reporter.close()
     expect(clock.now()).toBe(0)
     expect(sent.map(({ sequence }) => sequence)).toEqual([1, 1, 2])
@@ -93,13 +95,19 @@ describe('breaker reporter', () => {
     it('reporter hands over outcomes that waited half of their time, and none twice', async () => {
       const { clock, sent, reporter } = setup()
       expect(reporter.ride()).toBeUndefined()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(49)
       expect(reporter.ride()).toBeUndefined()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(1)
       const ride = reporter.ride()
-      expect(ride?.report).toEqual({ sequence: 1, generation: 0, outcomes: [[0, 2]], probes: [] })
+      expect(ride?.report).toEqual({
+        sequence: 1,
+        generation: 0,
+        outcomes: [[0, 2]],
+        inFlight: [0, 1],
+        probes: [],
+      })
       expect(reporter.ride()).toBeUndefined()
       ride?.arrived()
       await clock.advance(1_000)
@@ -109,10 +117,10 @@ describe('breaker reporter', () => {
 
     it('reporter sends nothing during a piggybacked report, and urgent outcomes right after it', async () => {
       const { clock, sent, reporter } = setup()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(50)
       const ride = reporter.ride()
-      reporter.addSuccess()
+      reporter.addLater(0)
       reporter.add(1)
       expect(sent).toEqual([])
       ride?.arrived()
@@ -129,10 +137,10 @@ describe('breaker reporter', () => {
 
     it('outcomes recorded during a piggybacked report wait for the next one', async () => {
       const { clock, sent, reporter } = setup()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(50)
       const ride = reporter.ride()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(5)
       ride?.arrived()
       await clock.advance(50)
@@ -142,10 +150,10 @@ describe('breaker reporter', () => {
 
     it('a piggybacked report with an unknown fate is sent again under the same number', async () => {
       const { clock, sent, reporter } = setup()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(50)
       const ride = reporter.ride()
-      reporter.addSuccess()
+      reporter.addLater(0)
       ride?.lost()
       await clock.advance(99)
       expect(reporter.ride()).toBeUndefined()
@@ -157,7 +165,7 @@ describe('breaker reporter', () => {
 
     it('reporter piggybacks nothing of an earlier generation', async () => {
       const { clock, reporter } = setup()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(50)
       reporter.begin(7)
       expect(reporter.ride()).toBeUndefined()
@@ -165,7 +173,7 @@ describe('breaker reporter', () => {
 
     it('close() waits for a piggybacked report', async () => {
       const { clock, sent, reporter } = setup()
-      reporter.addSuccess()
+      reporter.addLater(0)
       await clock.advance(50)
       const ride = reporter.ride()
       let closed = false

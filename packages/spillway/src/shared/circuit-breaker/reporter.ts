@@ -1,18 +1,20 @@
 /**
- * Tells the store how calls ended. A failure goes at once and takes along the successes that came
- * before it, in order, so that waiting for company never makes a rate look bad; successes alone wait
- * a moment, and go along with whatever leaves for the store meanwhile. One report at a time; what
- * comes meanwhile goes with the next. A report whose answer was lost is sent again, by itself and
- * under the same number, which the store remembers.
+ * Reports to the store how attempts ended. A failure is sent at once, with the successes before it, in
+ * order. Successes alone wait for a moment, or are piggybacked on a request that leaves for the store
+ * meanwhile. Each report carries the number of calls in flight, so a delay never makes a rate look
+ * worse. One report is in flight at a time; later outcomes go with the next. A report whose reply was
+ * lost is sent again under the same number, which the store remembers.
  */
 import type { Clock, Timer } from '../../core/clock.js'
 import { isThenable } from '../../core/thenable.js'
-import { SUCCESS } from '../../store/breaker-spec.js'
 import type { BreakerReport, MaybePromise } from '../../store/port.js'
 
-export type Report = Pick<BreakerReport, 'sequence' | 'generation' | 'outcomes' | 'probes'>
+export type Report = Pick<
+  BreakerReport,
+  'sequence' | 'generation' | 'outcomes' | 'inFlight' | 'probes'
+>
 
-/** A report that goes along with something else. Whoever takes it says what became of it. */
+/** A report that is piggybacked on another request, whose sender says what became of it. */
 export interface Ride {
   report: Report
   arrived(): void
@@ -21,29 +23,31 @@ export interface Ride {
 
 export interface ReporterOptions {
   clock: Clock
-  /** Successes that come now wait at most so long. */
+  /** How long a success may wait now. */
   flushMs(): number
-  /** After this, nobody wants to hear of it any more. */
+  /** A report older than this is not sent again. */
   staleMs: number
   /** A number for a report: greater than any before, of this reporter or of one that it replaces. */
   nextNumber(): number
+  /** Calls in flight that count in the rates, and for how long at most. */
+  inFlight(): readonly [calls: number, forUs: number]
   send(report: Report): MaybePromise<void>
 }
 
 const RETRY_MS = 100
-/** In an outage the list would grow; the oldest of it counts least. */
+/** In an outage of the store the list would grow; its oldest entries count least. */
 const MOST_OUTCOMES = 512
 
 export class Reporter {
   readonly #options: ReporterOptions
   #generation = 0
-  #outcomes: [kind: number, times: number][] = []
-  /** Successes since the last entry of the list: the usual case costs one addition. */
-  #successes = 0
+  #outcomes: [kind: number, times: number, slicesAgo?: number][] = []
+  /** Something is to be sent without waiting. */
+  #urgent = false
   #probes: [probe: string, kind: number][] = []
-  /** Set while successes wait. */
+  /** Set while outcomes wait. */
   #timer: Timer | undefined
-  /** From then on they go along with others. */
+  /** From then on they may be piggybacked. */
   #rideFromMs = 0
   #underWay = false
   /** Set while a report that got no answer waits to be sent again. */
@@ -55,42 +59,42 @@ export class Reporter {
     this.#options = options
   }
 
-  /** From now on outcomes belong to this generation; what was counted before is of no use. */
+  /** From now on outcomes belong to this generation; those of the one before are dropped. */
   begin(generation: number): void {
     if (generation === this.#generation) return
     this.#generation = generation
     this.#outcomes = []
-    this.#successes = 0
   }
 
-  /** It can wait. */
-  addSuccess(): void {
-    this.#successes++
+  /** Adds an outcome that may wait. `slicesAgo`: when the call began, in slices of the window. */
+  addLater(kind: number, slicesAgo = 0): void {
+    this.#add(kind, slicesAgo)
     if (this.#timer === undefined && !this.#underWay) this.#wait()
   }
 
-  /** It cannot. */
-  add(kind: number): void {
-    this.#close()
-    const last = this.#outcomes[this.#outcomes.length - 1]
-    if (last?.[0] === kind) last[1]++
-    else this.#outcomes.push([kind, 1])
-    // Two may have come: successes, and this.
-    while (this.#outcomes.length > MOST_OUTCOMES) this.#outcomes.shift()
+  /** Adds an outcome that is sent at once. */
+  add(kind: number, slicesAgo = 0): void {
+    this.#add(kind, slicesAgo)
+    this.sendNow()
+  }
+
+  /** Sends the waiting outcomes and the number of calls in flight, even if there are none. */
+  sendNow(): void {
+    this.#urgent = true
     this.#send()
   }
 
   endProbe(probe: string, kind: number): void {
     this.#probes.push([probe, kind])
-    this.#send()
+    this.sendNow()
   }
 
   /**
-   * What waits, for somebody who leaves for the store now; nothing before half of its time is over,
-   * because on a busy lane somebody always does.
+   * The waiting outcomes, for a request that leaves for the store now. Nothing before half of the
+   * waiting time has passed, because on a busy lane a request leaves every moment.
    */
   ride(): Ride | undefined {
-    if (this.#timer === undefined || this.#successes === 0) return undefined
+    if (this.#timer === undefined || this.#outcomes.length === 0) return undefined
     const nowMs = this.#options.clock.now()
     if (nowMs < this.#rideFromMs) return undefined
     const report = this.#pack()
@@ -102,12 +106,12 @@ export class Reporter {
     }
   }
 
-  /** All is told, or given up. */
+  /** Everything was reported, or given up. */
   get isIdle(): boolean {
-    return !this.#underWay && this.#successes === 0 && this.#outcomes.length === 0
+    return !this.#underWay && this.#outcomes.length === 0
   }
 
-  /** Resolves when all is told, or given up. */
+  /** Resolves when everything was reported, or given up. */
   flush(): Promise<void> {
     this.#send()
     return new Promise((resolve) => {
@@ -116,7 +120,7 @@ export class Reporter {
     })
   }
 
-  /** What is left gets one more try, now. */
+  /** Sends what is left once more, now. */
   close(): Promise<void> {
     this.#closing = true
     this.#retry?.()
@@ -135,30 +139,32 @@ export class Reporter {
     this.#timer.unref()
   }
 
-  #close(): void {
-    if (this.#successes === 0) return
-    this.#outcomes.push([SUCCESS, this.#successes])
-    this.#successes = 0
+  #add(kind: number, slicesAgo: number): void {
+    const last = this.#outcomes[this.#outcomes.length - 1]
+    if (last?.[0] === kind && (last[2] ?? 0) === slicesAgo) last[1]++
+    else this.#outcomes.push(slicesAgo === 0 ? [kind, 1] : [kind, 1, slicesAgo])
+    if (this.#outcomes.length > MOST_OUTCOMES) this.#outcomes.shift()
   }
 
   #send(): void {
     while (!this.#underWay) {
-      this.#close()
-      if (this.#outcomes.length === 0 && this.#probes.length === 0) return this.#rest()
+      const nothing = this.#outcomes.length === 0 && this.#probes.length === 0
+      if (nothing && !this.#urgent) return this.#rest()
       this.#deliver(this.#pack(), this.#options.clock.now())
     }
   }
 
-  /** Everything that has not been told, under a number of its own. */
+  /** Everything that has not been reported, under a number of its own. */
   #pack(): Report {
-    this.#close()
     const report: Report = {
       sequence: this.#options.nextNumber(),
       generation: this.#generation,
       outcomes: this.#outcomes,
+      inFlight: this.#options.inFlight(),
       probes: this.#probes,
     }
     this.#outcomes = []
+    this.#urgent = false
     this.#probes = []
     this.#timer?.cancel()
     this.#timer = undefined
@@ -198,9 +204,8 @@ export class Reporter {
 
   #done(): void {
     this.#underWay = false
-    const urgent = this.#outcomes.length > 0 || this.#probes.length > 0 || this.#idle.length > 0
-    if (urgent) this.#send()
-    else if (this.#successes > 0) this.#wait()
+    if (this.#urgent || this.#idle.length > 0) this.#send()
+    else if (this.#outcomes.length > 0) this.#wait()
   }
 
   #rest(): void {

@@ -1,7 +1,6 @@
 /**
- * What is shared about a breaker, and how it is brought to the present: open time ends, leases and
- * isolations expire, windows move on, without anybody having to call. Twin:
- * `redis/lua/include/breaker-state.lua`.
+ * The shared state of a breaker, and how it is brought to the present: open times, leases, isolations
+ * and windows end by themselves. Twin: `redis/lua/include/breaker-state.lua`.
  */
 
 import type { BreakerSpec } from '../breaker-spec.js'
@@ -14,43 +13,44 @@ export const OPEN = 1
 export const HALF_OPEN = 2
 
 export interface BreakerState {
-  /** The latest time this state was changed at. */
-  t: number
-  /** Version: grows with every change that others should see. */
-  v: number
-  /** Generation: grows with every transition. What belongs to another one changes nothing. */
-  g: number
+  /** The latest time at which this state was changed. */
+  timeUs: number
+  /** Grows with every change that other pods should see. */
+  version: number
+  /** Grows with every transition. Reports of another generation change nothing. */
+  generation: number
   kind: typeof CLOSED | typeof OPEN | typeof HALF_OPEN
-  /** Open until then. */
-  u: number
-  /** How long it was opened for, the last time. */
-  d: number
-  /** How often it opened again without having closed. */
-  o: number
-  /** When it last closed, having been open. */
-  c: number
-  /** Probes that succeeded. */
-  w: number
-  /** Probes under way: when their leases end. */
+  openUntilUs: number
+  /** For how long it was opened, the last time. */
+  openForUs: number
+  /** The number of times it opened again without having closed. */
+  openings: number
+  /** When it last closed after having been open; 0 if unknown. */
+  closedAtUs: number
+  /** Probes of this half-open phase that succeeded and that failed. */
+  successes: number
+  failedProbes: number
+  /** Running probes: when their leases end. */
   probes: Map<string, number>
-  /** Those that outlived their round: they still hold a place at the downstream, and count nothing. */
+  /** Running probes of an earlier phase: they still load the downstream, and count as nothing. */
   late: Map<string, number>
-  /** Isolated by hand: by whom, until when. */
+  /** Manual isolations: by holder, when they end. */
   holds: Map<string, number>
   tally: Tally
 }
 
 export function emptyBreaker(): BreakerState {
   return {
-    t: 0,
-    v: 0,
-    g: 0,
+    timeUs: 0,
+    version: 0,
+    generation: 0,
     kind: CLOSED,
-    u: 0,
-    d: 0,
-    o: 0,
-    c: 0,
-    w: 0,
+    openUntilUs: 0,
+    openForUs: 0,
+    openings: 0,
+    closedAtUs: 0,
+    successes: 0,
+    failedProbes: 0,
     probes: new Map(),
     late: new Map(),
     holds: new Map(),
@@ -58,30 +58,29 @@ export function emptyBreaker(): BreakerState {
   }
 }
 
-/** Brings the state to the present, and answers with what time that is. */
+/** Brings the state to the present, and returns the present time. */
 export function present(state: BreakerState, spec: BreakerSpec, serverUs: number): number {
-  if (state.t - serverUs > SET_BACK_US) rebaseBreaker(state, serverUs)
-  const now = Math.max(serverUs, state.t)
-  state.t = now
+  if (state.timeUs - serverUs > SET_BACK_US) rebaseBreaker(state, serverUs)
+  const now = Math.max(serverUs, state.timeUs)
+  state.timeUs = now
   if (expire(state.holds, now)) show(state, now)
-  if (state.kind === OPEN && state.u <= now) move(state, HALF_OPEN, now)
+  if (state.kind === OPEN && state.openUntilUs <= now) move(state, HALF_OPEN, now)
   expire(state.probes, now)
   expire(state.late, now)
   if (state.kind === CLOSED) advance(state.tally, spec, now)
   return now
 }
 
-/** The clock was set back: what ends later ends as much later as before; of windows nothing is known. */
+/** The clock was set back: end times keep their distance from now, and the window starts empty. */
 function rebaseBreaker(state: BreakerState, serverUs: number): void {
-  const backUs = state.t - serverUs
-  state.u -= backUs
-  // Zero means that nobody remembers.
-  state.c = Math.max(0, state.c - backUs)
+  const backUs = state.timeUs - serverUs
+  state.openUntilUs -= backUs
+  state.closedAtUs = Math.max(0, state.closedAtUs - backUs)
   for (const ends of [state.probes, state.late, state.holds]) {
     for (const [key, untilUs] of ends) ends.set(key, untilUs - backUs)
   }
   state.tally = emptyTally()
-  state.t = serverUs
+  state.timeUs = serverUs
 }
 
 function expire(ends: Map<string, number>, now: number): boolean {
@@ -94,61 +93,61 @@ function expire(ends: Map<string, number>, now: number): boolean {
   return expired
 }
 
-/** Others should see this change. Times as versions: they grow even where the state was lost. */
+/** Marks a change that other pods should see. Versions are times, so they grow even after a loss of state. */
 export function show(state: BreakerState, now: number): void {
-  state.v = Math.max(now, state.v + 1)
+  state.version = Math.max(now, state.version + 1)
 }
 
-/**
- * Every transition begins a generation. What was counted stays in view until it closes again: it is
- * why it opened.
- */
+/** Every transition begins a generation. The counts stay visible until it closes again. */
 export function move(state: BreakerState, kind: BreakerState['kind'], now: number): void {
   state.kind = kind
-  state.g = Math.max(now, state.g + 1)
-  state.w = 0
+  state.generation = Math.max(now, state.generation + 1)
+  state.successes = 0
+  state.failedProbes = 0
   for (const [probe, untilUs] of state.probes) state.late.set(probe, untilUs)
   state.probes = new Map()
   if (kind === CLOSED) state.tally = emptyTally()
   show(state, now)
 }
 
-/** Opened by hand while it is open, it stays open as long again. */
+/** Tripped by hand while it is open, it stays open for the same time again. */
 export function open(state: BreakerState, spec: BreakerSpec, now: number): void {
   if (state.kind === CLOSED) {
-    state.o = 0
-    state.d = spec.openUs
+    state.openings = 0
+    state.openForUs = spec.openUs
   } else if (state.kind === HALF_OPEN) {
-    state.o++
-    const longerUs = Math.max(spec.openUs, Math.ceil(state.d * spec.openFactor))
-    state.d = Math.min(spec.maxOpenUs, longerUs)
+    state.openings++
+    const longerUs = Math.max(spec.openUs, Math.ceil(state.openForUs * spec.openFactor))
+    state.openForUs = Math.min(spec.maxOpenUs, longerUs)
   }
-  state.u = now + state.d
+  state.openUntilUs = now + state.openForUs
   move(state, OPEN, now)
 }
 
 export function close(state: BreakerState, now: number): void {
-  state.o = 0
-  state.c = now
+  state.openings = 0
+  state.closedAtUs = now
   move(state, CLOSED, now)
 }
 
 export function viewOf(state: BreakerState, now: number): BreakerView {
-  const [calls, failures, slow, consecutive] = totals(state.tally)
+  const { calls, failures, slow, inFlight, consecutive } = totals(state.tally)
   return {
     nowUs: now,
-    version: state.v,
-    generation: state.g,
+    version: state.version,
+    generation: state.generation,
     kind: state.kind,
-    untilUs: state.kind === OPEN ? state.u : 0,
-    closedAtUs: state.c,
-    openings: state.o,
+    untilUs: state.kind === OPEN ? state.openUntilUs : 0,
+    closedAtUs: state.closedAtUs,
+    openings: state.openings,
     probes: state.probes.size + state.late.size,
-    successes: state.w,
+    successes: state.successes,
+    failedProbes: state.failedProbes,
     isolatedUntilUs: latest(state.holds),
     calls,
     failures,
     slow,
+    inFlight,
     consecutive,
   }
 }
@@ -160,22 +159,25 @@ function latest(ends: Map<string, number>): number {
 }
 
 const MARGIN_US = 1_000_000
-/** Nobody calls any more: after this long nobody knows whether the downstream is still broken. */
+/** Without calls for this long, an old state says nothing about the downstream. */
 const LONGEST_LIFE_US = 300_000_000
-/** A half-open breaker waits at least so long for somebody who probes. */
+/** A half-open breaker waits at least this long for its first probe. */
 const UNPROBED_US = 60_000_000
 
 export function breakerLifeUs(state: BreakerState, spec: BreakerSpec, now: number): number {
-  const byHandUs = latest(state.holds) - now
-  return Math.max(meansSomethingUs(state, spec, now), byHandUs) + MARGIN_US
+  const isolatedUs = latest(state.holds) - now
+  return Math.max(relevantUs(state, spec, now), isolatedUs) + MARGIN_US
 }
 
-function meansSomethingUs(state: BreakerState, spec: BreakerSpec, now: number): number {
+function relevantUs(state: BreakerState, spec: BreakerSpec, now: number): number {
   if (state.kind === CLOSED) {
-    // As long as calls of an earlier generation may be under way, it has to be known as earlier.
-    return Math.max(spec.windowUs, spec.windowUs > 0 && state.g === 0 ? 0 : LONGEST_LIFE_US)
+    // A generation has to be known as long as calls of an earlier one may be in flight.
+    return Math.max(
+      spec.windowUs,
+      spec.windowUs > 0 && state.generation === 0 ? 0 : LONGEST_LIFE_US,
+    )
   }
-  const openUs = state.kind === OPEN ? state.u - now : 0
+  const openUs = state.kind === OPEN ? state.openUntilUs - now : 0
   const brokenUs = openUs + Math.max(spec.openUs, spec.probeLeaseUs, UNPROBED_US)
   return Math.min(brokenUs, Math.max(LONGEST_LIFE_US, 2 * openUs))
 }

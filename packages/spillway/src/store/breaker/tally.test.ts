@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { type BreakerSpec, FAILURE, SLOW, SUCCESS } from '../breaker-spec.js'
-import { advance, count, emptyTally, isTripped, type Tally, totals } from './tally.js'
+import {
+  type BreakerSpec,
+  FAILURE,
+  REPEATED_FAILURE,
+  REPEATED_SUCCESS,
+  SLOW,
+  SUCCESS,
+} from '../breaker-spec.js'
+import { advance, count, emptyTally, isTripped, setInFlight, type Tally, totals } from './tally.js'
 
 const START_US = 1_900_000_000_000_000
 const SECOND = 1_000_000
@@ -35,7 +42,13 @@ function counting(spec: BreakerSpec, tally: Tally = emptyTally()) {
     },
     see(kind: number, times: number, pod = 'p', as: BreakerSpec = spec) {
       advance(tally, as, now)
-      count(tally, as, pod, kind, times, now)
+      count(tally, as, pod, [kind, times], now)
+    },
+    fly(calls: number, forUs = 60 * SECOND, pod = 'p') {
+      setInFlight(tally, pod, calls, 0, forUs, now)
+    },
+    seeOld(kind: number, times: number, slicesAgo: number) {
+      count(tally, spec, 'p', [kind, times, slicesAgo], now)
     },
     trips: (live = 1) => isTripped(tally, spec, live),
   }
@@ -105,16 +118,111 @@ describe('failure rate and slow rate', () => {
   })
 })
 
+describe('calls in flight', () => {
+  const half = specOf({ failureRate: 0.5, minimumCalls: 10 })
+
+  it('are in the denominator of the failure rate', () => {
+    const { see, fly, trips, tally } = counting(half)
+    fly(90)
+    see(FAILURE, 10)
+    expect(totals(tally)).toMatchObject({ calls: 10, failures: 10, inFlight: 90 })
+    expect(trips()).toBe(false)
+    fly(0)
+    expect(trips()).toBe(true)
+  })
+
+  it('are in the denominator of the slow rate', () => {
+    const { see, fly, trips } = counting(specOf({ slowRate: 0.5, minimumCalls: 10 }))
+    fly(90)
+    see(SLOW, 10)
+    expect(trips()).toBe(false)
+  })
+
+  it('are those of all pods, and of each pod its last number', () => {
+    const { fly, tally } = counting(half)
+    fly(5, SECOND, 'a')
+    fly(7, SECOND, 'b')
+    fly(3, SECOND, 'a')
+    expect(totals(tally).inFlight).toBe(10)
+  })
+
+  it('do not count after the time their pod has given', () => {
+    const { fly, pass, tally } = counting(half)
+    fly(5, SECOND)
+    pass(SECOND - 1)
+    expect(totals(tally).inFlight).toBe(5)
+    pass(1)
+    expect(totals(tally).inFlight).toBe(0)
+  })
+
+  it('do not make up for minimumCalls', () => {
+    const { see, fly, trips } = counting(half)
+    fly(3)
+    see(FAILURE, 9)
+    expect(trips()).toBe(false)
+  })
+
+  it('keep a row of failures from opening it that is shorter than their number', () => {
+    const { see, fly, trips } = counting(specOf({ consecutive: 10 }))
+    fly(11)
+    see(FAILURE, 10)
+    expect(trips()).toBe(false)
+    see(FAILURE, 1)
+    expect(trips()).toBe(true)
+  })
+
+  it('of a pod that does well count for the quorum, too', () => {
+    const { see, fly, trips } = counting(specOf({ failureRate: 0.5, minimumCalls: 10, quorum: 2 }))
+    see(FAILURE, 30, 'a')
+    see(FAILURE, 20, 'b')
+    fly(50, 60 * SECOND, 'c')
+    expect(trips(5)).toBe(false)
+    fly(0, 60 * SECOND, 'c')
+    expect(trips(5)).toBe(true)
+  })
+
+  it('never keep a failureRate of 1 from being reached', () => {
+    const { see, fly, trips } = counting(specOf({ failureRate: 1, minimumCalls: 10 }))
+    fly(5)
+    see(FAILURE, 80)
+    expect(trips()).toBe(false)
+    see(FAILURE, 1)
+    expect(trips()).toBe(true)
+  })
+})
+
+describe('attempts after the first', () => {
+  it('are not in the rates, but lengthen and end a row of failures', () => {
+    const { see, tally } = counting(specOf({ failureRate: 0.5, consecutive: 100 }))
+    see(FAILURE, 1)
+    see(REPEATED_FAILURE, 2)
+    expect(totals(tally)).toMatchObject({ calls: 1, failures: 1, consecutive: 3 })
+    see(REPEATED_SUCCESS, 1)
+    expect(totals(tally)).toMatchObject({ calls: 1, failures: 1, consecutive: 0 })
+  })
+})
+
 describe('tally window', () => {
+  it('counts a success when its call began, and none that began before the window', () => {
+    const { seeOld, pass, tally } = counting(specOf({ failureRate: 0.5 }))
+    pass(30 * SECOND)
+    seeOld(SUCCESS, 5, 9)
+    seeOld(SUCCESS, 3, 10)
+    seeOld(FAILURE, 2, 0)
+    expect(totals(tally).calls).toBe(7)
+    pass(3 * SECOND)
+    expect(totals(tally)).toMatchObject({ calls: 2, failures: 2 })
+  })
+
   it('time window drops a tenth at a time and is empty after its length', () => {
     const { see, pass, tally } = counting(specOf({ failureRate: 0.5 }))
     for (let slice = 0; slice < 10; slice++) {
       see(SUCCESS, 1)
       pass(3 * SECOND)
     }
-    expect(totals(tally)[0]).toBe(9)
+    expect(totals(tally).calls).toBe(9)
     pass(12 * SECOND)
-    expect(totals(tally)[0]).toBe(5)
+    expect(totals(tally).calls).toBe(5)
     pass(15 * SECOND)
     expect(tally).toEqual(emptyTally())
   })
@@ -123,11 +231,11 @@ describe('tally window', () => {
     const { see, tally } = counting(specOf({ failureRate: 0.5, windowUs: 0, windowCalls: 10 }))
     see(FAILURE, 8)
     see(SUCCESS, 4)
-    expect(totals(tally)).toEqual([10, 6, 0, 0])
+    expect(totals(tally)).toMatchObject({ calls: 10, failures: 6, slow: 0, consecutive: 0 })
     see(SLOW, 25)
-    expect(totals(tally)).toEqual([10, 0, 10, 0])
+    expect(totals(tally)).toMatchObject({ calls: 10, failures: 0, slow: 10, consecutive: 0 })
     for (let call = 0; call < 1_000; call++) see(call % 2, 1)
-    expect(totals(tally)).toEqual([10, 5, 0, 1])
+    expect(totals(tally)).toMatchObject({ calls: 10, failures: 5, slow: 0, consecutive: 1 })
     expect(tally.recent).toHaveLength(10)
   })
 
@@ -216,7 +324,7 @@ describe('quorum', () => {
   it('pod names such as __proto__ are counted like any other', () => {
     const { see, trips, tally } = counting(spec)
     for (const pod of ['constructor', '__proto__', '1']) see(FAILURE, 10, pod)
-    expect(totals(tally)).toEqual([30, 30, 0, 30])
+    expect(totals(tally)).toMatchObject({ calls: 30, failures: 30, slow: 0, consecutive: 30 })
     expect(trips(3)).toBe(true)
   })
 })

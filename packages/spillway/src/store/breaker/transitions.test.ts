@@ -143,7 +143,7 @@ describe('half-open breaker', () => {
     expect(breaker.fail(1).kind).toBe(CLOSED)
   })
 
-  it('half-open breaker reopens at one failure, and later probes change nothing', () => {
+  it('with one success required opens again at one failure, and later probes change nothing', () => {
     const breaker = setup({ successes: 1 })
     breaker.breakDown()
     breaker.probe('a', 'b')
@@ -152,6 +152,36 @@ describe('half-open breaker', () => {
     // The probe counts as in flight until it ends.
     expect(breaker.endProbe('b', SUCCESS)).toEqual({ ...opened, probes: 0 })
   })
+
+  it('opens again at the second failure if it requires two successes', () => {
+    const breaker = setup({ failureRate: 0.5, successes: 2 })
+    breaker.breakDown()
+    breaker.probe('a', 'b', 'c')
+    expect(breaker.endProbe('a', FAILURE)).toMatchObject({ kind: HALF_OPEN, failedProbes: 1 })
+    expect(breaker.endProbe('b', SUCCESS)).toMatchObject({ kind: HALF_OPEN, successes: 1 })
+    expect(breaker.endProbe('c', FAILURE)).toMatchObject({ kind: OPEN, openings: 1 })
+  })
+
+  it('closes in spite of one failed probe if enough others succeed', () => {
+    const breaker = setup({ failureRate: 0.5, successes: 2 })
+    breaker.breakDown()
+    breaker.probe('a', 'b', 'c')
+    breaker.endProbe('a', FAILURE)
+    breaker.endProbe('b', SUCCESS)
+    expect(breaker.endProbe('c', SUCCESS).kind).toBe(CLOSED)
+  })
+
+  it.each([1, 0])(
+    'opens again after a success if all later probes fail (failureRate %d)',
+    (rate) => {
+      const breaker = setup({ failureRate: rate, successes: 5 })
+      breaker.breakDown()
+      breaker.probe('a', 'b', 'c')
+      breaker.endProbe('a', SUCCESS)
+      breaker.endProbe('b', FAILURE)
+      expect(breaker.endProbe('c', FAILURE).kind).toBe(OPEN)
+    },
+  )
 
   it('probes that outlived a closed period count when the breaker is half-open again', () => {
     const breaker = setup({ successes: 1, openUs: SECOND })
@@ -165,7 +195,7 @@ describe('half-open breaker', () => {
   })
 
   it('probes of an earlier round count until they end or their lease expires', () => {
-    const breaker = setup({ probes: 2, openUs: SECOND })
+    const breaker = setup({ probes: 2, successes: 1, openUs: SECOND })
     breaker.breakDown()
     breaker.probe('slow', 'quick')
     breaker.endProbe('quick', FAILURE)
@@ -297,7 +327,7 @@ describe('breaker open time', () => {
   })
 
   it('tripping an open breaker manually does not shorten its open time', () => {
-    const breaker = setup({ openFactor: 3 })
+    const breaker = setup({ openFactor: 3, successes: 1 })
     breaker.breakDown()
     breaker.probe('a')
     const { untilUs } = breaker.endProbe('a', FAILURE)

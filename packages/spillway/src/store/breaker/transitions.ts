@@ -1,4 +1,4 @@
-/** What can happen to a breaker. Twins: `redis/lua/{report-outcomes,take-probes,…}.lua`. */
+/** The transitions of a breaker. Twins: `redis/lua/{report-outcomes,take-probes,…}.lua`. */
 
 import { type BreakerSpec, FAILURE, NOTHING, SLOW } from '../breaker-spec.js'
 import type {
@@ -21,14 +21,14 @@ import {
   show,
   viewOf,
 } from './breaker-state.js'
-import { count, isTripped } from './tally.js'
+import { count, isRepeated, isTripped, setInFlight } from './tally.js'
 
-/** A transition's answer, how long the state has to be kept, and whether others should hear of it. */
+/** The reply of a transition, how long its state has to be kept, and what to publish. */
 export interface BreakerKept<T> {
   reply: T
-  /** Nothing, if there is nothing to keep: the state is as it was, and ends when it would have. */
+  /** Absent if the state did not change; it then expires when it would have. */
   lifeUs?: number
-  /** The view to publish, if something changed that others should see. */
+  /** The view to publish, if something changed that other pods should see. */
   published?: BreakerView
 }
 
@@ -43,11 +43,11 @@ export function kept<T>(
   return {
     reply: reply(view),
     lifeUs: breakerLifeUs(state, spec, now),
-    ...(state.v !== versionBefore && { published: view }),
+    ...(state.version !== versionBefore && { published: view }),
   }
 }
 
-/** `live`: how many pods there are. */
+/** `live`: the number of pods. */
 export function reportOutcomes(
   state: BreakerState,
   request: BreakerReport,
@@ -55,16 +55,28 @@ export function reportOutcomes(
   live: number,
 ): BreakerKept<BreakerView> {
   const { spec } = request
-  const before = state.v
+  const before = state.version
   const now = present(state, spec, serverUs)
   for (const [probe, kind] of request.probes) endProbe(state, spec, probe, kind, now)
-  // A pod that knows of a later generation saw it before the state was lost.
-  if (state.kind === CLOSED && state.g < request.generation) state.g = request.generation
-  for (const [kind, times] of request.outcomes) {
-    if (state.kind !== CLOSED || state.g !== request.generation) break
-    count(state.tally, spec, request.pod, kind, times, now)
+  // The pod knows a later generation from before the store lost its state.
+  if (state.kind === CLOSED && state.generation < request.generation) {
+    state.generation = request.generation
+  }
+  const isCurrent = () => state.kind === CLOSED && state.generation === request.generation
+  const [inFlight, forUs] = request.inFlight ?? [0, 0]
+  // When a call ended, those further on in this report were still in flight.
+  let later = 0
+  for (const [kind, times] of request.outcomes) later += isRepeated(kind) ? 0 : times
+  if (isCurrent()) setInFlight(state.tally, request.pod, inFlight, later, forUs, now)
+  for (const outcome of request.outcomes) {
+    if (!isCurrent()) break
+    if (!isRepeated(outcome[0])) later -= outcome[1]
+    setInFlight(state.tally, request.pod, inFlight, later, forUs, now)
+    count(state.tally, spec, request.pod, outcome, now)
     if (isTripped(state.tally, spec, live)) open(state, spec, now)
   }
+  // Without outcomes, too: the calls in flight that kept it closed may count no longer.
+  if (isCurrent() && isTripped(state.tally, spec, live)) open(state, spec, now)
   return kept(state, spec, now, before, (view) => view)
 }
 
@@ -76,12 +88,27 @@ function endProbe(
   now: number,
 ): void {
   state.late.delete(probe)
-  // Its lease has ended, or another probe has decided already.
+  // Its lease has ended, or the other probes have decided already.
   if (!state.probes.delete(probe)) return
   if (kind === NOTHING) return
-  if (kind === FAILURE || (kind === SLOW && spec.slowRate > 0)) return open(state, spec, now)
-  state.w++
-  if (state.w >= spec.successes) close(state, now)
+  if (kind === FAILURE || (kind === SLOW && spec.slowRate > 0)) {
+    state.failedProbes++
+    if (probesFail(state, spec)) open(state, spec, now)
+    return
+  }
+  state.successes++
+  if (state.successes >= spec.successes) close(state, now)
+}
+
+/** A breaker that needs more than one success does not open again because of one failed probe. */
+const DECIDING_FAILURES = 2
+/** Above this share of failed probes a breaker opens again, whatever its `failureRate`. */
+const HIGHEST_PROBE_RATE = 0.5
+
+function probesFail({ successes, failedProbes }: BreakerState, spec: BreakerSpec): boolean {
+  if (failedProbes < Math.min(DECIDING_FAILURES, spec.successes)) return false
+  const rate = Math.min(spec.failureRate || HIGHEST_PROBE_RATE, HIGHEST_PROBE_RATE)
+  return failedProbes / (successes + failedProbes) >= rate
 }
 
 export function takeProbes(
@@ -90,7 +117,7 @@ export function takeProbes(
   serverUs: number,
 ): BreakerKept<ProbeReply> {
   const { spec } = request
-  const before = state.v
+  const before = state.version
   const now = present(state, spec, serverUs)
   let granted = 0
   if (state.kind === HALF_OPEN && state.holds.size === 0) {
@@ -104,8 +131,8 @@ export function takeProbes(
 }
 
 /**
- * Renews the leases of probes that are still under way, and tells how things are. A closed breaker has
- * none, and is not kept alive by being looked at; one that is not closed is.
+ * Renews the leases of running probes and returns the state. Reading does not extend the life of a
+ * closed breaker; it does extend that of any other.
  */
 export function syncBreaker(
   state: BreakerState,
@@ -113,14 +140,14 @@ export function syncBreaker(
   serverUs: number,
 ): BreakerKept<BreakerView> {
   const { spec } = request
-  const { v: before, t: lastUs } = state
+  const { version: before, timeUs: lastUs } = state
   const now = present(state, spec, serverUs)
   for (const probes of [state.probes, state.late]) {
     for (const probe of request.renew) {
       if (probes.has(probe)) probes.set(probe, now + spec.probeLeaseUs)
     }
   }
-  if (state.kind === CLOSED && state.v === before && now >= lastUs) {
+  if (state.kind === CLOSED && state.version === before && now >= lastUs) {
     return { reply: viewOf(state, now) }
   }
   return kept(state, spec, now, before, (view) => view)
@@ -132,7 +159,7 @@ export function commandBreaker(
   serverUs: number,
 ): BreakerKept<BreakerView> {
   const { spec, command } = request
-  const before = state.v
+  const before = state.version
   const now = present(state, spec, serverUs)
   switch (command.kind) {
     case 'isolate':
@@ -146,11 +173,11 @@ export function commandBreaker(
       break
     case 'trip':
       open(state, spec, now)
-      if (command.forUs !== undefined) state.u = now + command.forUs
+      if (command.forUs !== undefined) state.openUntilUs = now + command.forUs
       break
     case 'reset':
-      state.o = 0
-      state.c = 0
+      state.openings = 0
+      state.closedAtUs = 0
       move(state, CLOSED, now)
   }
   return kept(state, spec, now, before, (view) => view)

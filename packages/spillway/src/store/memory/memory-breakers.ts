@@ -1,4 +1,4 @@
-/** Breakers in one process: the transitions on a map; who watches hears of a change at once. */
+/** Breakers in one process: the transitions on a map. Watchers are called synchronously. */
 import { type BreakerState, emptyBreaker } from '../breaker/breaker-state.js'
 import {
   type BreakerKept,
@@ -16,22 +16,22 @@ import type {
 } from '../port.js'
 import { ExpiringMap } from './expiring-map.js'
 
-/** As long as the longest window: after that nobody sends a report again. */
+/** As long as the longest window: after that no pod sends a report again. */
 const SEQUENCE_LIFE_US = 300_000_000
 
 export interface MemoryBreakers extends BreakerStore {
-  /** Answers at once. */
+  /** Answers synchronously. */
   report(request: BreakerReport): BreakerView
-  /** As if that were so for so long. */
+  /** Replaces the state, which expires after `lifeUs`. */
   put(guard: string, lane: string, state: BreakerState, lifeUs: number): void
-  /** A step of somebody else's that looks at a breaker, or takes its probes. */
+  /** A transition of another mechanism that reads a breaker, or takes its probes. */
   change<R extends BreakerRef, T>(
     request: R,
     transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,
   ): T
 }
 
-/** `live` says how many pods of a guard there are. */
+/** `live` returns the number of pods of a guard. */
 export function createMemoryBreakers(
   nowUs: () => number,
   live: (guard: string) => number,
@@ -40,7 +40,7 @@ export function createMemoryBreakers(
   const sequences = new ExpiringMap<number>()
   const watchers = new Set<BreakerWatcher>()
 
-  /** It may change a state in place that it does not keep: our time never goes back. */
+  /** A transition may change a state in place that it does not keep: this clock never goes back. */
   function change<R extends BreakerRef, T>(
     request: R,
     transition: (state: BreakerState, request: R, now: number) => BreakerKept<T>,

@@ -78,7 +78,7 @@ function finish(
     generation >= 0 &&
     !probe &&
     breaker !== undefined &&
-    (breaker.kind !== CLOSED || breaker.g !== generation)
+    (breaker.kind !== CLOSED || breaker.generation !== generation)
   const probed = kind === 'failed' && probe
   const excused = kind === 'released' || known || (probed && job.attempt >= job.attempts)
   // Behind the others: a job that is throttled or opens the breaker each time must not block them, and

@@ -278,7 +278,7 @@ function openGate(
 ): Gate {
   if (ref === undefined || state === undefined) return NO_BREAKER
   const { spec } = ref
-  const before = state.v
+  const before = state.version
   const now = presentBreaker(state, spec, serverUs)
   const gate: Gate = {
     ...NO_BREAKER,
@@ -288,7 +288,7 @@ function openGate(
       }
       const view = keptBreaker(state, spec, now, before, (each) => each)
       // Looked at only: as it was, it is not kept any longer because of that.
-      const isNews = state.v !== before || (gate.probing && taken > 0)
+      const isNews = state.version !== before || (gate.probing && taken > 0)
       return isNews ? view : { reply: view.reply }
     },
   }
@@ -297,7 +297,7 @@ function openGate(
     gate.waitUs = ISOLATED_US
   } else if (state.kind === OPEN) {
     gate.blocked = 'breaker'
-    gate.waitUs = Math.max(1, state.u - now)
+    gate.waitUs = Math.max(1, state.openUntilUs - now)
   } else if (state.kind === HALF_OPEN) {
     const free = spec.probes - state.probes.size - state.late.size
     gate.probing = true

@@ -1,4 +1,4 @@
-/** The breaker operations as scripts, and what the scripts publish as calls of watchers. */
+/** The breaker operations as scripts; messages that scripts publish become calls of watchers. */
 import type { BreakerSpec } from '../breaker-spec.js'
 import { escaped, type Keys, unescaped } from '../keys.js'
 import type {
@@ -72,27 +72,27 @@ export function createRedisBreakers(
   }
 }
 
-/** What a script is told of a report, whether it comes alone or with something else. */
+/** The keys and the input of a report, for a script of its own or as part of another one. */
 export function writeReport(
   keys: Keys,
   request: BreakerReport,
 ): { scriptKeys: string[]; input: string } {
-  const { guard, lane, pod, sequence, generation, outcomes, probes } = request
-  const own = { pod, sequence, generation, outcomes, probes }
+  const { guard, lane, pod, sequence, generation, outcomes, inFlight, probes } = request
+  const own = { pod, sequence, generation, outcomes, in_flight: inFlight, probes }
   return {
     scriptKeys: [keys.breaker(guard, lane), keys.outcomes(guard, lane, pod), keys.pods(guard)],
     input: writeInput(keys, request, own),
   }
 }
 
-/** What include/breaker-state reads. */
+/** The input that include/breaker-state reads. */
 export function writeInput(keys: Keys, request: BreakerRef, own: object): string {
   const { breakers: channel } = keys
   const spec = writeSpec(request.spec)
   return JSON.stringify({ channel, spec, name: nameOf(request), ...own })
 }
 
-/** All watchers share one subscription, which is there while there are any. */
+/** All watchers share one subscription, which exists while there are any. */
 function createWatchers(channel: string, subscribe: Subscribe) {
   const watchers = new Set<BreakerWatcher>()
   let subscription: Subscription | undefined
@@ -130,7 +130,7 @@ function createWatchers(channel: string, subscribe: Subscribe) {
   }
 }
 
-/** One script touches one slot, so guards go separately. */
+/** One script touches one hash slot, so each guard needs a script of its own. */
 function byGuard(requests: readonly SyncRequest[]): Iterable<number[]> {
   const guards = new Map<string, number[]>()
   for (const [index, { guard }] of requests.entries()) {
@@ -175,10 +175,12 @@ const VIEW_FIELDS = [
   'openings',
   'probes',
   'successes',
+  'failedProbes',
   'isolatedUntilUs',
   'calls',
   'failures',
   'slow',
+  'inFlight',
   'consecutive',
 ] as const satisfies readonly (keyof BreakerView)[]
 
@@ -187,7 +189,7 @@ export function readView(numbers: readonly number[]): BreakerView {
   return Object.fromEntries(fields) as BreakerView
 }
 
-/** Nothing, if somebody else writes to our channel. */
+/** Undefined for messages that are not ours. */
 export function readPublished(
   text: string,
 ): { guard: string; lane: string; view: BreakerView } | undefined {

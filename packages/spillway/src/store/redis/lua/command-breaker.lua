@@ -1,4 +1,4 @@
--- What somebody wants of a breaker by hand.
+-- Manual control of a breaker.
 -- KEYS: breaker
 -- ARGV: see include/breaker-state; command: isolate, release, trip or reset; holder (absent: all of
 --       them); for_us (of a trip: 0 for as long as failures would)
@@ -8,7 +8,7 @@
 --- @include breaker-state
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before = state.v
+local before = state.version
 local now = present(state, spec)
 local command = input.command
 if command == 'isolate' then
@@ -19,10 +19,10 @@ elseif command == 'release' then
   show(state, now)
 elseif command == 'trip' then
   open(state, spec, now)
-  if input.for_us > 0 then state.u = now + input.for_us end
+  if input.for_us > 0 then state.open_until_us = now + input.for_us end
 elseif command == 'reset' then
-  state.o = 0
-  state.c = 0
+  state.openings = 0
+  state.closed_at_us = 0
   move(state, CLOSED, now)
 end
 return keep(KEYS[1], input.name, state, spec, now, before)

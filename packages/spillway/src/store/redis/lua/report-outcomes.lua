@@ -1,9 +1,9 @@
--- Counts how calls and probes ended, which may trip, close or open the breaker again. Sent again
--- under the same number, it only tells how things are.
+-- Counts how attempts and probes ended, which may open or close the breaker. Sent again under the same
+-- number, it only returns the state.
 -- KEYS: breaker, the pod's last sequence number in this lane, the guard's pods
--- ARGV: see include/breaker-state; pod, sequence, generation; outcomes as { kind, times }; probes as
---       { name, kind }
+-- ARGV: see include/breaker-state; pod, sequence, generation; outcomes as { kind, times, slices ago };
+--       in_flight as { calls, for us }; probes as { name, kind }
 -- reply: view
 -- expiry: breaker, see include/breaker-state; the sequence number five minutes, as long as the longest
---         window: after that nobody sends a report again
+--         window: after that no pod sends a report again
 --- @include report-outcomes

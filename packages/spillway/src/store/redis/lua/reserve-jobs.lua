@@ -69,13 +69,13 @@ local function open_gate(KEYS, ARGV)
   --- @include breaker-state
   local spec = input.spec
   local state = read_breaker(KEYS[1])
-  local before = state.v
+  local before = state.version
   local now = present(state, spec)
   local gate = { blocked = NOTHING_IN_THE_WAY, wait = 0, most = wanted, probing = false }
   if next(state.holds) then
     gate.blocked, gate.wait = BY_BREAKER, ISOLATED_US
   elseif state.kind == OPEN then
-    gate.blocked, gate.wait = BY_BREAKER, max(1, state.u - now)
+    gate.blocked, gate.wait = BY_BREAKER, max(1, state.open_until_us - now)
   elseif state.kind == HALF_OPEN then
     gate.probing = true
     gate.most = max(0, min(spec[PROBES] - size(state.probes) - size(state.late), #input.probes))
@@ -86,7 +86,7 @@ local function open_gate(KEYS, ARGV)
     if gate.probing then
       for index = 1, taken do state.probes[input.probes[index]] = now + spec[PROBE_LEASE] end
     end
-    if state.v ~= before or (gate.probing and taken > 0) then
+    if state.version ~= before or (gate.probing and taken > 0) then
       return keep(KEYS[1], input.name, state, spec, now, before)
     end
     return view_of(state, now)

@@ -1,4 +1,4 @@
--- Tells how breakers are, and renews the leases of probes that are still under way.
+-- Returns the state of breakers, and renews the leases of running probes.
 -- KEYS: breakers of one guard
 -- ARGV: see include/breaker-state; breakers: for each { spec, name, probes to renew }
 -- reply: for each its view
@@ -9,7 +9,7 @@ local reply = {}
 for index = 1, #KEYS do
   local spec, name, renew = unpack(input.breakers[index])
   local state = read_breaker(KEYS[index])
-  local before, last = state.v, state.t
+  local before, last = state.version, state.time_us
   local now = present(state, spec)
   for _, probe in ipairs(renew) do
     if state.probes[probe] then state.probes[probe] = now + spec[PROBE_LEASE] end

@@ -1,4 +1,4 @@
--- Gives out places for probes of a half-open breaker, as many as are free in the whole fleet.
+-- Grants probes of a half-open breaker, as many as are free in the whole fleet.
 -- KEYS: breaker
 -- ARGV: see include/breaker-state; probes: names for those wanted
 -- reply: granted, then the view
@@ -7,7 +7,7 @@
 --- @include breaker-state
 local spec = input.spec
 local state = read_breaker(KEYS[1])
-local before = state.v
+local before = state.version
 local now = present(state, spec)
 local granted = 0
 if state.kind == HALF_OPEN and not next(state.holds) then

@@ -1,12 +1,13 @@
--- What is shared about a breaker, and how it is brought to the present. Twin of
+-- The shared state of a breaker, and how it is brought to the present. Twin of
 -- store/breaker/breaker-state.ts.
--- ARGV: time (see include/server-time), then one JSON object; in it, besides what each script says,
---       channel to publish on, and for each breaker its spec and its name (guard and lane, escaped)
--- view: now us, version, generation, kind, until us, closed at us, openings, probes, successes,
---       isolated until us, calls, failures, slow, failures in a row
--- expiry: an open breaker as long as it is open plus what somebody needs to probe it, counted from when
---         somebody last asked; a closed one as long as its window, or for five minutes if it has ever
---         been open, counted from the last report or change
+-- ARGV: time (see include/server-time), then one JSON object; in it, besides the fields each script
+--       names: the channel to publish on, and for each breaker its spec and its name (guard and lane,
+--       escaped)
+-- view: now us, version, generation, kind, until us, closed at us, openings, probes, successes, failed
+--       probes, isolated until us, calls, failures, slow, in flight, failures in a row
+-- expiry: an open breaker after its open time plus the time that probing may take, counted from the
+--         last read; a closed one after its window, or after five minutes if it has ever been open,
+--         counted from the last report or change
 local CLOSED, OPEN, HALF_OPEN = 0, 1, 2
 local MARGIN_US = 1000000
 local LONGEST_LIFE_US = 300000000
@@ -16,23 +17,34 @@ local UNPROBED_US = 60000000
 local input = cjson.decode(ARGV[2])
 local server = server_us()
 
+-- Packed as an array, because names would be most of the value.
 local function read_breaker(key)
   local packed = redis.call('GET', key)
-  if packed then return cmsgpack.unpack(packed) end
+  local f = packed and cmsgpack.unpack(packed) or { 0, 0, 0, CLOSED, 0, 0, 0, 0, 0, 0, {}, {}, {}, empty_tally() }
   return {
-    t = 0, v = 0, g = 0, kind = CLOSED, u = 0, d = 0, o = 0, c = 0, w = 0,
-    probes = {}, late = {}, holds = {}, tally = empty_tally(),
+    time_us = f[1], version = f[2], generation = f[3], kind = f[4], open_until_us = f[5],
+    open_for_us = f[6], openings = f[7], closed_at_us = f[8], successes = f[9], failed_probes = f[10],
+    probes = f[11], late = f[12], holds = f[13], tally = f[14],
   }
 end
 
+local function pack_breaker(state)
+  return cmsgpack.pack({
+    state.time_us, state.version, state.generation, state.kind, state.open_until_us,
+    state.open_for_us, state.openings, state.closed_at_us, state.successes, state.failed_probes,
+    state.probes, state.late, state.holds, state.tally,
+  })
+end
+
 local function show(state, now)
-  state.v = max(now, state.v + 1)
+  state.version = max(now, state.version + 1)
 end
 
 local function move(state, kind, now)
   state.kind = kind
-  state.g = max(now, state.g + 1)
-  state.w = 0
+  state.generation = max(now, state.generation + 1)
+  state.successes = 0
+  state.failed_probes = 0
   for probe, ends in pairs(state.probes) do state.late[probe] = ends end
   state.probes = {}
   if kind == CLOSED then state.tally = empty_tally() end
@@ -41,32 +53,32 @@ end
 
 local function open(state, spec, now)
   if state.kind == CLOSED then
-    state.o = 0
-    state.d = spec[OPEN_US]
+    state.openings = 0
+    state.open_for_us = spec[OPEN_US]
   elseif state.kind == HALF_OPEN then
-    state.o = state.o + 1
-    local longer = max(spec[OPEN_US], ceil(state.d * spec[OPEN_FACTOR]))
-    state.d = min(spec[MAX_OPEN_US], longer)
+    state.openings = state.openings + 1
+    local longer = max(spec[OPEN_US], ceil(state.open_for_us * spec[OPEN_FACTOR]))
+    state.open_for_us = min(spec[MAX_OPEN_US], longer)
   end
-  state.u = now + state.d
+  state.open_until_us = now + state.open_for_us
   move(state, OPEN, now)
 end
 
 local function close(state, now)
-  state.o = 0
-  state.c = now
+  state.openings = 0
+  state.closed_at_us = now
   move(state, CLOSED, now)
 end
 
 local function rebase(state)
-  local back_us = state.t - server
-  state.u = state.u - back_us
-  state.c = max(0, state.c - back_us)
+  local back_us = state.time_us - server
+  state.open_until_us = state.open_until_us - back_us
+  state.closed_at_us = max(0, state.closed_at_us - back_us)
   for probe, ends in pairs(state.probes) do state.probes[probe] = ends - back_us end
   for probe, ends in pairs(state.late) do state.late[probe] = ends - back_us end
   for holder, ends in pairs(state.holds) do state.holds[holder] = ends - back_us end
   state.tally = empty_tally()
-  state.t = server
+  state.time_us = server
 end
 
 local function expire(ends, now)
@@ -81,11 +93,11 @@ local function expire(ends, now)
 end
 
 local function present(state, spec)
-  if state.t - server > SET_BACK_US then rebase(state) end
-  local now = max(server, state.t)
-  state.t = now
+  if state.time_us - server > SET_BACK_US then rebase(state) end
+  local now = max(server, state.time_us)
+  state.time_us = now
   if expire(state.holds, now) then show(state, now) end
-  if state.kind == OPEN and state.u <= now then move(state, HALF_OPEN, now) end
+  if state.kind == OPEN and state.open_until_us <= now then move(state, HALF_OPEN, now) end
   expire(state.probes, now)
   expire(state.late, now)
   if state.kind == CLOSED then advance(state.tally, spec, now) end
@@ -105,23 +117,24 @@ local function latest(ends)
 end
 
 local function view_of(state, now)
-  local calls, failures, slow, run = totals(state.tally)
+  local calls, failures, slow, in_flight, run = totals(state.tally)
   return {
-    now, state.v, state.g, state.kind, state.kind == OPEN and state.u or 0, state.c, state.o,
-    size(state.probes) + size(state.late), state.w, latest(state.holds), calls, failures, slow, run,
+    now, state.version, state.generation, state.kind, state.kind == OPEN and state.open_until_us or 0, state.closed_at_us, state.openings,
+    size(state.probes) + size(state.late), state.successes, state.failed_probes, latest(state.holds), calls, failures, slow,
+    in_flight, run,
   }
 end
 
-local function means_something_us(state, spec, now)
+local function relevant_us(state, spec, now)
   if state.kind == CLOSED then
-    return max(spec[WINDOW], (spec[WINDOW] > 0 and state.g == 0) and 0 or LONGEST_LIFE_US)
+    return max(spec[WINDOW], (spec[WINDOW] > 0 and state.generation == 0) and 0 or LONGEST_LIFE_US)
   end
-  local open_us = state.kind == OPEN and state.u - now or 0
+  local open_us = state.kind == OPEN and state.open_until_us - now or 0
   local broken_us = open_us + max(spec[OPEN_US], spec[PROBE_LEASE], UNPROBED_US)
   return min(broken_us, max(LONGEST_LIFE_US, 2 * open_us))
 end
 
--- Being told is for speed: a server that does not let us publish must not keep us from counting.
+-- Publishing is an optimisation: a server that forbids it must not keep us from counting.
 local function publish(name, view)
   local words = { name }
   for index = 1, #view do words[index + 1] = string.format('%.0f', view[index]) end
@@ -129,17 +142,17 @@ local function publish(name, view)
 end
 
 local function keep(key, name, state, spec, now, version_before)
-  local life = max(means_something_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
-  redis.call('SET', key, cmsgpack.pack(state), 'PX', ceil(life / 1000))
+  local life = max(relevant_us(state, spec, now), latest(state.holds) - now) + MARGIN_US
+  redis.call('SET', key, pack_breaker(state), 'PX', ceil(life / 1000))
   local view = view_of(state, now)
-  if state.v ~= version_before then publish(name, view) end
+  if state.version ~= version_before then publish(name, view) end
   return view
 end
 
--- For who only looks: a closed breaker that is as it was is not kept any longer because of that.
+-- For reads: they do not extend the life of a closed breaker that did not change.
 -- last: its time when it was read, which is later than now if the clock was set back.
 local function tell(key, name, state, spec, now, version_before, last)
-  if state.kind == CLOSED and state.v == version_before and now >= last then
+  if state.kind == CLOSED and state.version == version_before and now >= last then
     return view_of(state, now)
   end
   return keep(key, name, state, spec, now, version_before)

@@ -8,9 +8,11 @@ local function breaker_moved(generation)
   if not settings().has_breaker then return false end
   if not breaker then
     local packed = redis.call('GET', KEYS[BREAKER_AT])
-    breaker = packed and cmsgpack.unpack(packed) or { kind = BREAKER_CLOSED, g = 0 }
+    local fields = packed and cmsgpack.unpack(packed)
+    -- See pack_breaker in include/breaker-state.
+    breaker = { generation = fields and fields[3] or 0, kind = fields and fields[4] or BREAKER_CLOSED }
   end
-  return breaker.kind ~= BREAKER_CLOSED or breaker.g ~= generation
+  return breaker.kind ~= BREAKER_CLOSED or breaker.generation ~= generation
 end
 
 local function finish(id, turn, how, text, result_us)

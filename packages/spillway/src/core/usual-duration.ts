@@ -1,0 +1,97 @@
+/**
+ * How long the successful calls of a lane usually take: the 95th percentile of recent ones.
+ *
+ * The calls that have finished first are the fast ones, so a percentile over finished calls is too
+ * low after a cold start. That is why calls are measured in cohorts that began together, and a cohort
+ * is used once 95 % of its calls have succeeded. Failed calls leave their cohort.
+ */
+
+/** Some calls that began one after the other. */
+export interface Cohort {
+  readonly sinceMs: number
+  /** Calls that began and have not failed. */
+  calls: number
+  succeeded: number
+  /** The longest of those that succeeded. */
+  longestMs: number
+  /** No more calls are added. */
+  full: boolean
+}
+
+const COHORT_CALLS = 20
+const SHARE = 0.95
+/** The longest of this number of cohorts counts, because each has few calls. */
+const COHORTS = 5
+/** Calls that take as long as usual to the millisecond are not overdue. */
+const MARGIN = 1.05
+/** Until a cohort is full, its longest call counts with this factor. */
+const FEW_CALLS_MARGIN = 2
+/** After a rest of this length the durations from before say nothing. */
+const REST_MS = 10_000
+
+export class UsualDuration {
+  /** Used while no success is known, and the longest time a cohort is waited for. */
+  readonly #timeoutMs: number
+  #cohort: Cohort | undefined
+  #recentMs: number[] = []
+  /** From the few calls that ended before the first cohort was full. */
+  #provisionalMs: number | undefined
+  #running = 0
+  #lastEndMs = Number.NEGATIVE_INFINITY
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
+  }
+
+  get ms(): number {
+    const usualMs =
+      this.#recentMs.length > 0
+        ? MARGIN * Math.max(...this.#recentMs)
+        : (this.#provisionalMs ?? this.#timeoutMs)
+    return Math.min(this.#timeoutMs, usualMs)
+  }
+
+  /** A call begins. Returns the cohort it belongs to, if one is being collected. */
+  begin(nowMs: number): Cohort | undefined {
+    if (this.#running === 0 && nowMs - this.#lastEndMs >= REST_MS) this.#forget()
+    this.#running++
+    // Its last calls may never end.
+    const cohort = this.#cohort
+    if (cohort?.full === true && nowMs - cohort.sinceMs > this.#timeoutMs) this.#cohort = undefined
+    this.#cohort ??= { sinceMs: nowMs, calls: 0, succeeded: 0, longestMs: 0, full: false }
+    if (this.#cohort.full) return undefined
+    this.#cohort.full = ++this.#cohort.calls === COHORT_CALLS
+    return this.#cohort
+  }
+
+  /** `durationMs` is undefined unless the call succeeded. */
+  end(cohort: Cohort | undefined, durationMs: number | undefined, nowMs: number): void {
+    this.#running--
+    this.#lastEndMs = nowMs
+    if (cohort === undefined) return
+    if (durationMs === undefined) cohort.calls--
+    else {
+      cohort.succeeded++
+      cohort.longestMs = Math.max(cohort.longestMs, durationMs)
+    }
+    if (cohort === this.#cohort && cohort.succeeded > 0) this.#measure(cohort)
+  }
+
+  #measure(cohort: Cohort): void {
+    if (!cohort.full) {
+      if (cohort.succeeded === cohort.calls) {
+        this.#provisionalMs = FEW_CALLS_MARGIN * cohort.longestMs
+      }
+    } else if (cohort.succeeded >= SHARE * cohort.calls) {
+      this.#cohort = undefined
+      this.#recentMs.push(cohort.longestMs)
+      if (this.#recentMs.length > COHORTS) this.#recentMs.shift()
+    }
+  }
+
+  #forget(): void {
+    this.#recentMs = []
+    this.#provisionalMs = undefined
+    this.#cohort = undefined
+  }
+}

@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest'
+import { mostAtOnce, RecentPeak } from './ramp.js'
+
+describe('the ramp after closing', () => {
+  const ramp = { rampMs: 6_000, probes: 3, carried: 100 }
+
+  it('begins with a quarter of what the pod carried and is back after a third of rampMs', () => {
+    expect(mostAtOnce({ ...ramp, closedForMs: 0 })).toBe(25)
+    expect(mostAtOnce({ ...ramp, closedForMs: 2_000 })).toBe(100)
+  })
+
+  it('begins with the number of probes if the pod carried few calls', () => {
+    expect(mostAtOnce({ ...ramp, carried: 4, closedForMs: 0 })).toBe(3)
+  })
+
+  it('knows the most calls at once of the last 30 to 60 seconds', () => {
+    const peak = new RecentPeak()
+    peak.note(7, 0)
+    peak.note(2, 30_000)
+    expect(peak.value).toBe(7)
+    peak.note(3, 60_000)
+    expect(peak.value).toBe(3)
+    peak.note(0, 600_000)
+    expect(peak.value).toBe(0)
+  })
+})

@@ -1,0 +1,134 @@
+/**
+ * Failures that end within milliseconds beside successes that take seconds: the breaker stays closed
+ * for a downstream that is well, and opens for one that is not. `BREAKER_RUNS` sets the number of random
+ * runs of the first claim.
+ */
+import { describe, expect, it } from 'vitest'
+import { BREAKER, createFleet, drawHealthy, type Run } from './breaker-simulation.js'
+
+const RUNS = Number(process.env.BREAKER_RUNS ?? 25)
+
+const WELL: Run = {
+  seed: 1,
+  errorRate: 0.05,
+  failureMs: 5,
+  successMs: 2_000,
+  spread: 1,
+  everyAttempt: true,
+  callers: 100,
+  pods: 1,
+  retries: true,
+  breaker: BREAKER,
+  timeoutMs: 10_000,
+  startWithinMs: 0,
+}
+
+async function openedMs(run: Run, forMs: number): Promise<number | undefined> {
+  const fleet = createFleet(run)
+  await fleet.call(forMs)
+  await fleet.close()
+  return fleet.openedMs()
+}
+
+describe('a breaker of a downstream that is well', () => {
+  it(`opens in at most 1 of 100 runs with error rates up to 0.6 of its limit (${RUNS} runs)`, async () => {
+    const opened: number[] = []
+    for (let seed = 1; seed <= RUNS; seed++) {
+      const run = drawHealthy(seed)
+      const fleet = createFleet(run)
+      const callMs = Math.max(2_000, 2.5 * run.successMs)
+      await fleet.call(run.idleFirst ? Math.min(callMs, 5_000) : callMs)
+      if (run.idleFirst && fleet.openedMs() === undefined) {
+        await fleet.idle(60_000)
+        await fleet.call(callMs)
+      }
+      if (fleet.openedMs() !== undefined) opened.push(seed)
+      await fleet.close()
+    }
+    expect(opened.length, `seeds ${opened}`).toBeLessThanOrEqual(Math.ceil(RUNS / 100))
+  }, 3_600_000)
+
+  it.each([
+    [0.05, 2_000, 100],
+    [0.1, 5_000, 50],
+    [0.1, 900, 200],
+  ])(
+    'stays closed after 20 cold starts with %d errors, answers after %d ms and %d callers',
+    async (errorRate, successMs, callers) => {
+      for (let seed = 1; seed <= 20; seed++) {
+        const run = { ...WELL, seed, errorRate, successMs, callers }
+        expect(await openedMs(run, successMs + 500), `seed ${seed}`).toBeUndefined()
+      }
+    },
+    60_000,
+  )
+
+  it('stays closed after a cold start with 10 consecutiveFailures', async () => {
+    for (let seed = 1; seed <= 20; seed++) {
+      const breaker = { consecutiveFailures: 10 }
+      const run = { ...WELL, seed, errorRate: 0.1, breaker }
+      expect(await openedMs(run, 2_500), `seed ${seed}`).toBeUndefined()
+    }
+  }, 60_000)
+})
+
+describe('a breaker of a dead downstream', () => {
+  it.each([1, 8])('opens after minimumCalls failures in a row of %d pods', async (pods) => {
+    const dead = { ...WELL, errorRate: 1, callers: 1, pods, retries: false }
+    const fleet = createFleet(dead)
+    await fleet.call(10_000)
+    await fleet.close()
+    expect(fleet.failures()).toBe(BREAKER.minimumCalls)
+  })
+
+  it.each([0.5, 0.9, 1])(
+    'opens within the first failures of 100 callers at failureRate %d',
+    async (rate) => {
+      const breaker = { ...BREAKER, failureRate: rate }
+      const dead = { ...WELL, errorRate: 1, retries: false, breaker }
+      expect(await openedMs(dead, 10_000)).toBeLessThanOrEqual(2 * dead.failureMs)
+    },
+  )
+
+  it.each([0.5, 0.9])(
+    'that hangs from the start opens within a timeout at failureRate %d',
+    async (rate) => {
+      const breaker = { ...BREAKER, failureRate: rate }
+      const run = { ...WELL, hangs: true, retries: false, breaker }
+      expect(await openedMs(run, 40_000)).toBeLessThanOrEqual(run.timeoutMs + 1)
+    },
+  )
+
+  it.each([0.5, 0.9])(
+    'that begins to hang opens within a timeout and the usual duration at %d',
+    async (rate) => {
+      // A window that is shorter than the timeout, so that successes from before are not in it.
+      const breaker = { ...BREAKER, failureRate: rate, windowMs: '8s' as const }
+      const run = { ...WELL, errorRate: 0, retries: false, startWithinMs: 2_000, breaker }
+      const fleet = createFleet(run)
+      await fleet.call(10_000)
+      expect(fleet.openedMs()).toBeUndefined()
+      fleet.become({ hangs: true })
+      const sinceMs = fleet.nowMs()
+      await fleet.call(40_000)
+      await fleet.close()
+      const startedMs = sinceMs + run.startWithinMs
+      expect(fleet.openedMs()! - startedMs).toBeLessThanOrEqual(run.timeoutMs + 1.1 * run.successMs)
+    },
+  )
+
+  it.each([0.1, 0.3, 0.5])(
+    'opens within two latencies at 1.5 times a failureRate of %d',
+    async (failureRate) => {
+      let late = 0
+      for (let seed = 1; seed <= 10; seed++) {
+        const breaker = { ...BREAKER, failureRate }
+        const run = { ...WELL, seed, errorRate: 1.5 * failureRate, breaker, pods: 4 }
+        const atMs = await openedMs(run, 3 * run.successMs)
+        if (atMs === undefined || atMs > 2 * run.successMs) late++
+      }
+      expect(late).toBe(0)
+    },
+    60_000,
+  )
+})
