@@ -1,3 +1,5 @@
+// test-group: io
+
 // Proves that the import rules and the time rules refuse what they are there to refuse: the tools run
 // with the repository's own configuration over a tiny tree.
 

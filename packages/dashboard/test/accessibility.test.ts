@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What axe finds in every page, light and dark, narrow and wide; and whether a keyboard is enough. */
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Fifty pods, twenty guards, five thousand decisions a second, all of them sent to the page. How many frames it draws
  * and how much memory it has depends on the machine: `npm run bench -- dashboard` measures that.

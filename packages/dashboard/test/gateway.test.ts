@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The page as operators have it: two gateways, each a process of its own, one Redis, and a real browser. */
 
 import type { Browser, Page } from 'playwright-core'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The page in a real browser, on a feed that is made up: what it shows, and what it does with what it is told. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Operating a gateway over its admin port: what may be done, by whom, and what is told of it. */
 import type { SpillwayEvent } from 'spillway'
 import { onEvent } from 'spillway'

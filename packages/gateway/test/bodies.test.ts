@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Bodies of requests: kept for another attempt up to a size, passed on once beyond it. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The command, as operators use it: real processes, a real Redis, alone, behind Sentinels and as a cluster. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startCluster } from '../../spillway/test/redis-cluster.js'

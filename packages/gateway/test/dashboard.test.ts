@@ -1,3 +1,5 @@
+// test-group: io
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readFeed } from '../../spillway/test/dashboard/dashboard-kit.js'

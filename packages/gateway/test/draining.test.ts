@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A gateway that is told to stop finishes what runs, within its grace, and nothing more. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'

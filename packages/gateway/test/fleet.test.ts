@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Two gateways with one Redis: one limit and one breaker, as seen from the vendor. */
 import type { FleetReport } from 'spillway'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

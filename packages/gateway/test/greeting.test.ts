@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What the greeting of `spillway gateway` says will happen, happens. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { greeting } from '../src/cli/greeting.js'

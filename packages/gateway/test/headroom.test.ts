@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Routes that pick between vendors by what is left, from two gateways on one Redis. */
 import type { MockVendor } from 'spillway/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Two gateways with one Redis: taken by the one, done by the other, read at either. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Requests that may wait, in a gateway that takes over another configuration meanwhile. */
 import { expect, it } from 'vitest'
 import { startGateway } from './gateway-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Requests that may wait: taken with 202, done later, and read by nobody but whoever asked. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What a gateway has logged is there, whatever ended its process. */
 import { type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What a gateway does about slow vendors and too many callers: the guard's options, in its file. */
 import { expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Plain requests are read by us, all others by Node, and nobody can tell from outside. What holds for one way
  * is asked of both.

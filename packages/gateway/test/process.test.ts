@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The command `spillway gateway`, as its users start it. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

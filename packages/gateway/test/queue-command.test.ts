@@ -1,3 +1,5 @@
+// test-group: io
+
 /** `spillway queue`: what somebody sees and does who looks after a queue. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What was wrong once, each with the claim it broke. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'

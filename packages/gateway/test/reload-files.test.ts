@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What makes a gateway read its file again: a signal, an editor, Kubernetes, a key that was changed. */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A gateway that takes over another configuration: nobody notices but those it concerns. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The vendors' own SDKs against the gateway, knob by knob, streamed and not. */
 import type { MockKnobs } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Stages in shadow, as a gateway's clients and operators see them. */
 import { expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

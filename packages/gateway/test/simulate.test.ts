@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The commands `spillway simulate` and `spillway plan`, as their users start them. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A stream may end cleanly, as far as HTTP can tell, and not be all of the answer. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Streams pass as they come, and one that breaks off says so. */
 import { once } from 'node:events'
 import { connect } from 'node:net'

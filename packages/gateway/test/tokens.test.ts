@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Tokens are booked before a call and settled after it, by model and by key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/limit-units.js'

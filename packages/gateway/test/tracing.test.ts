@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Spans of a gateway: taken in from whoever asks, passed on to whoever answers. */
 import * as api from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'

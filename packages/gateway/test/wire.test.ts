@@ -1,3 +1,5 @@
+// test-group: io
+
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as pauseMs } from 'node:timers/promises'

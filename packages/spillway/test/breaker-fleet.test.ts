@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The shared circuit breaker in a fleet: real processes, a real server, and a vendor that counts. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type RedisStore, redisStore } from 'spillway/redis'

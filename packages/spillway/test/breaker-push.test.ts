@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What one pod's store does to a breaker reaches the watchers of another's, over a real server. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What a guard leaves behind in a process of its own: nothing that keeps it alive. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

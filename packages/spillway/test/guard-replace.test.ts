@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A guard that takes the place of another: nobody is refused for it, and nothing shared is forgotten. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Guard } from '../src/guard/guard.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The shared rate limiter in a fleet: real processes, a real server, and a vendor that counts. */
 import { redisStore } from 'spillway/redis'
 import { createRateLimiter } from 'spillway/shared'

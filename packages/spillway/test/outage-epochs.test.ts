@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Epochs: both stores have to notice the same, and a real server what only a real one can do. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Which pods are alive: both stores have to say the same. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'

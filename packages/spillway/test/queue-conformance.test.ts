@@ -1,3 +1,5 @@
+// test-group: io
+
 import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
 import { claimQueues } from './queue-claims/all.js'
 

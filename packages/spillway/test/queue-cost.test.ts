@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What jobs cost the server, counted in commands, because that does not depend on the machine. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

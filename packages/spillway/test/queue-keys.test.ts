@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What is kept of a queue in Redis: whose it is, how long it stays, and what becomes of it when a part is lost. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRedisFleet } from './limit-claims/fleet.js'

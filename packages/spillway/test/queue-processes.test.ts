@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Workers are processes that die, and servers that fail over. Nothing that was confirmed is lost. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,5 @@
+// test-group: io
+
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The admin port, as a page of somebody else in an operator's browser would like to use it. */
 import { request } from 'node:http'
 import { expect, it } from 'vitest'

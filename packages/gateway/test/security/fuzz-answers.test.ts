@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Answers with something odd in them, read by us and by Node's own client. Whatever we take for an answer,
  * Node must take for the same one; what we refuse, it may read as it likes.

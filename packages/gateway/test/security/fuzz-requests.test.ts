@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Nine thousand malformed requests: none crashes the gateway, hangs, or reaches a vendor. */
 import { expect, it } from 'vitest'
 import { startGateway } from '../gateway-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Clients that take their time, or more than their share. */
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Keys, tokens and prompts in every place where something can be said: nothing that comes out of the
  * gateway has any of them in it, but what a vendor was asked and what it answered.

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What is refused before anybody is asked, and what of a request never reaches a vendor. */
 
 import { once } from 'node:events'

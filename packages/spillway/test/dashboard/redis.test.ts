@@ -1,3 +1,5 @@
+// test-group: io
+
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { redisStore } from '../../src/store/redis/redis-store.js'
 import { type RedisServer, startRedis } from '../redis-server.js'

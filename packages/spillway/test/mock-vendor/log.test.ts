@@ -1,3 +1,5 @@
+// test-group: io
+
 import { execFile } from 'node:child_process'
 import { type IncomingMessage, request } from 'node:http'
 import { fileURLToPath } from 'node:url'

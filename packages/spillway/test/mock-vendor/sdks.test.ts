@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The SDKs people use, against the mock vendor: what they take for real is real enough. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'

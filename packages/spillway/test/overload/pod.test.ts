@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A real process with far more to do than it can. `npm run e2e -- shed` is the same for longer. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

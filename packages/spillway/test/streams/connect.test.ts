@@ -1,3 +1,5 @@
+// test-group: io
+
 /** `connectMs`: a limit on getting a connection, and on nothing else. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'

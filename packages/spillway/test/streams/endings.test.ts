@@ -1,3 +1,5 @@
+// test-group: io
+
 /** How a streamed answer can end, judged from both sides: the reader's, and the vendor's. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'

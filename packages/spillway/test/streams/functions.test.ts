@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Functions of one's own whose answer goes on after they have returned it: in every form it can have. */
 import { type IncomingMessage, request } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Client → A → B → C over real HTTP: retries do not multiply, and time left travels along. */
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'

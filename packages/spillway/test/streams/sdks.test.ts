@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Real SDKs through `guard.fetch` against the mock vendor, knob by knob, streamed and not. */
 import { createSpillway, type GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A thousand streams at once, a third of which their callers abort: nothing may be left behind. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What a call really cost is in its answer: `usage`, wherever the vendor puts it. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A request is aborted at its dispatcher, wherever it is, and not by a signal where that can be. */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A cluster whose slots move, and whose nodes fail: what becomes of pods. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { slotOf } from '../../src/store/redis/servers/slot.js'

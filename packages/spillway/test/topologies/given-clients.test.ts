@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Clients that an application already has, of every library and for every topology. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as ioredis6 from 'ioredis'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** TLS and logins, to every topology, over every client library. */
 
 import { readFileSync } from 'node:fs'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Everything limits, breakers and queues promise, on servers that Sentinels watch over, over all client libraries. */
 import { describe } from 'vitest'
 import { claimBreakers } from '../breaker-claims/all.js'

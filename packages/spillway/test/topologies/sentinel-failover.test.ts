@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Servers that Sentinels watch over: what becomes of pods when one takes another's place. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { MASTER, startSentinels, type Watched } from '../redis-sentinels.js'

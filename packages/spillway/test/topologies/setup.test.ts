@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Servers that cannot be used as they are set up: said at once, by name, and seen to be over. */
 import { readFileSync } from 'node:fs'
 import { redisStore } from 'spillway/redis'
