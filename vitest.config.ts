@@ -30,8 +30,8 @@ export default defineConfig({
     // keeps a process alive starts a process of its own.
     pool: 'threads',
     // These limits only end tests that hang. No test may depend on them.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 120_000 : 3_600_000,
+    hookTimeout: 120_000,
     retry: 0,
     projects: [
       {

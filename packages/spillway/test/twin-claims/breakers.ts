@@ -186,9 +186,9 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       if (runs < ALL_HISTORIES) return
       // Otherwise the histories would be about nothing.
       for (const [what, times] of Object.entries(reached)) {
-        expect(times, what).toBeGreaterThan(30)
+        expect(times, what).toBeGreaterThan(runs / 4)
       }
-    }, 120_000)
+    })
 
     it('leave no key without an end', async () => {
       const { count, endless } = await twin.keys()
