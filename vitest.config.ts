@@ -32,6 +32,7 @@ export default defineConfig({
     // These limits only end tests that hang. No test may depend on them.
     testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 120_000 : 3_600_000,
     hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
     retry: 0,
     projects: [
       {

@@ -75,9 +75,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByRole('link', { name: 'Guards' }).focus()
     await page.keyboard.press('Enter')
     await page.locator('.gate').first().waitFor()
-    await expect
-      .poll(() => page.evaluate(() => document.activeElement?.id), { timeout: 30_000 })
-      .toBe('main')
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main')
     const opener = page.getByRole('button', { name: 'Reset …' })
     await opener.focus()
     await page.keyboard.press('Enter')

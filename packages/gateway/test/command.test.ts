@@ -50,14 +50,14 @@ describe('operators with nothing but the configuration and Redis', () => {
         code: 0,
         stdout: 'openai: isolated all lanes for 5m, by ada\n',
       })
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(503)
+      await expect.poll(statusOf(gateway.url)).toBe(503)
       // It was done by a process that is gone; the gateway tells of it.
       const heard = () =>
         gateway
           .stdout()
           .split('\n')
           .find((line) => line.includes('operator.heard'))
-      await until('a line in its log', () => heard() !== undefined, 25_000)
+      await until('a line in its log', () => heard() !== undefined)
       expect(JSON.parse(heard() ?? '')).toMatchObject({
         name: 'openai',
         action: 'isolate',
@@ -72,19 +72,19 @@ describe('operators with nothing but the configuration and Redis', () => {
 
       expect((await run('breaker', 'close', 'openai', '--lane', 'gpt')).code).toBe(0)
       expect((await run('breaker', 'close', 'openai')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url)).toBe(200)
 
       const set = await run('limit', 'set', 'openai', 'requests', '1', '--for', '10m', '--json')
       expect(JSON.parse(set.stdout)).toMatchObject({ action: 'override', limit: 1, forMs: 600_000 })
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(429)
+      await expect.poll(statusOf(gateway.url)).toBe(429)
       expect((await run('status')).stdout).toMatch(/requests +\d+ +1 \(not 100\)/)
       expect((await run('limit', 'clear', 'openai', 'requests')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url)).toBe(200)
 
       expect((await run('pause', 'openai', '--for', '10m')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(429)
+      await expect.poll(statusOf(gateway.url)).toBe(429)
       expect((await run('resume', 'openai')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url)).toBe(200)
     },
     SLOW,
   )
@@ -263,7 +263,7 @@ describe('spillway mock-vendor', () => {
   it('answers as its knobs say, and Ctrl-C ends it with 0', async () => {
     const options = ['--port', '0', '--status', '529', '--error-rate', '1', '--limit', '60/1m']
     const { child, exit, stderr } = spawnCommand('mock-vendor', ...options)
-    await until('it listens', () => stderr().includes('Ctrl-C stops it'), 20_000)
+    await until('it listens', () => stderr().includes('Ctrl-C stops it'))
     const [, url = ''] = /Mock vendor on (\S+)/.exec(stderr()) ?? []
     expect((await ask(url)).status).toBe(529)
     child.kill('SIGINT')
@@ -280,7 +280,7 @@ describe('spillway status --watch', () => {
     })
     const args = ['--config', `${folder}/spillway.yaml`, '--watch', '--every', '50ms', '--json']
     const { child, exit, stdout } = spawnCommand('status', ...args)
-    await until('it has looked three times', () => stdout().split('\n').length > 3, 20_000)
+    await until('it has looked three times', () => stdout().split('\n').length > 3)
     child.kill('SIGINT')
     expect(await exit).toBe(0)
   })

@@ -103,7 +103,7 @@ describe('the dashboard of a gateway', () => {
       10_000,
     )
     expect((await one.chat()).status).toBe(200)
-  }, 30_000)
+  })
 })
 
 describe('the gateway that runs without a file', () => {
@@ -162,7 +162,7 @@ describe('the gateway that runs without a file', () => {
     const arrived = gateway.mock?.counts.arrived
     await sleep(400)
     expect(gateway.mock?.counts.arrived).toBe(arrived)
-  }, 60_000)
+  })
 
   it('says where the dashboard is', () => {
     const config = embeddedConfig({ env: {} })

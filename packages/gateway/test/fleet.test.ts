@@ -80,7 +80,7 @@ describe('two gateways with one Redis', () => {
     }
     // Which lanes there are, pods tell once a second.
     await expect
-      .poll(breakersOf, { timeout: 10_000 })
+      .poll(breakersOf)
       .toContainEqual(expect.objectContaining({ lane: 'gpt', state: 'closed', failures: 30 }))
   })
 

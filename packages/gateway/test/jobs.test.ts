@@ -214,7 +214,7 @@ describe('what the vendor says', () => {
       return all.find(({ lane }) => lane === 'gpt')?.used ?? 0
     }
     // Which lanes there are, pods tell once a second.
-    await expect.poll(used, { timeout: 10_000 }).toSatisfy((units) => units > 0 && units < 1_000)
+    await expect.poll(used).toSatisfy((units) => units > 0 && units < 1_000)
   })
 
   it('is not asked for twice where that might do harm', async () => {
@@ -276,7 +276,7 @@ describe('a client that waits for its job', () => {
     leave.abort()
     await first.text().catch(() => {})
     const again = async () => (await follow(ann.address, 'key-of-ann')).status
-    await expect.poll(again, { timeout: 10_000 }).toBe(200)
+    await expect.poll(again).toBe(200)
   })
 
   it('may have it cancelled, whether it waits or runs; not when it has ended', async () => {

@@ -21,7 +21,7 @@ function lastWords(ending: string): string {
   const args = ['--input-type=module', '-e', program]
   return spawnSync(process.execPath, args, {
     encoding: 'utf8',
-    timeout: 20_000,
+    timeout: 100_000,
     maxBuffer: 64 * 1_048_576,
   }).stdout
 }

@@ -8,7 +8,7 @@ beforeAll(async () => {
   result = await simulate({ ...burst, title: 'A <b>bold</b> & "quoted" title' })
   // Nothing that would hold anybody back.
   failed = await simulate(burst, { guard: { timeout: { callMs: '1s' } } })
-}, 60_000)
+})
 
 describe('the page', () => {
   it('is one file: nothing in it is loaded from elsewhere', () => {

@@ -185,7 +185,7 @@ describe('a process that watches', () => {
     const args = ['--input-type=module', '--eval', program, server.url, until]
     const { stdout } = await promisify(execFile)(process.execPath, args, {
       cwd: fileURLToPath(new URL('..', import.meta.url)),
-      timeout: 10_000,
+      timeout: 100_000,
     })
     expect(stdout.trim()).toBe('done')
   })

@@ -40,7 +40,7 @@ async function runProgram(where: string, body: string): Promise<string> {
   const args = ['--input-type=module', '--eval', program]
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: packageRoot,
-    timeout: 10_000,
+    timeout: 100_000,
   })
   return stdout.trim()
 }

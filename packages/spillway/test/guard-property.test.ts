@@ -430,7 +430,7 @@ describe('a guard, under any interleaving of calls, faults, time and closing', (
         await history.recover()
         await history.check()
       }),
-      { numRuns: RUNS },
+      { numRuns: RUNS / 4 },
     )
   })
 })

@@ -31,7 +31,7 @@ beforeAll(async () => {
     startPod(pod === PODS - 1 && HAS_FAKETIME ? { ...options, clock: '+1h' } : options),
   )
   pods = await Promise.all(starting)
-}, 60_000)
+})
 afterAll(async () => {
   for (const pod of await Promise.allSettled(starting)) {
     if (pod.status === 'fulfilled') await pod.value.stop()
@@ -107,7 +107,7 @@ describe('a fleet', () => {
     const share = shares.reduce((sum, each) => sum + each, 0) / shares.length
     await annotate(`used ${(share * 100).toFixed(1)} % of the contract`)
     expect(share).toBeGreaterThanOrEqual(0.93)
-  }, 30_000)
+  })
 
   it('keeps to a limit on tokens, of which 1,000 concurrent calls only know estimates', async ({
     annotate,
@@ -148,7 +148,7 @@ describe('a fleet', () => {
     // Settlements whose replies were lost were sent again, and count once.
     expect(lost).toBeGreaterThan(0)
     expect(await usedOfLedger(limiter)).toBe(sumOf(arrivals, actual))
-  }, 30_000)
+  })
 })
 
 /** What the books say, to a pod that has just come. */

@@ -167,8 +167,8 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     expect(guards[0]?.limits[0]?.pausedMs).toBeGreaterThan(300_000)
     await operator.perform({ action: 'resume', guard: 'vendor', by: 'ada' })
     // A pod asks again after a second at the latest.
-    await expect.poll(() => outcomeOf(guard, 'a'), { timeout: 5_000 }).toBe('served')
-    await expect.poll(() => outcomeOf(guard, 'never used'), { timeout: 5_000 }).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'a')).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'never used')).toBe('served')
   })
 
   it('pauses one lane, longer than a vendor could talk us into', async () => {
@@ -178,7 +178,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     expect(await outcomeOf(guard, 'a')).toBe('VENDOR_LIMITED')
     expect(await outcomeOf(guard, 'b')).toBe('served')
     await operator.perform({ action: 'resume', ...on })
-    await expect.poll(() => outcomeOf(guard, 'a'), { timeout: 5_000 }).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'a')).toBe('served')
   })
 
   it('sets another limit for a while, and the usual one early', async () => {
@@ -192,7 +192,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     expect(await outcomeOf(guard, 'c')).toBe('VENDOR_LIMITED')
     await operator.perform({ action: 'restore', ...on })
     expect(await limitOf()).toBe(1_000)
-    await expect.poll(() => outcomeOf(guard, 'c'), { timeout: 5_000 }).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'c')).toBe('served')
   })
 
   it('leaves what was done where every process can read it, and not what made no sense', async () => {

@@ -18,7 +18,7 @@ async function runProgram(body: string): Promise<string> {
   const args = ['--input-type=module', '--eval', program]
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: packageRoot,
-    timeout: 10_000,
+    timeout: 100_000,
   })
   return stdout.trim()
 }

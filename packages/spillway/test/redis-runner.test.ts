@@ -48,7 +48,7 @@ async function connectWith(
   const client = connectTestRedis({ url, driver: DRIVERS[driver] })
   const runner = createScriptRunner(client, { commandTimeoutMs, clock: systemClock })
   onTestFinished(() => runner.close())
-  await vi.waitUntil(() => client.ready, { interval: 2, timeout: 5_000 })
+  await vi.waitUntil(() => client.ready, { interval: 2, timeout: 100_000 })
   return runner
 }
 
@@ -146,7 +146,7 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
     onTestFinished(() => second.stop())
     const reply = await vi.waitUntil(() => runner.run(ADD, ['n'], [1]).catch(() => undefined), {
       interval: 5,
-      timeout: 5_000,
+      timeout: 100_000,
     })
     expect(reply).toBe(1)
   })
@@ -225,7 +225,7 @@ describe.each(['redis', 'ioredis'])('a process with a connection of %s', (driver
     const args = ['--input-type=module', '--eval', program, server.url]
     const { stdout } = await promisify(execFile)(process.execPath, args, {
       cwd: packageRoot,
-      timeout: 10_000,
+      timeout: 100_000,
     })
     return stdout.trim()
   }

@@ -93,7 +93,7 @@ function askNode(): Promise<Got | undefined> {
 }
 
 describe('an odd answer', () => {
-  it('is refused, or means to us what it means to Node', { timeout: 60_000 }, async () => {
+  it('is refused, or means to us what it means to Node', async () => {
     let taken = 0
     await fc.assert(
       fc.asyncProperty(oddAnswer, async (text) => {

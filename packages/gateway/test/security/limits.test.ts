@@ -73,7 +73,7 @@ describe('a slow client', () => {
     socket.pause()
     const body = '{"model":"gpt","stream":true,"messages":[]}'
     socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`)
-    await until('it has been given up', () => running.records.length === 1, 15_000)
+    await until('it has been given up', () => running.records.length === 1)
     expect(running.records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
     await expectIdle(running)
     socket.destroy()
@@ -173,4 +173,4 @@ it('serves others while five hundred connections send their headers a byte at a 
   expect(cut).toBeGreaterThanOrEqual(500)
   expect(stdout().split('SLOW_HEADERS').length).toBeGreaterThan(500)
   expect(child.exitCode).toBeNull()
-}, 40_000)
+})

@@ -250,7 +250,7 @@ it('nothing planted in a request, a key, the environment or the store comes out,
   const all = [...seen.flat(), ...logs.flat()]
   expect(logs[0]?.length).toBeGreaterThan(50)
   expectNothingPlanted(all)
-}, 60_000)
+})
 
 it('nothing planted in a configuration with mistakes is told', async () => {
   const secret = PLANTED.configSecret
@@ -279,7 +279,7 @@ it('nothing planted in a configuration with mistakes is told', async () => {
   })
   for (const text of [stderr(), ...told]) expect(text).toContain('spillway.yaml:1:')
   expectNothingPlanted([stderr(), stdout(), ...told])
-}, 60_000)
+})
 
 function messageOf(load: () => unknown): string {
   try {

@@ -44,7 +44,7 @@ describe('two pods over Redis', () => {
     expect(tokens).toMatchObject({ id: 'tokens', remaining: 997, nextFreeMs: 0 })
     await Promise.all(pods.map(({ spillway }) => spillway.close({ graceMs: 0 })))
     await store.close()
-  }, 40_000)
+  })
 
   it('agree on every page, and say so when Redis is lost and when it is back', async () => {
     const stores = ['a', 'b'].map(() => redisStore({ url: redis.url }))
@@ -98,5 +98,5 @@ describe('two pods over Redis', () => {
     )
     await Promise.all(pods.map(({ spillway }) => spillway.close({ graceMs: 0 })))
     await Promise.all(stores.map((store) => store.close()))
-  }, 40_000)
+  })
 })

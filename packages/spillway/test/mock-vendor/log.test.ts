@@ -198,7 +198,7 @@ describe('the sockets of a mock vendor', () => {
 /** Its exit code when it has ended by itself. */
 function runProgram(body: string): Promise<number | string | null> {
   const program = `import { createMockVendor } from 'spillway/testing'\n${body}`
-  const options = { cwd: fileURLToPath(new URL('../..', import.meta.url)), timeout: 10_000 }
+  const options = { cwd: fileURLToPath(new URL('../..', import.meta.url)), timeout: 100_000 }
   return new Promise((resolve) => {
     const args = ['--input-type=module', '--eval', program]
     execFile(process.execPath, args, options, (error) => {

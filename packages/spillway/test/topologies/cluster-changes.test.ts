@@ -79,7 +79,7 @@ describe('a slot that moves to another node', () => {
     expect(replies).toHaveLength(keys.length)
     expect((await cluster.masterOf(`{${tag}}`)).port).toBe(to.port)
     expect(new Set((await to.send('MGET', ...keys)) as string[])).toEqual(new Set(['1']))
-  }, 30_000)
+  })
 
   it('holds up scripts with several keys, which wait no longer than their deadline', async () => {
     const pods = await connect()
@@ -96,7 +96,7 @@ describe('a slot that moves to another node', () => {
     expect(new Set(replies)).toEqual(new Set([1]))
     const values = (await to.send('MGET', ...keys)) as (string | null)[]
     expect(values.filter((value) => value !== '1' && value !== null)).toEqual([])
-  }, 30_000)
+  })
 })
 
 describe('a node that has lost its scripts', () => {
@@ -152,7 +152,7 @@ describe('a node that hangs', () => {
     const tally = await stuck.stop()
     expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
     expect(new Set(tally.failures.map(({ kind }) => kind))).toEqual(new Set(['ambiguous']))
-  }, 30_000)
+  })
 })
 
 // Last: afterwards a node is missing.
@@ -175,5 +175,5 @@ describe('a master that dies', () => {
     expect(successor.port).not.toBe(one.port)
     const values = (await successor.send('MGET', ...keys)) as (string | null)[]
     expect(values.filter((value) => value !== '1' && value !== null)).toEqual([])
-  }, 60_000)
+  })
 })
