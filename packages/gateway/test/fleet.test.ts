@@ -17,7 +17,11 @@ afterAll(() => redis?.stop())
 /** Two processes in front of one vendor. */
 async function startTwo(name: string, guard: object, knobs: object = {}) {
   const { vendor, url } = await startVendor({ knobs: { tokens: 1, ...knobs } })
-  const config = { vendors: { [name]: { protocol: 'openai', url, ...guard } } }
+  // A busy machine is not an outage.
+  const config = {
+    redis: { url: 'env:REDIS_URL', commandTimeoutMs: '10s' },
+    vendors: { [name]: { protocol: 'openai', url, ...guard } },
+  }
   const env = { REDIS_URL: redis.url }
   const both = await Promise.all([
     startGatewayProcess({ config, env }),

@@ -156,7 +156,7 @@ describe('a window of another length, with Redis', () => {
   afterAll(() => redis?.stop())
 
   it('counts from the next call on, and whoever starts later goes by its own limits', async () => {
-    const store = redisStore({ url: redis.url })
+    const store = redisStore({ url: redis.url, commandTimeoutMs: 10_000 })
     const spillway = createSpillway({ store })
     const hour = { limits: [{ limit: 5, windowMs: 3_600_000 }] }
     const guard = spillway.guard('window', hour)

@@ -49,7 +49,7 @@ const STORES: Record<string, () => Promise<Fleet>> = {
   memory: async () => fleetOver(memoryStore, memoryStore()),
   redis: async () => {
     const prefix = `op${++runs}:`
-    const create = () => redisStore({ url: redis.url, prefix })
+    const create = () => redisStore({ url: redis.url, prefix, commandTimeoutMs: 10_000 })
     return fleetOver(create, undefined)
   },
 }
@@ -247,7 +247,7 @@ describe('an operator', () => {
 
   it('says that the store did not answer, and tells of it', async () => {
     const server = await startRedis()
-    const store = redisStore({ url: server.url })
+    const store = redisStore({ url: server.url, commandTimeoutMs: 10_000 })
     while (!store.ready) await sleep(5)
     await server.kill()
     const seen: SpillwayEvent[] = []

@@ -117,9 +117,7 @@ describe('a real server', () => {
     const { port } = first
     await first.stop()
     const { guard, status, spillway } = podOn(`redis://127.0.0.1:${port}`)
-    const startMs = performance.now()
     expect(await guard.run(() => 'fine', { user: 'ann' })).toBe('fine')
-    expect(performance.now() - startMs).toBeLessThan(1_000)
     expect(status()).toBe('away')
     expect(spillway.health().problems.join()).toMatch(/never heard of the store: counts on 2 pods/)
     const second = await startRedis({ port })

@@ -2,6 +2,7 @@
 
 /** Clients that take their time, or more than their share. */
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../spillway/test/streams/stream-kit.js'
 import { addressOf } from '../../src/data/connections.js'
@@ -131,32 +132,33 @@ it('serves others while five hundred connections send their headers a byte at a 
   const { url, child, stdout } = await startGatewayProcess({
     config: {
       vendors: { openai: { protocol: 'openai', url: vendorUrl } },
-      server: { headersMs: '4s', connectionsPerAddress: 500 },
+      server: { headersMs: '1s', connectionsPerAddress: 500 },
     },
   })
-  const endAt = Date.now() + 10_000
-  let [open, cut, answered, lost] = [0, 0, 0, 0]
+  let [open, cut, answered, lost, isOver] = [0, 0, 0, 0, false]
+  const attackers = new Set<Socket>()
   const attack = (): void => {
     const socket = connectTo(url, '127.0.0.9')
     open++
+    attackers.add(socket)
     socket.on('error', () => {}).on('data', () => {})
     socket.write('GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ')
-    const trickle = setInterval(() => socket.write('y'), 500)
+    const trickle = setInterval(() => socket.write('y'), 200)
     socket.once('close', () => {
       clearInterval(trickle)
       open--
-      if (Date.now() >= endAt) return
+      attackers.delete(socket)
+      if (isOver) return
       cut++
       attack()
     })
-    setTimeout(() => socket.destroy(), endAt - Date.now()).unref()
   }
   for (let i = 0; i < 500; i++) attack()
-  while (Date.now() < endAt) {
+  // Each of the first five hundred is cut off, and others are served all the time.
+  while (cut < 500 || answered <= 20) {
     const one = await fetch(`${url}${PATH}`, {
       method: 'POST',
       body: '{"model":"gpt","messages":[]}',
-      signal: AbortSignal.timeout(5_000),
     }).then(
       (answer) => answer.text().then(() => answer.status),
       () => 0,
@@ -165,12 +167,11 @@ it('serves others while five hundred connections send their headers a byte at a 
     else lost++
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
+  isOver = true
+  for (const socket of attackers) socket.destroy()
   await until('the attackers are gone', () => open === 0)
   expect(lost).toBe(0)
-  expect(answered).toBeGreaterThan(20)
   expect(vendor.counts.arrived).toBe(answered)
-  // Each of the first five hundred, at the least.
-  expect(cut).toBeGreaterThanOrEqual(500)
-  expect(stdout().split('SLOW_HEADERS').length).toBeGreaterThan(500)
+  await until('they are logged', () => stdout().split('SLOW_HEADERS').length > 500)
   expect(child.exitCode).toBeNull()
 })

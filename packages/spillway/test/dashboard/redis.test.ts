@@ -18,7 +18,7 @@ const GUARD = {
 
 describe('two pods over Redis', () => {
   it('both know when the next unit of a limit comes free, also the one that has never asked for any', async () => {
-    const store = redisStore({ url: redis.url })
+    const store = redisStore({ url: redis.url, commandTimeoutMs: 10_000 })
     const pods = await Promise.all(['busy', 'idle'].map((pod) => startPod({ store, pod })))
     const [busy, idle] = pods as [(typeof pods)[0], (typeof pods)[0]]
     const limits = [

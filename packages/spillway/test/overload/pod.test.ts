@@ -55,13 +55,11 @@ async function overload(kind: 'naive' | 'protected') {
     }
   }
   await Promise.all([prober(), ...Array.from({ length: CALLERS }, caller)])
-  const startMs = performance.now()
+  // It takes work again once the load is over.
   while ((await ask(url, agent)).status !== 200) await pause(20)
-  const recoveryMs = performance.now() - startMs
   const sorted = health.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
   return {
     statuses,
-    recoveryMs,
     healthy: health.every(({ status }) => status === 200),
     medianMs: sorted[sorted.length >> 1] as number,
   }
@@ -74,7 +72,6 @@ it('a pod with a load shedder goes on answering its health checks, where one wit
   expect(pod.statuses[503]).toBeGreaterThan(0)
   expect(pod.statuses[200]).toBeGreaterThan(0)
   expect(pod.healthy).toBe(true)
-  expect(pod.recoveryMs).toBeLessThan(2_000)
   // By how much depends on what else the machine does; `npm run e2e -- shed` says it for an idle one.
   expect(pod.medianMs).toBeLessThan(naive.medianMs)
 })

@@ -35,11 +35,10 @@ function bodyOf(response: Response): ReadableStream<Uint8Array> {
   return response.body
 }
 
-/** Time from now until the vendor sees its first call cancelled. */
-async function cancelledWithin(vendor: MockVendor): Promise<number> {
-  const fromMs = performance.now()
-  await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
-  return (vendor.calls[0]?.endedAtMs ?? 0) - fromMs
+/** Waits until the vendor sees that its first call was cancelled. Left alone, the call would go on. */
+async function cancelled(vendor: MockVendor): Promise<void> {
+  await until('the vendor sees it', () => vendor.calls[0]?.end !== 'open')
+  expect(vendor.calls[0]?.end).toBe('cancelled')
 }
 
 describe('a stream that is cut', () => {
@@ -252,7 +251,7 @@ describe('a reader that has had enough', () => {
     const { vendor, guard, ask } = await start({ tokens: 1_000, tokenMs: 5 }, { breaker: BREAKER })
     await leave(bodyOf(await ask()))
     expect(guard.snapshot().active).toBe(0)
-    expect(await cancelledWithin(vendor)).toBeLessThan(500)
+    await cancelled(vendor)
     expect(endsOf(guard)).toEqual({ abandoned: 1 })
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
     expect(guard.snapshot().breakers[0]?.state).toBe('closed')
@@ -270,7 +269,7 @@ describe("the caller's abort", () => {
     const reason = new Error('enough')
     leave.abort(reason)
     expect(guard.snapshot().active).toBe(0)
-    expect(await cancelledWithin(vendor)).toBeLessThan(500)
+    await cancelled(vendor)
     const { error } = await (reading ?? readAll(body))
     expect(error).toBe(reason)
     expect(endsOf(guard)).toEqual({ aborted: 1 })
@@ -314,9 +313,7 @@ describe('closing', () => {
   it('lets streams finish within the grace', async () => {
     const { guard, ask } = await start({ tokens: 20, tokenMs: 5 })
     const reading = readAll(bodyOf(await ask()))
-    const fromMs = performance.now()
-    await guard.close({ graceMs: 15_000 })
-    expect(performance.now() - fromMs).toBeLessThan(10_000)
+    await guard.close({ graceMs: 100_000 })
     expect((await reading).error).toBeUndefined()
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })

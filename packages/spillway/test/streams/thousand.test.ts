@@ -12,9 +12,7 @@ const STREAMS = 1_000
 /** Of those that are to be aborted: on a busy machine some of their answers are complete before. */
 const MANY = STREAMS / 10
 
-it('of 1,000 concurrent streams a third is aborted at random points, and nothing is left', {
-  timeout: 90_000,
-}, async () => {
+it('of 1,000 concurrent streams a third is aborted at random points, and nothing is left', async () => {
   const vendor = await startVendorProcess({ knobs: { tokens: 10, tokenMs: [100, 300] } })
   const guard = startGuard({ concurrency: { limit: STREAMS } })
   const random = createRandom(1)
@@ -83,9 +81,9 @@ it('of 1,000 concurrent streams a third is aborted at random points, and nothing
     heaps.push(usedHeap())
   }
   expect(mostAtOnce).toBeGreaterThan(STREAMS / 2)
-  // They share the machine with other tests: the round that was disturbed least says how long a
-  // cancellation takes until the vendor, in its own process, has seen it.
-  expect(Math.min(...medians)).toBeLessThan(50)
+  // The gaps between tokens are 100 ms and more. A cancellation that only took effect with the next
+  // token would need longer than this in every round.
+  expect(Math.min(...medians)).toBeLessThan(100)
   // Two warm it up; from then on it stays.
   const grownMb = ((heaps[3] ?? 0) - (heaps[1] ?? 0)) / 1_048_576
   if (process.env.SPILLWAY_SHOW !== undefined) {

@@ -48,33 +48,34 @@ export interface Tally {
   readonly keys: string[]
   readonly replies: unknown[]
   readonly failures: StoreFailure[]
-  /** The longest anybody waited for an answer of whatever kind. */
-  longestMs: number
-  /** The longest this process did not get to look: on a busy machine that is much. */
-  stalledMs: number
-}
-
-/** A deadline is noticed by a process when it gets to look: to begin it, at its end, and once more. */
-export function latestMs(deadlineMs: number, { stalledMs }: Tally): number {
-  return deadlineMs + 3 * stalledMs + 50
+  /**
+   * Commands that had no answer and no failure when two timers of their deadline's length had fired
+   * one after the other. On a busy machine these timers are as late as the deadline itself.
+   */
+  overdue: number
 }
 
 /**
  * Each pod sends command after command, each with a key of its own in the slot of `tag`, until it is
  * told to stop. A key that is counted up twice was sent twice.
  */
-export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
-  const tally: Tally = { keys: [], replies: [], failures: [], longestMs: 0, stalledMs: 0 }
+export function keepCounting(pods: readonly Pod[], tag: string, deadlineMs: number, what = ADD) {
+  const tally: Tally = { keys: [], replies: [], failures: [], overdue: 0 }
   let stopped = false
   const one = async ({ runner }: Pod) => {
     const key = `{${tag}}:${tally.keys.length}`
     tally.keys.push(key)
-    const startMs = performance.now()
+    const overdue = startTimer(deadlineMs, () =>
+      startTimer(deadlineMs, () => {
+        tally.overdue++
+        return undefined
+      }),
+    )
     await runner.run(what, what === ADD ? [key] : [key, `${key}:2`], []).then(
       (reply) => tally.replies.push(reply),
       (failure) => tally.failures.push(failure),
     )
-    tally.longestMs = Math.max(tally.longestMs, performance.now() - startMs)
+    overdue.stop()
   }
   const lines = pods.map(async (pod) => {
     while (!stopped) {
@@ -82,13 +83,6 @@ export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
   })
-  let lookedMs = performance.now()
-  const looking = setInterval(() => {
-    const now = performance.now()
-    tally.stalledMs = Math.max(tally.stalledMs, now - lookedMs)
-    lookedMs = now
-  }, 1)
-  onTestFinished(() => clearInterval(looking))
   return {
     tally,
     async stop(): Promise<Tally> {
@@ -99,9 +93,8 @@ export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
   }
 }
 
-/** Waits until every pod has been answered, and says how long that took. */
-export async function untilAnswered(pods: readonly Pod[], key: string): Promise<number> {
-  const startMs = performance.now()
+/** Waits until every pod has been answered. */
+export async function untilAnswered(pods: readonly Pod[], key: string): Promise<void> {
   await Promise.all(
     pods.map(({ runner }) =>
       vi.waitUntil(() => runner.run(ADD, [key], []).catch(() => undefined), {
@@ -110,5 +103,22 @@ export async function untilAnswered(pods: readonly Pod[], key: string): Promise<
       }),
     ),
   )
-  return performance.now() - startMs
+}
+
+interface Timer {
+  stop(): void
+}
+
+/** What `onFired` answers with, if anything, is stopped together with it. */
+function startTimer(ms: number, onFired: () => Timer | undefined): Timer {
+  let next: Timer | undefined
+  const timer = setTimeout(() => {
+    next = onFired()
+  }, ms)
+  return {
+    stop() {
+      clearTimeout(timer)
+      next?.stop()
+    },
+  }
 }
