@@ -4,7 +4,7 @@
 
 import { vi } from 'vitest'
 
-const GIVE_UP_MS = 45_000
+const GIVE_UP_MS = 90_000
 const { waitFor, waitUntil } = vi
 
 const patient = (options) => {

@@ -27,6 +27,12 @@ async function startTwo(name: string, guard: object, knobs: object = {}) {
     startGatewayProcess({ config, env }),
     startGatewayProcess({ config, env }),
   ])
+  // Both count in Redis from here on.
+  const fleetOf = async ({ adminUrl }: { adminUrl: string }) =>
+    ((await (await fetch(`${adminUrl}/health/deep`)).json()) as { fleet?: FleetReport }).fleet
+  for (const each of both) {
+    await expect.poll(() => fleetOf(each)).toMatchObject({ store: 'shared', livePods: 2 })
+  }
   let turn = 0
   const chat = () =>
     fetch(`${both[turn++ % 2]?.url}/v1/chat/completions`, {

@@ -33,7 +33,7 @@ export interface Servers {
 }
 
 /** The longest it may take them to be there. */
-export const START_MS = 60_000
+export const START_MS = 120_000
 
 /** The servers of a file of tests, for several suites one after the other; each finds them empty. */
 export function sharedServers(topology: TopologyName): () => Promise<Servers> {

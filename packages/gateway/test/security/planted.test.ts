@@ -102,7 +102,8 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
     retry: { attempts: 2, baseMs: 5 },
   }
   return {
-    redis: redisUrl,
+    // A busy machine is not an outage.
+    redis: { url: redisUrl, commandTimeoutMs: '10s' },
     vendors: { openai: guard, nowhere: { ...guard, url: 'http://127.0.0.1:1' } },
     routes: [
       { path: '/v1/nowhere', vendor: 'nowhere', name: 'nowhere' },

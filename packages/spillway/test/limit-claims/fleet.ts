@@ -28,8 +28,8 @@ export const LONG_MS = 3_600_000
 /** A trip that takes longer than this fails a test; windows are longer by as much. */
 export const JITTER_MS = 1_000
 
-/** The longest it may take a server to answer. */
-const ANSWER_MS = 1_000
+/** Ends a test whose answer never comes. */
+const ANSWER_MS = 60_000
 
 export interface Fleet {
   readonly kind: 'memory' | 'redis'

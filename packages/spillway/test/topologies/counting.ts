@@ -49,8 +49,9 @@ export interface Tally {
   readonly replies: unknown[]
   readonly failures: StoreFailure[]
   /**
-   * Commands that had no answer and no failure when two timers of their deadline's length had fired
-   * one after the other. On a busy machine these timers are as late as the deadline itself.
+   * Commands that had no answer and no failure when three timers of their deadline's length had fired
+   * one after the other: one until it is written, one for the deadline, one to look a last time. On a
+   * busy machine these timers are as late as the deadline itself.
    */
   overdue: number
 }
@@ -65,12 +66,9 @@ export function keepCounting(pods: readonly Pod[], tag: string, deadlineMs: numb
   const one = async ({ runner }: Pod) => {
     const key = `{${tag}}:${tally.keys.length}`
     tally.keys.push(key)
-    const overdue = startTimer(deadlineMs, () =>
-      startTimer(deadlineMs, () => {
-        tally.overdue++
-        return undefined
-      }),
-    )
+    const overdue = startTimers(3, deadlineMs, () => {
+      tally.overdue++
+    })
     await runner.run(what, what === ADD ? [key] : [key, `${key}:2`], []).then(
       (reply) => tally.replies.push(reply),
       (failure) => tally.failures.push(failure),
@@ -105,20 +103,14 @@ export async function untilAnswered(pods: readonly Pod[], key: string): Promise<
   )
 }
 
-interface Timer {
-  stop(): void
-}
-
-/** What `onFired` answers with, if anything, is stopped together with it. */
-function startTimer(ms: number, onFired: () => Timer | undefined): Timer {
-  let next: Timer | undefined
-  const timer = setTimeout(() => {
-    next = onFired()
-  }, ms)
-  return {
-    stop() {
-      clearTimeout(timer)
-      next?.stop()
-    },
-  }
+/** Timers one after the other; calls back when the last one has fired. */
+function startTimers(count: number, ms: number, onFired: () => void): { stop(): void } {
+  let left = count
+  const next = (): NodeJS.Timeout =>
+    setTimeout(() => {
+      if (--left === 0) onFired()
+      else timer = next()
+    }, ms)
+  let timer = next()
+  return { stop: () => clearTimeout(timer) }
 }
