@@ -1,11 +1,20 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { testGroups } from './scripts/test-groups.mjs'
 
 const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 const src = pathOf('./packages/spillway/src')
-const { quick, io } = testGroups(pathOf('.'))
+const { quick, io, slow } = testGroups(pathOf('.'))
+
+class SlowFirst extends BaseSequencer {
+  override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
+    const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
+    const sorted = await super.sort(specs)
+    return [...sorted.filter(isSlow), ...sorted.filter((spec) => !isSlow(spec))]
+  }
+}
 
 export default defineConfig({
   resolve: {
@@ -34,6 +43,7 @@ export default defineConfig({
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
     retry: 0,
+    sequence: { sequencer: SlowFirst },
     projects: [
       {
         extends: true,

@@ -1,24 +1,27 @@
 // Splits the test files into two groups. A file that starts with the line `// test-group: io` opens
 // sockets or starts processes. Every other file is quick: scripts/forbid-io.mjs keeps it that way.
+// `// test-group: io, slow` marks the io files that take longest. They start first, so that the run
+// does not end with one of them alone.
 
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const MARKER = '// test-group: io\n'
+const MARKER = /^\/\/ test-group: io(, slow)?\n/
 const TEST_FILE = /\.test\.(ts|mjs)$/
 const IGNORED = new Set(['node_modules', 'dist'])
 const FOLDERS = ['examples', 'packages', 'scripts']
 
 /**
- * Paths relative to `root`.
+ * Paths relative to `root`. `slow` is a part of `io`.
  * @param {string} root
- * @returns {{ quick: string[], io: string[] }}
+ * @returns {{ quick: string[], io: string[], slow: string[] }}
  */
 export function testGroups(root) {
-  const groups = { quick: [], io: [] }
+  const groups = { quick: [], io: [], slow: [] }
   for (const file of FOLDERS.flatMap((folder) => testFiles(root, folder))) {
-    const text = readFileSync(join(root, file), 'utf8')
-    groups[text.startsWith(MARKER) ? 'io' : 'quick'].push(file)
+    const marker = MARKER.exec(readFileSync(join(root, file), 'utf8'))
+    groups[marker === null ? 'quick' : 'io'].push(file)
+    if (marker?.[1] !== undefined) groups.slow.push(file)
   }
   return groups
 }

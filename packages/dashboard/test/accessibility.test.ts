@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** What axe finds in every page, light and dark, narrow and wide; and whether a keyboard is enough. */
 import axe from 'axe-core'

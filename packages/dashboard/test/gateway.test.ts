@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** The page as operators have it: two gateways, each a process of its own, one Redis, and a real browser. */
 

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** The page in a real browser, on a feed that is made up: what it shows, and what it does with what it is told. */
 import type { Browser } from 'playwright-core'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** The command, as operators use it: real processes, a real Redis, alone, behind Sentinels and as a cluster. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Routes that pick between vendors by what is left, from two gateways on one Redis. */
 import type { MockVendor } from 'spillway/testing'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** The short form of `npm run e2e -- operate`: real gateways, a real Redis, and operators at work. */
 import { execFile } from 'node:child_process'

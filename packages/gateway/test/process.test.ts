@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** The command `spillway gateway`, as its users start it. */
 import { execFile } from 'node:child_process'

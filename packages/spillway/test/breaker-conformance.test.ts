@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Everything the shared circuit breaker promises, in memory and on one server; see also `topologies/`. */
 import { claimBreakers } from './breaker-claims/all.js'

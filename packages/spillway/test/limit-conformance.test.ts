@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Everything the shared rate limiter promises, in memory and on one server; see also `topologies/`. */
 import { claimLimits } from './limit-claims/all.js'

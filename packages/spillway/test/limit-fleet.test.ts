@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** The shared rate limiter in a fleet: real processes, a real server, and a vendor that counts. */
 import { redisStore } from 'spillway/redis'

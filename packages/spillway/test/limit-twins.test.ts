@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 import { TOPOLOGIES } from './topologies.js'
 import { claimLimitTwins } from './twin-claims/limits.js'

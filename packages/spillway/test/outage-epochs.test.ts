@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Epochs: both stores have to notice the same, and a real server what only a real one can do. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'

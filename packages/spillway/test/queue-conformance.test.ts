@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
 import { claimQueues } from './queue-claims/all.js'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Workers are processes that die, and servers that fail over. Nothing that was confirmed is lost. */
 import { type ChildProcess, spawn } from 'node:child_process'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 import { TOPOLOGIES } from './topologies.js'
 import { claimQueueTwins } from './twin-claims/queues.js'

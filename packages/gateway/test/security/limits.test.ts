@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Clients that take their time, or more than their share. */
 import { once } from 'node:events'

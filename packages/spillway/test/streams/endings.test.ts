@@ -141,7 +141,7 @@ describe('silence', () => {
   it('before the first token: firstByteMs ends it, the vendor is told', async () => {
     const { vendor, guard, ask } = await start(
       { stallBefore: true },
-      { timeout: { firstByteMs: 100, idleMs: 10_000 }, breaker: BREAKER },
+      { timeout: { firstByteMs: 1_000, idleMs: 60_000 }, breaker: BREAKER },
     )
     const { error } = await readAll(bodyOf(await ask()))
     expect(error).toMatchObject({ code: 'CALL_TIMEOUT', details: { kind: 'firstByte' } })
@@ -154,7 +154,7 @@ describe('silence', () => {
   it('after some tokens: idleMs ends it, what came before was read', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 60, stallAfter: 10, tokenMs: 1 },
-      { timeout: { firstByteMs: 10_000, idleMs: 100 }, breaker: BREAKER },
+      { timeout: { firstByteMs: 60_000, idleMs: 1_000 }, breaker: BREAKER },
     )
     const { chunks, error } = await readAll(bodyOf(await ask()))
     expect(tokensOf(chunks)).toBe('0 1 2 3 4 5 6 7 8 9')
@@ -168,26 +168,26 @@ describe('silence', () => {
   it('does not count while nobody reads: a slow reader gets it all', async () => {
     const { guard, ask } = await start(
       { tokens: 3, tokenMs: 1 },
-      { timeout: { firstByteMs: 300, idleMs: 300 } },
+      { timeout: { firstByteMs: 500, idleMs: 500 } },
     )
     const response = await ask()
     // Longer than either before the first read, and between any two.
-    await pauseMs(400)
+    await pauseMs(600)
     const reader = bodyOf(response).getReader()
     const chunks: Uint8Array[] = []
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       chunks.push(next.value)
-      await pauseMs(350)
+      await pauseMs(600)
     }
     expect(tokensOf(chunks)).toBe('0 1 2')
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
   it('callMs is over with the headers: a long stream is not cut', async () => {
-    const { guard, ask } = await start({ tokens: 30, tokenMs: 10 }, { timeout: { callMs: 150 } })
+    const { guard, ask } = await start({ tokens: 60, tokenMs: 20 }, { timeout: { callMs: 1_000 } })
     const { chunks, error } = await readAll(bodyOf(await ask()))
     expect(error).toBeUndefined()
-    expect(tokensOf(chunks)).toMatch(/ 29$/)
+    expect(tokensOf(chunks)).toMatch(/ 59$/)
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 })

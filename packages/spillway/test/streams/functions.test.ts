@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Functions of one's own whose answer goes on after they have returned it: in every form it can have. */
 import { type IncomingMessage, request } from 'node:http'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** A thousand streams at once, a third of which their callers abort: nothing may be left behind. */
 import { setFlagsFromString } from 'node:v8'

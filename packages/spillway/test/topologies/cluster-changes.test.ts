@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** A cluster whose slots move, and whose nodes fail: what becomes of pods. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Everything limits, breakers and queues promise, on a cluster of six nodes, over all client libraries. */
 import { describe } from 'vitest'

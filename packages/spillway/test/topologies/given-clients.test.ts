@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Clients that an application already has, of every library and for every topology. */
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Everything limits, breakers and queues promise, on servers that Sentinels watch over, over all client libraries. */
 import { describe } from 'vitest'

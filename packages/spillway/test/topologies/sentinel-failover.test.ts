@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** Servers that Sentinels watch over: what becomes of pods when one takes another's place. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
