@@ -1,5 +1,6 @@
 // Splits the test files into two groups. A file that starts with the line `// test-group: io` opens
-// sockets or starts processes. Every other file is quick: scripts/forbid-io.mjs keeps it that way.
+// sockets, starts processes or reads what was built. Every other file is quick, which
+// scripts/forbid-io.mjs enforces.
 // `// test-group: io, slow` marks the io files that take longest. They start first, so that the run
 // does not end with one of them alone.
 
