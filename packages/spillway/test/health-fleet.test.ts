@@ -14,7 +14,7 @@ const OPTIONS = {
 describe('health over Redis', () => {
   it("pod B's health says what pod A has counted, and goes on without Redis", async () => {
     const redis = await startRedis()
-    const stores = [0, 1].map(() => redisStore({ url: redis.url }))
+    const stores = [0, 1].map(() => redisStore({ url: redis.url, commandTimeoutMs: 10_000 }))
     const [storeA, storeB] = stores as [(typeof stores)[0], (typeof stores)[0]]
     while (!storeA.ready || !storeB.ready) await sleep(5)
     const podA = createSpillway({ store: storeA, pod: 'a' })

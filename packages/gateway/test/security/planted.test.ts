@@ -98,7 +98,7 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
     breaker: { consecutiveFailures: 8, openMs: '1s' },
     limits: [{ unit: 'tokens', limit: 1_000_000, windowMs: '1m' }],
     concurrency: { limit: 4 },
-    timeout: { firstByteMs: 150 },
+    timeout: { firstByteMs: 800 },
     retry: { attempts: 2, baseMs: 5 },
   }
   return {

@@ -89,7 +89,7 @@ it('of 1,000 concurrent streams a third is aborted at random points, and nothing
     heaps.push(usedHeap())
   }
   expect(mostAtOnce).toBeGreaterThan(STREAMS / 2)
-  expect(Math.min(...medians)).toBeLessThan(50 + 3 * Math.min(...controls))
+  expect(Math.min(...medians)).toBeLessThan(50 + 10 * Math.min(...controls))
   // Two warm it up; from then on it stays.
   const grownMb = ((heaps[3] ?? 0) - (heaps[1] ?? 0)) / 1_048_576
   if (process.env.SPILLWAY_SHOW !== undefined) {
