@@ -1,8 +1,7 @@
 // test-group: io, slow
 
-/** Everything the shared rate limiter promises, in memory and on one server; see also `topologies/`. */
+/** The claims about shared rate limits on one Redis server; see also `topologies/`. */
 import { claimLimits } from './limit-claims/all.js'
-import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
+import { createRedisFleet } from './limit-claims/fleet.js'
 
-claimLimits(createMemoryFleet())
 claimLimits(createRedisFleet())

@@ -1,7 +1,6 @@
 // test-group: io, slow
 
-import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
+import { createRedisFleet } from './limit-claims/fleet.js'
 import { claimQueues } from './queue-claims/all.js'
 
-claimQueues(createMemoryFleet())
 claimQueues(createRedisFleet())
