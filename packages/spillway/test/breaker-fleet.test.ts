@@ -250,7 +250,7 @@ describe('a fleet of eight', () => {
   })
 
   it('knows what it knew when pods join, and when each has been replaced', async () => {
-    const counting = { consecutiveFailures: 10, openMs: LONG_MS }
+    const counting = { consecutiveFailures: 10, openMs: LONG_MS, windowMs: 300_000 }
     const names = ['counting', 'opened', 'isolated'] as const
     for (const name of names) await openBreaker(name, counting)
     const oneMore = (pod: BreakerPod) => pod.ask('record', { name: 'counting', outcome: 'failure' })
