@@ -43,6 +43,8 @@ export default defineConfig({
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
     retry: 0,
+    // The files that run in one thread share the loaded modules, which saves most of their start-up time.
+    isolate: false,
     sequence: { sequencer: SlowFirst },
     projects: [
       {
@@ -51,8 +53,6 @@ export default defineConfig({
           name: 'quick',
           include: quick,
           setupFiles: ['./scripts/forbid-io.mjs'],
-          // Unit tests share the loaded modules, which saves most of their start-up time.
-          isolate: false,
           maxWorkers: availableParallelism(),
           sequence: { groupOrder: 0 },
         },

@@ -12,5 +12,12 @@ const patient = (options) => {
   return { ...given, timeout: Math.max(GIVE_UP_MS, given?.timeout ?? 0) }
 }
 
-vi.waitUntil = (condition, options) => waitUntil(condition, patient(options))
-vi.waitFor = (condition, options) => waitFor(condition, patient(options))
+// Files that run in the same thread share `vi`.
+if (waitUntil.name !== 'patientUntil') {
+  vi.waitUntil = function patientUntil(condition, options) {
+    return waitUntil(condition, patient(options))
+  }
+  vi.waitFor = function patientFor(condition, options) {
+    return waitFor(condition, patient(options))
+  }
+}

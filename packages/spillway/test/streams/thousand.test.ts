@@ -97,7 +97,7 @@ it('of 1,000 concurrent streams a third is aborted at random points, and nothing
   }
   expect(grownMb).toBeLessThan(8)
   // What is left are connections kept for the next call: nothing is under way on any of them.
-  await agent().close()
+  await replaceAgent().close()
   while ((await vendor.report()).openSockets > 0) await pauseMs(10)
 })
 
@@ -113,7 +113,14 @@ function usedHeap(): number {
   return process.memoryUsage().heapUsed
 }
 
-/** What Node's fetch keeps its connections in. */
-function agent(): { close(): Promise<void> } {
-  return Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1'))
+interface Agent {
+  close(): Promise<void>
+}
+
+/** The object in which Node's fetch keeps its connections. Other tests in this thread get a new one. */
+function replaceAgent(): Agent {
+  const key = Symbol.for('undici.globalDispatcher.1')
+  const old = Reflect.get(globalThis, key) as Agent
+  Reflect.set(globalThis, key, new (old.constructor as new () => Agent)())
+  return old
 }
