@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Long for what takes a second or two, short for what hangs. */
+/** Generous for a run of a second or two, short for one that hangs. */
 const ENDS_WITHIN_MS = 15_000
 
 interface Block {
@@ -23,14 +23,14 @@ const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8
   .map((file) => join('docs', file))
 const blocks = ['README.md', ...pages].flatMap(readBlocks)
 
-/** What stands under the markers of a page; scripts/docs-page.mjs tells how they look. */
+/** The blocks under the markers of a page; see scripts/docs-page.mjs for their form. */
 function readBlocks(page: string): Block[] {
   const marked = /^<!-- (example|output): (\S+)\.ts -->\s+```\w+\n(.*?)^```$/gms
   const matches = readFileSync(join(root, page), 'utf8').matchAll(marked)
   return Array.from(matches, ([, kind = '', name = '', text = '']) => ({ page, kind, name, text }))
 }
 
-// The show of `npm run demo` has arguments, a screen and a test of its own.
+// The program of `npm run demo` has arguments, a screen and its own test.
 const examples = readdirSync(join(root, 'examples/src'))
   .filter((file) => file.endsWith('.ts') && file !== 'overloaded-pod.ts')
   .map((file) => file.slice(0, -'.ts'.length))
@@ -46,13 +46,13 @@ function run(name: string): Promise<{ error: Error | null; stdout: string; stder
   })
 }
 
-describe('the documentation', () => {
-  it.each(examples)('shows %s on exactly one page', (name) => {
+describe('documentation', () => {
+  it.each(examples)('the documentation shows %s on exactly one page', (name) => {
     const shown = blocks.filter((block) => block.kind === 'example' && block.name === name)
     expect(shown.map(({ page }) => page)).toHaveLength(1)
   })
 
-  it('shows the output of an example on the same page', () => {
+  it('the output of an example is on the same page as its code', () => {
     const codeOn = (page: string) =>
       blocks.filter((block) => block.kind === 'example' && block.page === page)
     const outputs = blocks.filter(({ kind }) => kind === 'output')
@@ -63,12 +63,12 @@ describe('the documentation', () => {
   })
 })
 
-describe.concurrent('an example', () => {
-  it.each(examples)('%s ends by itself and prints what its page shows', async (name) => {
+describe.concurrent('examples', () => {
+  it.each(examples)('example %s ends by itself and prints what its page shows', async (name) => {
     const { error, stdout, stderr } = await run(name)
     expect(error, stderr).toBeNull()
 
-    // A module that others load prints nothing, and no page shows any output of it.
+    // A module without output has no output block on any page.
     const shown = blocks.filter((block) => block.kind === 'output' && block.name === name)
     expect(stdout).toBe(shown.map(({ text }) => text).join(''))
   })

@@ -12,7 +12,7 @@ interface Ended {
   err: string
 }
 
-/** Runs the built program; `onOutput` is told all it has written so far. */
+/** Runs the built program and passes all output so far to `onOutput`. */
 function run(
   args: string[],
   onOutput?: (out: string, kill: (signal: NodeJS.Signals) => void) => void,
@@ -32,8 +32,8 @@ function run(
   })
 }
 
-describe('overloaded-pod', () => {
-  it('--fast prints the story and the table, the same every time', async () => {
+describe('overloaded-pod example', () => {
+  it('--fast prints the same story and table every time', async () => {
     const [{ code, out, err }, seeded] = await Promise.all([
       run(['--fast']),
       run(['--fast', '--seed', '1']),
@@ -47,7 +47,7 @@ describe('overloaded-pod', () => {
     expect(out).not.toContain('try next')
   })
 
-  it('goes live by default, says so, and ends at once and quietly on Ctrl-C', async () => {
+  it('the example runs live by default and ends at once and silently on Ctrl-C', async () => {
     const { code, out, err } = await run([], (soFar, kill) => {
       if (soFar.includes('1 s  calm')) kill('SIGINT')
     })
@@ -57,7 +57,7 @@ describe('overloaded-pod', () => {
     expect(out).not.toContain('\x1b')
   })
 
-  it('--help explains itself', async () => {
+  it('--help lists the options', async () => {
     const { code, out } = await run(['--help'])
     expect(code).toBe(0)
     expect(out).toContain('--seed N')
@@ -68,7 +68,7 @@ describe('overloaded-pod', () => {
     [['fast'], "Unexpected argument 'fast'"],
     [['--seed', 'ten'], '--seed: must be a whole number, got "ten"'],
     [['--seed'], "Option '--seed <value>' argument missing"],
-  ])('refuses %j', async (args, message) => {
+  ])('the example rejects the arguments %j', async (args, message) => {
     const { code, out, err } = await run(args)
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(err.split('\n')[0]).toBe(message)

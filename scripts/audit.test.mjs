@@ -13,8 +13,8 @@ function told(stdout) {
   return { code: tell(reportIn(stdout), (line) => lines.push(line)), lines }
 }
 
-describe('the audit', () => {
-  it('fails on what is high or critical, and says what', () => {
+describe('audit', () => {
+  it('the audit fails on high and critical vulnerabilities and lists them', () => {
     const vulnerabilities = {
       a: vulnerability('a', 'high'),
       b: vulnerability('b', 'moderate'),
@@ -26,13 +26,13 @@ describe('the audit', () => {
     })
   })
 
-  it('passes if nothing serious is known', () => {
+  it('the audit passes if no serious vulnerability is known', () => {
     const vulnerabilities = { b: vulnerability('b', 'low') }
     expect(told(JSON.stringify({ vulnerabilities }))).toEqual({ code: 0, lines: [] })
   })
 
   it.each(['', '{"message":"405 Method Not Allowed"}', 'npm error ENOTFOUND'])(
-    'is skipped, loudly, if nobody could be asked (%s)',
+    'the audit is reported as NOT CHECKED if the registry cannot be asked (%s)',
     (stdout) => {
       const { code, lines } = told(stdout)
       expect(code).toBe(77)

@@ -5,8 +5,8 @@ import { assemble, toTypeScript } from './lua-source.mjs'
 const from = (files) => (name) => files[name]
 const lua = (...lines) => `${lines.join('\n')}\n`
 
-describe('assemble', () => {
-  it('drops comments, blank lines and indentation, and no code', () => {
+describe('assemble()', () => {
+  it('assemble() drops comments, blank lines and indentation but no code', () => {
     const text = lua(
       '-- Adds one.',
       '',
@@ -26,7 +26,7 @@ describe('assemble', () => {
     )
   })
 
-  it('puts an include in its place once, however many ask for it', () => {
+  it('assemble() inserts an include once, however many files use it', () => {
     const files = {
       take: lua('--- @include window', '--- @include now', 'return now()'),
       'include/window': lua('--- @include now', 'local window = 1'),
@@ -35,7 +35,7 @@ describe('assemble', () => {
     expect(assemble('take', from(files))).toBe('local now = time\nlocal window = 1\nreturn now()')
   })
 
-  it('writes numbers and strings for their names, but not in strings and fields', () => {
+  it('assemble() inlines number and string constants, but not in strings and fields', () => {
     const text = lua(
       "local STATE, TEXT = 1, 'it is DONE'",
       'local DONE = 3',
@@ -46,7 +46,7 @@ describe('assemble', () => {
     )
   })
 
-  it('leaves what is worked out, negative or not all of it a constant as it is', () => {
+  it('assemble() leaves computed, negative and partly constant values alone', () => {
     const text = lua('local NOW = time()', 'local LESS = -1', 'local A, B = 1, two()', 'return NOW')
     expect(assemble('now', from({ now: text }))).toBe(text.trim())
   })
@@ -78,13 +78,13 @@ describe('assemble', () => {
       { take: lua('return 1', '--[[ two', 'lines ]]') },
       'take.lua:2: long strings and long comments cannot be shortened',
     ],
-  ])('refuses %s', (_, files, message) => {
+  ])('assemble() rejects %s', (_, files, message) => {
     expect(() => assemble('take', from(files))).toThrow(message)
   })
 })
 
-describe('toTypeScript', () => {
-  it('keeps each text to the letter, under its SHA-1', async () => {
+describe('toTypeScript()', () => {
+  it('toTypeScript() keeps each text exactly, with its SHA-1', async () => {
     const text = `return '\`' .. '\\n' .. '$\{x}' .. "\\\\"\nreturn 2`
     const source = toTypeScript([{ name: 'take-permits', text }])
     const module = `data:text/javascript,${encodeURIComponent(source.replace(' as const', ''))}`

@@ -2,8 +2,8 @@ import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { buildPage, PAGE } from './build-page.mjs'
 
-describe('building the dashboard', () => {
-  it('is skipped while nothing it is made of has changed', async () => {
+describe('buildPage()', () => {
+  it('the page is not rebuilt while its sources are unchanged', async () => {
     await buildPage()
     const before = statSync(PAGE).mtimeMs
     const said = []
@@ -12,7 +12,7 @@ describe('building the dashboard', () => {
     expect(statSync(PAGE).mtimeMs).toBe(before)
   })
 
-  it('leaves one page, with everything inside and where it came from at its end', () => {
+  it('the build writes one page with everything inside and its source hash at the end', () => {
     const page = readFileSync(PAGE, 'utf8')
     expect(page).toMatch(/^<!doctype html>/i)
     expect(page.match(/<script/g)?.length).toBe(1)

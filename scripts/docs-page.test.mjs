@@ -8,7 +8,7 @@ const sources = {
 const page = (...lines) => lines.join('\n')
 
 describe('syncPage', () => {
-  it('puts the example and its output into the blocks under their markers', async () => {
+  it('syncPage puts the example and its output into the blocks under their markers', async () => {
     const before = page(
       '# Retry',
       '<!-- example: retry.ts -->',
@@ -44,7 +44,7 @@ describe('syncPage', () => {
     expect(await syncPage(text, sources)).toEqual({ text, errors: [], changes: [] })
   })
 
-  it('names the first line that differs', async () => {
+  it('syncPage names the first line that differs', async () => {
     const stale = page('<!-- example: retry.ts -->', '```ts', "import 'spillway'", 'old()', '```')
     const { changes } = await syncPage(stale, sources)
     expect(changes).toEqual([
@@ -52,7 +52,7 @@ describe('syncPage', () => {
     ])
   })
 
-  it('leaves output blocks as they are when it may not run examples', async () => {
+  it('syncPage leaves output blocks alone when it may not run examples', async () => {
     const before = page('<!-- output: retry.ts -->', '```text', 'from last time', '```')
     const { text, changes } = await syncPage(before, { source: sources.source })
     expect(text).toBe(before)
@@ -76,13 +76,13 @@ describe('syncPage', () => {
       page('', '<!-- example: retry.ts -->', '```ts', 'x'),
       'never closed',
     ],
-  ])('reports %s with its line and keeps the text', async (_, before, message) => {
+  ])('syncPage reports %s with its line and keeps the text', async (_, before, message) => {
     const { text, errors } = await syncPage(before, sources)
     expect(text).toBe(before)
     expect(errors).toEqual([{ line: 2, message: expect.stringContaining(message) }])
   })
 
-  it('ignores markers inside code blocks', async () => {
+  it('syncPage ignores markers inside code blocks', async () => {
     const before = page('```md', '<!-- example: gone.ts -->', '```')
     expect(await syncPage(before, sources)).toEqual({ text: before, errors: [], changes: [] })
   })

@@ -1,7 +1,7 @@
 // test-group: io
 
-// Proves that the import rules and the time rules refuse what they are there to refuse: the tools run
-// with the repository's own configuration over a tiny tree.
+// Tests that the import rules and the time rules reject what they should: the tools run with the
+// repository's own configuration over a tiny tree.
 
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -97,13 +97,13 @@ describe('import rules', () => {
       'one peer in the file of another',
       'local/worker-redis.ts -> node_modules/redis/index.js: piscina-only',
     ],
-    ['an import that leads nowhere', 'local/typo.ts -> ./missing.js: resolvable'],
-    ['a folder nobody decided about', 'misc/helpers.ts -> core/clock.ts: folder-without-a-row'],
-  ])('refuse %s', (_, violation) => {
+    ['an import that cannot be resolved', 'local/typo.ts -> ./missing.js: resolvable'],
+    ['a folder without a rule', 'misc/helpers.ts -> core/clock.ts: folder-without-a-row'],
+  ])('import rules reject %s', (_, violation) => {
     expect(violations).toContain(violation)
   })
 
-  it('accept everything the table allows', () => {
+  it('import rules accept everything the table allows', () => {
     const innocent = [
       'core/clock.ts',
       'core/reaches-up.test.ts',
@@ -151,11 +151,11 @@ describe('time rules', () => {
     refused = [...output.matchAll(/src\/([\w/.-]+)/g)].map(([, file]) => file)
   })
 
-  it.each(names)('refuse %s outside core/ and testing/', (name) => {
+  it.each(names)('time rules reject %s outside core/ and testing/', (name) => {
     expect(refused).toContain(`local/${name}.ts`)
   })
 
-  it('leave core/, testing/ and tests alone', () => {
+  it('time rules leave core/, testing/ and tests alone', () => {
     expect(refused.filter((file) => !/^local\/[\w-]+\.ts$/.test(file))).toEqual([])
   })
 })

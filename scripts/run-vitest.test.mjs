@@ -27,22 +27,22 @@ const PASSES = "it('passes', () => {})\n"
 const FAILS = "it('fails', () => { throw new Error('no') })\n"
 const WAITS = "it.skip('waits')\nit.todo('waits, too')\n"
 
-describe.concurrent('a test run', () => {
-  it('counts single tests over all files, and says nothing of skipped ones', async () => {
+describe.concurrent('runVitest', () => {
+  it('a test run counts single tests over all files and omits zero skipped ones', async () => {
     const result = await runTests(PASSES + PASSES, PASSES)
     expect(result).toEqual({ line: '3 passed, 0 failed', exitCode: 0 })
   })
 
-  it('counts everything that goes wrong as a failure', async () => {
+  it('a test run counts every kind of error as a failure', async () => {
     const failingTest = PASSES + FAILS + WAITS
     const doesNotLoad = `import './missing.mjs'\n${PASSES}`
     const brokenHook = `describe('x', () => {\nbeforeAll(() => { throw 'no' })\n${PASSES}})\n`
-    const unhandledError = `${PASSES}void Promise.reject(new Error('nobody cares'))\n`
+    const unhandledError = `${PASSES}void Promise.reject(new Error('unhandled'))\n`
     const result = await runTests(failingTest, doesNotLoad, brokenHook, unhandledError)
     expect(result).toEqual({ line: '2 passed, 4 failed, 3 skipped', exitCode: 1 })
   })
 
-  it('is a failure when no test ran', async () => {
+  it('a test run without executed tests fails', async () => {
     const result = await runTests(WAITS)
     expect(result).toEqual({ line: '0 passed, 0 failed, 2 skipped', exitCode: 1 })
   })

@@ -11,7 +11,7 @@ function playFast(act: Act, seed: number): Promise<Summary> {
   return clock.until(play(act, { clock, seed }))
 }
 
-describe.each([1, 2])('with the clients of seed %i', (seed) => {
+describe.each([1, 2])('overloaded-pod with the clients of seed %i', (seed) => {
   let naive: Summary
   let ours: Summary
 
@@ -20,49 +20,49 @@ describe.each([1, 2])('with the clients of seed %i', (seed) => {
     ours = await playFast(withSpillway, seed)
   })
 
-  it('both pods answer nearly everybody while it is calm', () => {
+  it('both pods answer nearly all requests under normal load', () => {
     for (const { goodput } of [naive, ours]) {
       expect(goodput.before).toBeGreaterThan(0.85 * PHASES.before.offered)
     }
   })
 
-  it('the overload takes the naive pod down', () => {
+  it('the overload takes the unprotected pod down', () => {
     expect(naive.goodput.overload).toBeLessThan(0.5 * CAPACITY)
     expect(naive.overload['timed out']).toBeGreaterThan(0.5)
   })
 
-  it('and it stays down when the overload is over, kept there by its own retries', () => {
+  it('the unprotected pod stays down after the overload because of its own retries', () => {
     expect(naive.recoveryMs).toBeUndefined()
     expect(naive.goodput.after).toBeLessThan(0.5 * PHASES.after.offered)
     expect(naive.callsPerRequest).toBeGreaterThan(2)
   })
 
-  it('the protected pod goes on giving what the vendor can give', () => {
+  it('the protected pod keeps serving what the vendor can serve', () => {
     expect(ours.goodput.overload).toBeGreaterThan(0.8 * CAPACITY)
     expect(ours.goodput.overload).toBeLessThanOrEqual(1.05 * CAPACITY)
     expect(ours.answerP99Ms).toBeLessThan(500)
   })
 
-  it('tells everybody else at once, and lets nobody wait in vain', () => {
+  it('the protected pod refuses the rest at once, and almost no request times out', () => {
     expect(ours.overload.refused).toBeGreaterThan(0.5)
     expect(ours.refusalP99Ms).toBeLessThan(5)
     expect(ours.overload['timed out']).toBeLessThan(0.01)
     expect(ours.overload.failed).toBeLessThan(0.01)
   })
 
-  it('is back to normal within a second', () => {
+  it('the protected pod is back to normal within a second', () => {
     expect(ours.recoveryMs).toBeLessThanOrEqual(1_000)
     expect(ours.goodput.after).toBeGreaterThan(0.85 * PHASES.after.offered)
   })
 
-  it('hardly ever calls the vendor twice, and never more often at once than it handles well', () => {
+  it("the protected pod makes few repeated calls and stays within the vendor's concurrency", () => {
     expect(ours.callsPerRequest).toBeLessThanOrEqual(1.25)
     expect(ours.peakInFlight).toBeLessThanOrEqual(20)
     expect(naive.peakInFlight).toBeGreaterThan(200)
   })
 })
 
-it('is the same every time for the same seed, and not for another', async () => {
+it('the run is identical for the same seed and different for another', async () => {
   const first = await playFast(withSpillway, 7)
   expect(await playFast(withSpillway, 7)).toEqual(first)
   expect(await playFast(withSpillway, 8)).not.toEqual(first)

@@ -5,7 +5,7 @@ import { createVendor, VendorError } from './vendor.js'
 function setUp() {
   const clock = createVirtualClock()
   const vendor = createVendor({ servers: 20, workMs: 100, clock, random: createRandom(1) })
-  /** Makes so many calls at once; answers with the milliseconds until the last is answered. */
+  /** Makes `calls` concurrent calls and returns the milliseconds until the last answer. */
   async function burst(calls: number): Promise<number> {
     const startMs = clock.now()
     await clock.until(Promise.allSettled(Array.from({ length: calls }, () => vendor.call())))
@@ -14,20 +14,20 @@ function setUp() {
   return { clock, vendor, burst }
 }
 
-describe('the vendor', () => {
-  it('gives a call for each server its full speed', async () => {
+describe('vendor of the overloaded-pod example', () => {
+  it('the vendor serves one call per server at full speed', async () => {
     const { burst } = setUp()
     const tookMs = await burst(20)
     expect(tookMs).toBeGreaterThan(100)
     expect(tookMs).toBeLessThanOrEqual(130)
   })
 
-  it('does less, not only slower, when it has too many at once', async () => {
+  it('the vendor loses throughput when it has too many calls at once', async () => {
     const { burst } = setUp()
     expect(await burst(100)).toBeGreaterThan(1.1 * 500)
   })
 
-  it('turns callers away when it has far too many', async () => {
+  it('the vendor rejects calls when it has far too many', async () => {
     const { clock, vendor } = setUp()
     const calls = Array.from({ length: 2_000 }, () => vendor.call())
     const ends = await clock.until(Promise.allSettled(calls))
@@ -35,7 +35,7 @@ describe('the vendor', () => {
     expect(statuses.filter((status) => status === 503).length).toBeGreaterThan(500)
   })
 
-  it('drops the work of whoever hangs up', async () => {
+  it('the vendor drops the work of an aborted call', async () => {
     const { clock, vendor } = setUp()
     const caller = new AbortController()
     const call = vendor.call(caller.signal)
@@ -45,7 +45,7 @@ describe('the vendor', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('leaves nothing behind when closed', async () => {
+  it('a closed vendor leaves nothing behind', async () => {
     const { clock, vendor } = setUp()
     const call = vendor.call()
     vendor.close()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { countOf, formatCount, formatMs, formatSeconds, formatShare, spellOut } from './format'
 
-describe('figures', () => {
+describe('formatting of figures', () => {
   it.each([
     [0, '0'],
     [0.37, '0.4'],
@@ -9,7 +9,7 @@ describe('figures', () => {
     [1_234, '1,234'],
     [56_700, '56.7K'],
     [Number.POSITIVE_INFINITY, '∞'],
-  ])('of %d read %s', (value, words) => expect(formatCount(value)).toBe(words))
+  ])('the count %d is shown as %s', (value, words) => expect(formatCount(value)).toBe(words))
 
   it.each([
     [0, '0 ms'],
@@ -20,15 +20,15 @@ describe('figures', () => {
     [185_000, '3 min 05 s'],
     [7_800_000, '2 h 10 min'],
     [400_000_000, '4 days'],
-  ])('of %d milliseconds read %s', (value, words) => expect(formatMs(value)).toBe(words))
+  ])('a duration of %d ms is shown as %s', (value, words) => expect(formatMs(value)).toBe(words))
 
-  it('count down to nought and not below', () => {
+  it('a countdown stops at zero', () => {
     expect(formatSeconds(1)).toBe('1 s')
     expect(formatSeconds(-500)).toBe('0 s')
     expect(formatSeconds(61_000)).toBe('1 min 01 s')
   })
 
-  it('are said in words', () => {
+  it('shares, counts and option names are written in words', () => {
     expect(formatShare(0.034)).toBe('3.4 %')
     expect(formatShare(Number.NaN)).toBe('0 %')
     expect(countOf(1, 'pod')).toBe('1 pod')

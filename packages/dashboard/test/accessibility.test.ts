@@ -1,13 +1,13 @@
 // test-group: io, slow
 
-/** What axe finds in every page, light and dark, narrow and wide; and whether a keyboard is enough. */
+/** axe findings on every page, light and dark, narrow and wide, and use by keyboard only. */
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { browserPath, openPage, startBrowser } from './browser.js'
 import { type FakeFeed, startFakeFeed } from './fake-feed.js'
 
-/** Worked out in the page: all that axe has to say of it would be megabytes. */
+/** Evaluated in the page, because the complete axe result is several megabytes. */
 const SERIOUS = `axe.run({ resultTypes: ['violations'], selectors: false }).then(({ violations }) =>
   violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
@@ -15,7 +15,7 @@ const SERIOUS = `axe.run({ resultTypes: ['violations'], selectors: false }).then
 
 const seriousIn = (page: Page) => page.evaluate(SERIOUS) as Promise<string[]>
 
-describe.skipIf(browserPath === undefined)('the page', () => {
+describe.skipIf(browserPath === undefined)('dashboard accessibility', () => {
   let browser: Browser
   let feed: FakeFeed
   beforeAll(async () => {
@@ -36,7 +36,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     ['light', 1280],
     ['dark', 360],
     ['dark', 1280],
-  ] as const)('has nothing that axe calls serious: %s, %d pixels', async (colorScheme, width) => {
+  ] as const)('page passes axe: %s, %d pixels', async (colorScheme, width) => {
     const { page, close } = await openPage(browser, feed.url, {
       colorScheme,
       viewport: { width, height: 900 },
@@ -49,7 +49,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByRole('link', { name: 'Guards' }).click()
     await page.locator('.gate').first().waitFor()
     expect(await seriousIn(page)).toEqual([])
-    // The rest of the pages in one of each is enough.
+    // One of each is enough for the other pages.
     if ((colorScheme === 'light') !== (width === 1280)) return
     await page.getByRole('button', { name: 'Isolate …' }).click()
     await page.getByLabel('Admin token').waitFor()
@@ -63,7 +63,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(await seriousIn(page)).toEqual([])
   })
 
-  it('can be used with the keyboard alone', async () => {
+  it('the page can be used with the keyboard alone', async () => {
     const { page, close } = await openPage(browser, feed.url)
     onTestFinished(close)
     await page.getByTestId('calls').waitFor()
@@ -71,7 +71,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('To the content')
     await page.keyboard.press('Enter')
     expect(await page.evaluate(() => document.activeElement?.id)).toBe('main')
-    // To the guards, through the tabs; the focus follows to what they show.
+    // Through the tabs to the guards; the focus follows.
     await page.getByRole('link', { name: 'Guards' }).focus()
     await page.keyboard.press('Enter')
     await page.locator('.gate').first().waitFor()
@@ -82,7 +82,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByRole('dialog').waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
-    // And back to where it came from.
+    // The focus returns to the button that opened the dialog.
     expect(await opener.evaluate((each) => each === document.activeElement)).toBe(true)
   })
 })

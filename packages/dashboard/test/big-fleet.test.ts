@@ -1,8 +1,8 @@
 // test-group: io
 
 /**
- * Fifty pods, twenty guards, five thousand decisions a second, all of them sent to the page. How many frames it draws
- * and how much memory it has depends on the machine: `npm run bench -- dashboard` measures that.
+ * Fifty pods, twenty guards and five thousand decisions a second, all sent to the page. Frame rate
+ * and memory depend on the machine and are measured by `npm run bench -- dashboard`.
  */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
@@ -11,14 +11,14 @@ import { startFakeFeed } from './fake-feed.js'
 
 const LOOK_MS = 2_000
 
-describe.skipIf(browserPath === undefined)('a big fleet', () => {
+describe.skipIf(browserPath === undefined)('page of a big fleet', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await startBrowser()
   })
   afterAll(() => browser?.close())
 
-  it('is shown by a page that is idle nearly half of the time, small, and leaves nothing behind', async () => {
+  it('the page of a big fleet is idle nearly half of the time, stays small and leaks nothing', async () => {
     const feed = await startFakeFeed({ pods: 50, guards: 20, decisionRate: 5_000, lanes: 4 })
     onTestFinished(() => feed.close())
     const { page, complaints, close } = await openPage(browser, feed.url)
@@ -44,13 +44,13 @@ describe.skipIf(browserPath === undefined)('a big fleet', () => {
       const beganMs = performance.now()
       await page.waitForTimeout(LOOK_MS)
       const after = await figures()
-      // CPU time of the page's own thread, which does not depend on who else wants the processor.
+      // CPU time of the page's thread, which does not depend on other processes.
       const seconds = (performance.now() - beganMs) / 1_000
       expect((after.cpuS - before.cpuS) / seconds, `busy at ${hash}`).toBeLessThan(0.6)
       expect(after.heap, `JavaScript's memory at ${hash}`).toBeLessThan(100e6)
       expect(after.nodes, `nodes at ${hash}`).toBeLessThan(20_000)
     }
-    // What was shown before is gone, once it has been collected.
+    // The elements of the previous page are garbage collected.
     await visit('#/queues')
     await expect
       .poll(

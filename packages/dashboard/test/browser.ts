@@ -1,27 +1,30 @@
-/** A real Chromium for tests, one for a file of tests, with a page that watches its own console. */
+/** A real Chromium for tests, one per test file, with a page that records its own console. */
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { vi } from 'vitest'
 import { findBrowser } from '../../../scripts/ensure-browser.mjs'
 
-/** A browser wants much of a busy machine. What fails, fails as soon as that is clear. */
+/**
+ * Generous, because browsers are slow on a busy machine. Failures are reported as soon as they are
+ * certain.
+ */
 const PATIENCE_MS = 60_000
 vi.setConfig({ testTimeout: PATIENCE_MS, hookTimeout: PATIENCE_MS })
 
-/** Nothing: tests that need one are skipped. */
+/** Undefined if there is no browser; tests that need one are skipped. */
 export const browserPath = findBrowser()
 
 export async function startBrowser(): Promise<Browser> {
   if (browserPath === undefined) throw new Error('there is no Chromium')
   return chromium.launch({
     executablePath: browserPath,
-    // Whoever runs tests in a container is often root, and has little shared memory.
+    // Containers usually run tests as root and with little shared memory.
     args: ['--no-sandbox', '--disable-dev-shm-usage', '--enable-precise-memory-info'],
   })
 }
 
 export interface WatchedPage {
   readonly page: Page
-  /** What the page has complained about. */
+  /** Errors and warnings of the page's console. */
   readonly complaints: string[]
   close(): Promise<void>
 }

@@ -1,6 +1,6 @@
 /**
- * A gateway as the page sees one, without what is behind it: for fleets that do not fit on one machine, names
- * that nobody would choose, and states that are hard to bring about. What it says goes by the same types.
+ * A simulated gateway for the page: for fleets that do not fit on one machine, unusual names, and
+ * states that are hard to reproduce. Its messages have the real types.
  */
 import { readFileSync } from 'node:fs'
 import { createServer, type ServerResponse } from 'node:http'
@@ -15,30 +15,30 @@ const PAGE = new URL('../../spillway/dist/http/dashboard/page.html', import.meta
 export interface FakeFeed {
   readonly url: string
   readonly fleet: FakeFleet
-  /** What the page has asked for. */
+  /** The actions that the page has requested. */
   readonly asked: { act: Act; token: string | undefined }[]
-  /** Sends one message to all who listen. */
+  /** Sends one message to all readers. */
   send<Name extends keyof Messages>(name: Name, data: Messages[Name]): void
-  /** Hangs up on everybody, and answers nobody until `resume`. */
+  /** Disconnects all readers and answers no request until `resume`. */
   cut(): void
   resume(): void
-  /** Hangs up on everybody, and lets nobody in who does not show the token. */
+  /** Disconnects all readers and refuses requests without the token. */
   bar(problem: string): void
   close(): Promise<void>
 }
 
 export interface FakeFeedOptions extends FakeFleetOptions {
-  /** Acts need this. */
+  /** Required for actions. */
   token?: string
-  /** The figures come once, and never again. */
+  /** Sends the figures only once. */
   still?: boolean
-  /** Looking needs it, too. */
+  /** Requires the token for reading as well. */
   locked?: boolean
-  /** Nobody may look from here, for this reason; but whoever shows the token, if there is one. */
+  /** Refuses reading with this reason, except with the token if there is one. */
   barred?: string
-  /** So often dead letters cannot be read. */
+  /** How often reading dead letters fails. */
   unread?: number
-  /** Nothing is ever said: the page waits. */
+  /** Sends nothing, so the page keeps waiting. */
   silent?: boolean
 }
 
@@ -133,7 +133,7 @@ export async function startFakeFeed(options: FakeFeedOptions = {}): Promise<Fake
   }, TICK_MS)
   const deciding = setInterval(() => {
     const decisions = fleet.decisions(DECISIONS_MS)
-    // Who cannot keep up loses decisions, as with the real one.
+    // A slow reader loses decisions, as with the real feed.
     for (const reader of readers) {
       if (reader.writableLength < MOST_UNREAD) say(reader, 'decisions', decisions)
     }

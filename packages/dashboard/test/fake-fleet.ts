@@ -1,4 +1,4 @@
-/** A fleet that is made up: figures that move, the same in every run. */
+/** A simulated fleet with moving figures that are identical in every run. */
 import { createRandom } from '../../spillway/src/core/random.js'
 import { ORDER } from '../../spillway/src/guard/order.js'
 import type { Act } from '../../spillway/src/http/dashboard/wire/acts.js'
@@ -19,13 +19,13 @@ import type { ByPriority, StoreWord } from '../../spillway/src/http/dashboard/wi
 export interface FakeFleetOptions {
   pods?: number
   guards?: number
-  /** Names of the first guards, users and pods, in place of the usual ones. */
+  /** Names of the first guards, users and pods instead of the usual ones. */
   names?: string[]
-  /** A second; all of them are sent. */
+  /** Decisions per second; all of them are sent. */
   decisionRate?: number
   lanes?: number
   queues?: number
-  /** An hour of history before the page is opened. */
+  /** Adds an hour of history before the page is opened. */
   past?: boolean
 }
 
@@ -84,7 +84,10 @@ export class FakeFleet {
     this.#storeSinceAt = Date.now()
   }
 
-  /** From now on, and told with the next tick; the message is for who wants it at once. */
+  /**
+   * Changes the state, which is sent with the next tick. Returns the message that announces it at
+   * once.
+   */
   setBreaker(guard: string, to: BreakerTick['state']): Messages['transition'] {
     const lane = laneName(0)
     const breaker = this.#breaker(guard, lane)

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** The page as operators have it: two gateways, each a process of its own, one Redis, and a real browser. */
+/** The page as operators use it: two gateway processes, one Redis and a real browser. */
 
 import type { Browser, Page } from 'playwright-core'
 import { createMockVendor, type MockVendor } from 'spillway/testing'
@@ -10,11 +10,11 @@ import { type RedisServer, startRedis } from '../../spillway/test/redis-server.j
 import { browserPath, openPage, startBrowser, type WatchedPage } from './browser.js'
 
 const TOKEN = 'a-token-for-the-operators'
-const VENDOR_KEY = 'sk-nobody-may-see-this'
+const VENDOR_KEY = 'sk-must-stay-secret'
 const MARKUP_USER = '<script>alert(1)</script>'
 type Gateway = Awaited<ReturnType<typeof spawnGateway>>
 
-describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () => {
+describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
   let redis: RedisServer
   let vendor: MockVendor
   let browser: Browser
@@ -29,7 +29,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     const { url } = await vendor.start()
     const config = {
       admin: { token: 'env:ADMIN_TOKEN' },
-      // With a browser or two on the same machine Redis may be slow without being away.
+      // With browsers on the same machine Redis may be slow without being unreachable.
       redis: { url: redis.url, commandTimeoutMs: '2s' },
       vendors: {
         openai: {
@@ -59,9 +59,9 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await redis?.stop()
   })
 
-  /** Browsers tell of every connection that fails, and of the answer that asked for the token. */
+  /** Browsers log every failed connection and the 401 that asks for the token. */
   const isReal = (complaint: string) => !/net::ERR_|401/.test(complaint)
-  /** At the door. */
+  /** Enters the token on the login form. */
   const show = async (page: Page, token: string) => {
     await page.getByLabel('Admin token').fill(token)
     await page.getByRole('button', { name: 'Look at the fleet' }).click()
@@ -87,14 +87,14 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await page.getByRole('dialog').waitFor({ state: 'hidden' })
   }
 
-  it('loads, knows both pods, and its figures move', async () => {
+  it('the page loads, lists both pods and updates its figures', async () => {
     const { page, complaints } = onOne as WatchedPage
     await expect.poll(() => page.getByTestId('pods-alive').textContent()).toBe('2')
     const calls = page.getByTestId('calls')
     expect(await calls.textContent()).toBe('0/s')
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(one)))
     expect(answers.every(({ status }) => status === 200)).toBe(true)
-    // A browser that is busy may draw one second of several.
+    // A busy browser may draw only one of several seconds.
     const shown = async () => {
       await call(one)
       return calls.textContent()
@@ -103,7 +103,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(complaints.filter(isReal)).toEqual([])
   })
 
-  it('shows on the page of one pod, within a second, a breaker that opened on the other', async () => {
+  it('the page of one pod shows within a second a breaker opened by the other', async () => {
     const { page } = onTwo as WatchedPage
     await until(page, 'closed')
     vendor.set({ status: 500 })
@@ -112,7 +112,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await call(one)
     await breakerOn(page).getByText('open', { exact: true }).waitFor({ timeout: 30_000 })
     const shownMs = performance.now()
-    // What a call and a look at the page take by themselves is the machine's affair.
+    // The time of a call and of reading the page depends on the machine.
     await call(one)
     await breakerOn(page).textContent()
     const patienceMs = 1_000 + 5 * (performance.now() - shownMs)
@@ -120,7 +120,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await page.getByTestId('countdown').waitFor()
   })
 
-  it('explains a refused request: where, why, and what would have let it in', async () => {
+  it('the page explains a refused request with stage, reason and remedy', async () => {
     const { page, complaints } = onOne as WatchedPage
     await page.goto(`${one?.adminUrl}/dashboard/#/why?code=refused`)
     const answer = await call(one, MARKUP_USER)
@@ -137,7 +137,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(complaints.filter(isReal)).toEqual([])
   })
 
-  it('shows nothing, and does nothing, without the right token', async () => {
+  it('the page shows nothing and does nothing without the right token', async () => {
     const { page, close } = await openPage(browser, `${two?.adminUrl}/dashboard/`)
     await show(page, 'not-the-right-token')
     await page.getByText('That is not the token').waitFor()
@@ -152,7 +152,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await until((onTwo as WatchedPage).page, 'open')
   })
 
-  it('resets the breaker of the whole fleet', async () => {
+  it('Reset closes the breaker of the whole fleet', async () => {
     const { page } = onTwo as WatchedPage
     vendor.reset()
     expect(await act(page, 'Reset')).toContain('Done')
@@ -161,12 +161,12 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     await expect.poll(async () => (await call(one)).status).toBe(200)
   })
 
-  it('isolates a vendor on all pods, and resets that', async () => {
+  it('Isolate applies to all pods, and Reset ends it', async () => {
     const { page } = onTwo as WatchedPage
     expect(await act(page, 'Isolate')).toContain('Done')
     await close(page)
     await until(page, 'isolated')
-    // On the other pod's page, and for its callers.
+    // On the page of the other pod and for its callers.
     const other = (onOne as WatchedPage).page
     await other.goto(`${one?.adminUrl}/dashboard/#/guards/openai`)
     await until(other, 'isolated')
@@ -177,7 +177,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect((await call(one)).status).toBe(200)
   })
 
-  it('says so while Redis is away, and when it is back', async () => {
+  it('the page shows when Redis is unreachable and when it is back', async () => {
     const { page, complaints } = onTwo as WatchedPage
     redis.pause()
     await page.getByTestId('degraded').waitFor({ timeout: 30_000 })
@@ -186,7 +186,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(complaints.filter(isReal)).toEqual([])
   })
 
-  it('comes back by itself after its gateway was restarted', async () => {
+  it('the page reconnects by itself after its gateway was restarted', async () => {
     const { page, complaints } = onOne as WatchedPage
     complaints.length = 0
     await one?.stop()
@@ -199,7 +199,7 @@ describe.skipIf(browserPath === undefined)('the dashboard of two gateways', () =
     expect(complaints.filter(isReal)).toEqual([])
   })
 
-  it('is told no secret, key or body', async () => {
+  it('the page receives no secret, key or body', async () => {
     const headers = { authorization: `Bearer ${TOKEN}` }
     const response = await fetch(`${two?.adminUrl}/dashboard/events`, { headers })
     const reader = response.body?.getReader()

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Names are other people's: text of any script and length, and never markup. */
+/** Names come from users: text of any script and length, and never markup. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { browserPath, openPage, startBrowser } from './browser.js'
@@ -10,14 +10,14 @@ const MARKUP = '<script>alert(1)</script><img src=x onerror=alert(2)>'
 const RIGHT_TO_LEFT = 'מגן \u202Eevil\u202C ספק'
 const LONG = 'w'.repeat(200)
 
-describe.skipIf(browserPath === undefined)('a name', () => {
+describe.skipIf(browserPath === undefined)('names on the page', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await startBrowser()
   })
   afterAll(() => browser?.close())
 
-  it.each([360, 1280])('is text, and moves nothing, at %d pixels', async (width) => {
+  it.each([360, 1280])('names are text and fit at %d pixels', async (width) => {
     const feed = await startFakeFeed({ names: [MARKUP, RIGHT_TO_LEFT, LONG], decisionRate: 20 })
     onTestFinished(() => feed.close())
     const { page, complaints, close } = await openPage(browser, feed.url, {
@@ -29,11 +29,11 @@ describe.skipIf(browserPath === undefined)('a name', () => {
       await page.goto(`${feed.url}${hash}`)
       await page.locator('.panel').first().waitFor()
       if (hash === '#/why') await page.locator('.decision').first().click()
-      // What is too wide scrolls in its own place.
+      // Wide content scrolls within its own element.
       const tooWide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)
       expect(tooWide, hash).toBeLessThanOrEqual(0)
     }
-    // A tenant names itself.
+    // Tenants choose their names.
     for (const [place, name] of [MARKUP, RIGHT_TO_LEFT, LONG].entries()) {
       const label = page.locator('.tenants .meter-label').nth(place)
       expect(await label.textContent()).toBe(name)
@@ -42,10 +42,10 @@ describe.skipIf(browserPath === undefined)('a name', () => {
     await page.goto(`${feed.url}#/fleet`)
     await page.getByText(MARKUP).first().waitFor()
     expect(await page.locator('#app script, #app img').count()).toBe(0)
-    // Each is its own island of direction: what follows it stays where it is.
+    // Each name is isolated, so its direction does not affect the text after it.
     const isolated = await page
       .getByText(RIGHT_TO_LEFT)
-      // A choice of a list is an island anyway.
+      // List options are isolated by the browser.
       .evaluateAll((all) =>
         all
           .filter((each) => each.tagName !== 'OPTION')
@@ -53,7 +53,7 @@ describe.skipIf(browserPath === undefined)('a name', () => {
       )
     expect(isolated.length).toBeGreaterThan(0)
     for (const each of isolated) expect(each).toContain('isolate')
-    // In a dialog, too.
+    // In a dialog as well.
     await page.goto(`${feed.url}#/guards/${encodeURIComponent(MARKUP)}`)
     await page.getByRole('button', { name: 'Isolate …' }).click()
     await page.getByRole('dialog').getByText(`Isolate ${MARKUP}`).waitFor()

@@ -1,12 +1,12 @@
 // test-group: io, slow
 
-/** The page in a real browser, on a feed that is made up: what it shows, and what it does with what it is told. */
+/** The page in a real browser with a simulated feed. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { browserPath, openPage, startBrowser } from './browser.js'
 import { type FakeFeedOptions, startFakeFeed } from './fake-feed.js'
 
-describe.skipIf(browserPath === undefined)('the page', () => {
+describe.skipIf(browserPath === undefined)('dashboard page', () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await startBrowser()
@@ -21,7 +21,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     return { feed, ...watched }
   }
 
-  it('shows the fleet, its figures move, and nothing complains', async () => {
+  it('the page shows the fleet with moving figures and logs no error', async () => {
     const { page, complaints } = await open('', { pods: 4 })
     await page.getByTestId('pods-alive').getByText('4').waitFor()
     const calls = page.getByTestId('calls')
@@ -34,7 +34,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(complaints).toEqual([])
   })
 
-  it('shows the ten stages of a guard in their order, and what is refused at each', async () => {
+  it('the page shows the ten stages of a guard in order with their refusals', async () => {
     const { page, complaints } = await open('#/guards/openai')
     const gates = page.locator('.gate')
     await expect.poll(() => gates.count()).toBe(10)
@@ -56,17 +56,17 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     const limited = page.locator('[data-stage="vendor-limit"] .refusal')
     await limited.filter({ hasText: 'VENDOR' }).waitFor()
     await limited.click()
-    // It leads to those very decisions.
+    // The link leads to these decisions.
     await expect.poll(() => page.locator('#filter-code').inputValue()).toBe('VENDOR_LIMITED')
     expect(complaints).toEqual([])
   })
 
-  it('shows a breaker’s change at once, without waiting for the next figures', async () => {
+  it('the page shows a breaker transition at once, before the next figures', async () => {
     const { page, feed } = await open('#/guards/openai', { still: true })
     await page.locator('.breaker').first().waitFor()
     feed.send('transition', feed.fleet.setBreaker('openai', 'open'))
     await page.locator('.page-head .badge').first().filter({ hasText: 'open' }).waitFor()
-    // With the next figures: when it will be probed, counting down without any more of them.
+    // With the next figures a countdown to the probe starts, which needs no further data.
     feed.send('guards', feed.fleet.guards())
     const countdown = page.getByTestId('countdown')
     const first = await countdown.textContent()
@@ -74,7 +74,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await expect.poll(() => countdown.textContent()).not.toBe(first)
   })
 
-  it('explains a decision: its way, its numbers, and what would have let it in', async () => {
+  it('the page explains a decision with its path, numbers and remedy', async () => {
     const { page, complaints } = await open('#/why?code=refused')
     const list = page.getByRole('listbox', { name: 'Decisions' })
     await list.getByRole('option').first().waitFor()
@@ -87,7 +87,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(text).toContain('A place comes free in 1.2 s')
     expect(text).toContain('what all pods share; shared state 180 ms old')
     expect(text).toMatch(/Load shedding.*passed.*User limits.*refused.*not reached: waiting room/s)
-    // The list stands still for whoever reads, and goes on when asked to.
+    // The list stops while a decision is selected and continues on request.
     const first = await list.getByRole('option').first().textContent()
     await page.getByText(/[1-9]\d* decisions? came meanwhile/).waitFor()
     expect(await list.getByRole('option').first().textContent()).toBe(first)
@@ -96,7 +96,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(complaints).toEqual([])
   })
 
-  it('keeps few rows for many decisions', async () => {
+  it('the page keeps few rows for many decisions', async () => {
     const { page } = await open('#/why', { decisionRate: 3_000 })
     const list = page.getByRole('listbox', { name: 'Decisions' })
     await expect
@@ -107,7 +107,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(await list.getByRole('option').count()).toBeLessThan(40)
   })
 
-  it('asks whether somebody is sure, says what will happen, and needs the right token', async () => {
+  it('an action asks for confirmation, states its effect and needs the right token', async () => {
     const { page, feed } = await open('#/guards/openai', { token: 'right' })
     await page.getByRole('button', { name: 'Isolate …' }).click()
     const dialog = page.getByRole('dialog')
@@ -126,7 +126,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
       token: 'right',
     })
     await dialog.getByRole('button', { name: 'Close' }).click()
-    // Known now, so not asked for again, and nowhere but in memory.
+    // The token is kept in memory only and not asked for again.
     await page.getByRole('button', { name: 'Reset …' }).click()
     await dialog.getByRole('button', { name: 'Reset' }).waitFor()
     expect(await dialog.getByLabel('Admin token').count()).toBe(0)
@@ -136,7 +136,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(kept).not.toContain('right')
   })
 
-  it('has a dialog for each thing that can be done, each with what it does to whom', async () => {
+  it('every action has a dialog that states its effect and target', async () => {
     const { page, feed } = await open('#/guards/openai')
     const dialog = page.getByRole('dialog')
     const doIt = async (opener: string, words: RegExp, button: string) => {
@@ -168,7 +168,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     ])
   })
 
-  it('shows whose jobs wait, by priority, where that is an estimate, and what holds them up', async () => {
+  it('the page shows waiting jobs per tenant and priority, estimates and the blocking breaker', async () => {
     const { page, feed, complaints } = await open('#/queues', { queues: 2 })
     const first = page.getByRole('region', { name: 'Queue queue-0' })
     const ann = first.locator('.tenants .meter').first()
@@ -185,17 +185,17 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     expect(complaints).toEqual([])
   })
 
-  it('reads dead letters again that could not be read', async () => {
+  it('the page reloads dead letters that could not be read', async () => {
     const { page } = await open('#/queues', { unread: 1 })
     await page.getByText('They cannot be read now').waitFor()
     await page.getByRole('row', { name: /a7f3/ }).waitFor()
     expect(await page.getByText('They cannot be read now').count()).toBe(0)
   })
 
-  it('says that it is disconnected, marks what it shows as old, and comes back by itself', async () => {
+  it('the page shows a lost connection, marks its data as old and reconnects by itself', async () => {
     const { page, feed } = await open()
     await page.getByTestId('calls').waitFor()
-    const by = { pod: 'pod-a', on: 'openai', ok: true, by: 'somebody' } as const
+    const by = { pod: 'pod-a', on: 'openai', ok: true, by: 'ann' } as const
     feed.send('act', { at: 1_000, act: 'isolate', did: 'isolated all lanes', ...by })
     feed.send('act', { at: 2_000, act: 'reset', did: 'closed all lanes', ...by })
     const lines = page.locator('.audit li bdi.name-full')
@@ -207,7 +207,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByTestId('lost').waitFor({ state: 'detached' })
     await page.getByText('live', { exact: true }).waitFor()
     expect(await page.locator('.is-stale').count()).toBe(0)
-    // It is told again what was done before, and shows it once.
+    // Actions that are sent again after the reconnect are shown once.
     feed.send('act', { at: 3_000, act: 'pause', did: 'paused all lanes', ...by })
     await page.getByText('paused all lanes').waitFor()
     expect(await lines.allTextContents()).toEqual([
@@ -217,7 +217,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     ])
   })
 
-  it('makes degraded mode unmistakable, even while it is paused', async () => {
+  it('the page shows degraded mode even while it is paused', async () => {
     const { page, feed } = await open()
     await page.getByText('Redis shared').waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
@@ -232,7 +232,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await expect.poll(() => page.getByTestId('calls').textContent()).not.toBe(calls)
   })
 
-  it('waits in words, and says what to do where there is nothing', async () => {
+  it('the page explains that it is connecting, and what to do when there is no data', async () => {
     const silent = await open('', { silent: true })
     await silent.page.getByText('Connecting to the fleet …').waitFor()
     const { page } = await open('', { guards: 0, queues: 0, decisionRate: 0 })
@@ -244,12 +244,12 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByText('later: { vendor: openai, model: gpt-4o-mini }').waitFor()
   })
 
-  it('asks for the token where looking needs it, and asks again if it was the wrong one', async () => {
+  it('the page asks for the token when reading needs it, and again after a wrong one', async () => {
     const { page } = await open('', { token: 'right', locked: true })
     const field = page.getByLabel('Admin token')
     await page.getByText('locked', { exact: true }).waitFor()
     expect(await page.getByText('That is not the token').count()).toBe(0)
-    // Whoever opens it can type at once.
+    // The input has the focus.
     await expect.poll(() => field.evaluate((each) => each === document.activeElement)).toBe(true)
     await field.fill('wrong')
     await page.keyboard.press('Enter')
@@ -257,14 +257,14 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await field.fill('right')
     await page.getByRole('button', { name: 'Look at the fleet' }).click()
     await page.getByTestId('calls').waitFor()
-    // It is known now, for acting as well.
+    // The token is now known for actions as well.
     await page.getByRole('link', { name: 'Guards' }).click()
     await page.getByRole('button', { name: 'Reset …' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).waitFor()
     expect(await page.getByRole('dialog').getByLabel('Admin token').count()).toBe(0)
   })
 
-  it('says why it may not be looked at from here, where no token would help', async () => {
+  it('the page explains why it cannot be read from here when no token would help', async () => {
     const { page } = await open('', { barred: 'no admin token is set: <b>set one</b>' })
     await page.getByRole('heading', { name: 'Not from here' }).waitFor()
     await page.getByText('no admin token is set: <b>set one</b>').waitFor()
@@ -272,7 +272,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByRole('heading', { name: 'Not from here' }).waitFor()
   })
 
-  it('says that access was withdrawn, shows nothing of before, and takes a token that helps', async () => {
+  it('the page shows that access was withdrawn, hides old data and accepts a valid token', async () => {
     const { page, feed } = await open('', { token: 'right' })
     await page.getByTestId('calls').waitFor()
     feed.bar('this machine is not called "fleet.example"')
@@ -286,7 +286,7 @@ describe.skipIf(browserPath === undefined)('the page', () => {
     await page.getByText('live', { exact: true }).waitFor()
   })
 
-  it('stands still for those who want no motion', async () => {
+  it('the page has no animation with reduced motion', async () => {
     const { page } = await open('#/guards/openai', {}, { reducedMotion: 'reduce' })
     await page.locator('.gate').first().waitFor()
     const moving = await page.evaluate(

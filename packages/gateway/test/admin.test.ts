@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Operating a gateway over its admin port: what may be done, by whom, and what is told of it. */
+/** Operating a gateway over its admin port: permitted actions, access and audit. */
 import type { SpillwayEvent } from 'spillway'
 import { onEvent } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -34,7 +34,7 @@ function actions(): Extract<SpillwayEvent, { type: 'operator.acted' }>[] {
   return heard
 }
 
-/** A gateway whose log is kept. */
+/** A gateway whose log is recorded. */
 async function startLogged(written: object, env: Record<string, string> = {}, read = false) {
   const { url } = await startVendor()
   const text = JSON.stringify({
@@ -62,8 +62,8 @@ async function startLogged(written: object, env: Record<string, string> = {}, re
   return { adminUrl: `http://127.0.0.1:${adminPort}`, audit, write, text }
 }
 
-describe('operating a gateway on this machine', () => {
-  it('stops calls to a vendor, lets them through again, and tells who wanted it', async () => {
+describe('admin actions from this machine', () => {
+  it('isolate and close stop and resume calls to a vendor and are audited with their operator', async () => {
     const { adminUrl, chat } = await startGateway({ guard: GUARD })
     const heard = actions()
     expect((await chat()).status).toBe(200)
@@ -88,7 +88,7 @@ describe('operating a gateway on this machine', () => {
     ])
   })
 
-  it('pauses, overrides a limit, and shows the fleet as the store has it', async () => {
+  it('pause and override take effect, and /status shows the fleet as the store has it', async () => {
     const { adminUrl, chat } = await startGateway({ guard: GUARD })
     const about = { guard: 'openai', by: 'ada' }
     await post(adminUrl, '/actions', { action: 'pause', forMs: '10m', ...about })
@@ -111,7 +111,7 @@ describe('operating a gateway on this machine', () => {
     [{ ...ISOLATE, forMs: 'soon' }, 400, 'forMs: must be a duration'],
     ['{"action": ', 400, 'JSON'],
     ['[]', 400, 'action: must be one of'],
-  ])('says what is wrong with %j', async (body, status, message) => {
+  ])('the invalid action %j is rejected with a reason', async (body, status, message) => {
     const { adminUrl } = await startGateway({ guard: GUARD })
     const answer = await post(adminUrl, '/actions', body)
     expect(answer.status).toBe(status)
@@ -119,21 +119,21 @@ describe('operating a gateway on this machine', () => {
   })
 })
 
-describe('a web page in a browser on this machine', () => {
+describe('admin port and web pages in a local browser', () => {
   it.each<[string, Headers, string]>([
     ['of another site', { origin: 'https://evil.example' }, 'OTHER_SITE'],
     ['of another port', { origin: 'http://127.0.0.1:3000' }, 'OTHER_SITE'],
-    ['without an origin that it tells', { origin: 'null' }, 'OTHER_SITE'],
-    ['across sites', { 'sec-fetch-site': 'cross-site' }, 'OTHER_SITE'],
-    ['of another port, by its own word', { 'sec-fetch-site': 'same-site' }, 'OTHER_SITE'],
-    ['that calls us by another name', { host: 'rebound.example' }, 'WRONG_HOST'],
+    ['with origin null', { origin: 'null' }, 'OTHER_SITE'],
+    ['with a cross-site request', { 'sec-fetch-site': 'cross-site' }, 'OTHER_SITE'],
+    ['with a same-site request', { 'sec-fetch-site': 'same-site' }, 'OTHER_SITE'],
+    ['under another host name', { host: 'rebound.example' }, 'WRONG_HOST'],
     ['that sends a form', { 'content-type': 'text/plain' }, 'NOT_JSON'],
     [
       'that sends another form',
       { 'content-type': 'application/x-www-form-urlencoded' },
       'NOT_JSON',
     ],
-  ])('%s does nothing, and leaves a line', async (_, headers, code) => {
+  ])('an action of a page %s is refused and audited', async (_, headers, code) => {
     const { adminUrl, audit } = await startLogged({ admin: { port: 0 } })
     const { status, text } = await rawPost(adminUrl, '/actions', ISOLATE, headers)
     expect(status).toBeGreaterThanOrEqual(400)
@@ -145,13 +145,13 @@ describe('a web page in a browser on this machine', () => {
     expect(fleet).not.toContain('isolated')
   })
 
-  it('of our own may', async () => {
+  it("an action of the dashboard's own page is accepted", async () => {
     const { adminUrl } = await startLogged({ admin: { port: 0 } })
     const own = { origin: adminUrl, 'sec-fetch-site': 'same-origin' }
     expect((await rawPost(adminUrl, '/actions', ISOLATE, own)).status).toBe(200)
   })
 
-  it('sees nothing by another name either', async () => {
+  it('the admin port serves nothing under another host name', async () => {
     const { adminUrl } = await startLogged({ admin: { port: 0 } })
     const by = { host: 'rebound.example' }
     for (const path of ['/status', '/snapshot', '/config', '/health/ready', '/metrics']) {
@@ -160,11 +160,11 @@ describe('a web page in a browser on this machine', () => {
   })
 })
 
-describe('a token', () => {
+describe('admin token', () => {
   const TOKEN = 'a-token-of-some-length'
   const withToken = { admin: { port: 0, token: 'env:ADMIN_TOKEN' } }
 
-  it('is asked for, also on this machine, once there is one', async () => {
+  it('with a token, actions from this machine need it as well', async () => {
     const { adminUrl, audit } = await startLogged(withToken, { ADMIN_TOKEN: TOKEN })
     for (const authorization of ['', 'Bearer', `Basic ${TOKEN}`, `Bearer ${TOKEN}x`, TOKEN]) {
       const answer = await post(adminUrl, '/actions', ISOLATE, { authorization })
@@ -179,7 +179,7 @@ describe('a token', () => {
     expect(JSON.stringify(audit())).not.toContain(TOKEN)
   })
 
-  it('is asked for looking at the dashboard, too, unless the configuration says otherwise', async () => {
+  it('with a token, the dashboard data needs it unless admin.look says otherwise', async () => {
     const events = async (admin: object) => {
       const written = { admin: { ...withToken.admin, ...admin } }
       const { adminUrl } = await startLogged(written, { ADMIN_TOKEN: TOKEN })
@@ -188,7 +188,7 @@ describe('a token', () => {
         await response.body?.cancel()
         return response.status
       }
-      // The page itself has nothing in it, and asks.
+      // The page itself contains no data and asks for the token.
       expect(await status('/dashboard/')).toBe(200)
       const authorization = `Bearer ${TOKEN}`
       expect(await status('/dashboard/events', { authorization })).toBe(200)
@@ -199,14 +199,14 @@ describe('a token', () => {
     expect(await events({ look: 'machine' })).toEqual([200, 200])
   })
 
-  it('is not asked for health and metrics: those who look after us have none', async () => {
+  it('health and metrics need no token', async () => {
     const { adminUrl } = await startLogged(withToken, { ADMIN_TOKEN: TOKEN })
     for (const path of ['/health/live', '/health/ready', '/health/deep', '/metrics']) {
       expect((await fetch(`${adminUrl}${path}`)).status).toBe(200)
     }
   })
 
-  it('has to be there where other machines can reach the port', async () => {
+  it('an exposed admin port without a token refuses everything but health', async () => {
     const open = { admin: { port: 0, host: '0.0.0.0' } }
     const { adminUrl } = await startLogged(open)
     const refused = await post(adminUrl, '/actions', ISOLATE)
@@ -217,8 +217,8 @@ describe('a token', () => {
   })
 })
 
-describe('the configuration over the admin port', () => {
-  it('is checked, refused with its mistakes, and taken over', async () => {
+describe('configuration over the admin port', () => {
+  it('a configuration is checked, rejected with its mistakes and reloaded', async () => {
     const { adminUrl, audit, write, text } = await startLogged({ admin: { port: 0 } }, {}, true)
     const by = { by: 'ada' }
     expect((await post(adminUrl, '/config/check', by)).status).toBe(200)
@@ -237,13 +237,13 @@ describe('the configuration over the admin port', () => {
     ])
   })
 
-  it('is not there where there is no file', async () => {
+  it('reload is answered with 501 when there is no configuration file', async () => {
     const { adminUrl } = await startLogged({ admin: { port: 0 } })
     expect((await post(adminUrl, '/config/reload', { by: 'ada' })).status).toBe(501)
   })
 })
 
-/** `fetch` does not let anybody say where a request comes from. */
+/** `fetch` does not allow setting the origin of a request. */
 async function rawPost(adminUrl: string, path: string, body: unknown, headers: Headers) {
   const { request } = await import('node:http')
   return new Promise<{ status: number; text: string }>((resolve, reject) => {

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Every answer explains itself, in headers and in the format of its protocol. */
+/** Every answer explains itself in headers and in the format of its protocol. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -9,8 +9,8 @@ import { startGateway, startVendor } from './gateway-kit.js'
 
 const USER_LIMITS = [{ per: 'user', limit: 2, windowMs: '1m' }]
 
-describe('an answer', () => {
-  it('says who gave it, after how many attempts, and what is left of the limit', async () => {
+describe('answer headers', () => {
+  it('an answer names its vendor, the number of attempts and the remaining limit', async () => {
     const { chat } = await startGateway({ guard: { userLimits: USER_LIMITS } })
     const { status, headers } = await chat()
     expect(status).toBe(200)
@@ -25,7 +25,7 @@ describe('an answer', () => {
     expect(headers.get('spillway-request-id')).toMatch(/./)
   })
 
-  it('keeps the headers of the vendor', async () => {
+  it('an answer keeps the headers of the vendor', async () => {
     const limits = [{ limit: 100, windowMs: '1m' as const }]
     const { chat } = await startGateway({}, { limits })
     const { headers } = await chat()
@@ -33,7 +33,7 @@ describe('an answer', () => {
     expect(headers.get('x-request-id')).toMatch(/^req_/)
   })
 
-  it('says that another target gave it', async () => {
+  it('an answer of a fallback names that target', async () => {
     const { url } = await startVendor({ knobs: { tokens: 1 } })
     const { chat } = await startGateway(
       {
@@ -50,7 +50,7 @@ describe('an answer', () => {
     expect(headers.get('spillway-attempts')).toBe('2')
   })
 
-  it('of a vendor that failed to the last attempt asks not to be asked again', async () => {
+  it('the answer after the last failed attempt has x-should-retry: false', async () => {
     const { chat } = await startGateway(
       { guard: { retry: { attempts: 2, budget: 1, baseMs: 1 } } },
       { knobs: { status: 503 } },
@@ -62,8 +62,8 @@ describe('an answer', () => {
   })
 })
 
-describe('a redirect of a vendor', () => {
-  it('to itself keeps the client on the gateway, and one to elsewhere passes as it is', async () => {
+describe('vendor redirects', () => {
+  it('a redirect to the vendor itself stays on the gateway, and others pass unchanged', async () => {
     const server = createServer((request, response) => {
       const { host = '' } = request.headers
       if (request.url !== '/base/old?a=1') return void response.end(`here is ${request.url}`)
@@ -90,8 +90,8 @@ describe('a redirect of a vendor', () => {
   })
 })
 
-describe('a refusal', () => {
-  it('says stage, reason, scope, numbers, and when to come back', async () => {
+describe('gateway refusals', () => {
+  it('a refusal states stage, reason, scope, numbers and Retry-After', async () => {
     const { chat, messages } = await startGateway({ guard: { userLimits: USER_LIMITS } })
     await chat()
     await chat()
@@ -105,11 +105,11 @@ describe('a refusal', () => {
     expect(headers.get('ratelimit-policy')).toBe('"user";q=2;w=60')
     expect(headers.get('ratelimit')).toMatch(/^"user";r=0;t=\d+$/)
     expect(headers.get('spillway-attempts')).toBe('0')
-    // Anthropic's guard has limits of its own.
+    // Anthropic's guard has its own limits.
     expect((await messages()).status).toBe(200)
   })
 
-  it('names the vendor that was asked, if one was', async () => {
+  it('a refusal names the vendor that was called, if any', async () => {
     const guard = {
       timeout: { firstByteMs: 50 },
       breaker: { consecutiveFailures: 1, openMs: '1m' },
@@ -131,7 +131,7 @@ describe('a refusal', () => {
     expect(told(await chat())).toEqual([503, 'CIRCUIT_OPEN', null, '0'])
   })
 
-  it('names the vendor that was asked, not one that would not even have been', async () => {
+  it('a refusal names the vendor that was called and not one that was skipped', async () => {
     const { url } = await startVendor()
     const two = { protocol: 'openai', url, concurrency: { limit: 1 } }
     const { chat } = await startGateway({
@@ -152,7 +152,7 @@ describe('a refusal', () => {
     await running.body?.cancel()
   })
 
-  it('has the format of OpenAI', async () => {
+  it('a refusal has the error format of OpenAI', async () => {
     const { chat } = await startGateway(
       { guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } } },
       { knobs: { status: 500 } },
@@ -172,7 +172,7 @@ describe('a refusal', () => {
     })
   })
 
-  it('has the format of Anthropic', async () => {
+  it('a refusal has the error format of Anthropic', async () => {
     const { messages } = await startGateway(
       { guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } } },
       { knobs: { status: 500 } },
@@ -190,7 +190,7 @@ describe('a refusal', () => {
     })
   })
 
-  it('is a problem document for everybody else', async () => {
+  it('a refusal of an http vendor is a problem document', async () => {
     const { url } = await startGateway({
       vendors: { weather: { protocol: 'http', url: 'http://127.0.0.1:9' } },
       routes: [{ path: '/weather/*', vendor: 'weather', stripPrefix: '/weather' }],
@@ -201,7 +201,7 @@ describe('a refusal', () => {
     expect(await answer.json()).toMatchObject({ title: 'VENDOR_ERROR', status: 502 })
   })
 
-  it('tells a path and a model that nobody serves', async () => {
+  it('an unknown path or model is answered with 404', async () => {
     const { url, chat } = await startGateway({ routes: [{ vendor: 'openai', models: ['gpt-4*'] }] })
     expect((await fetch(`${url}/nowhere`)).status).toBe(404)
     const answer = await chat({ model: 'other' })
@@ -210,7 +210,7 @@ describe('a refusal', () => {
     expect((await chat({ model: 'gpt-4o' })).status).toBe(200)
   })
 
-  it('tells a body that is no JSON', async () => {
+  it('a body that is not JSON is answered with 400', async () => {
     const { url } = await startGateway()
     const answer = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST',
@@ -221,7 +221,7 @@ describe('a refusal', () => {
     expect(await answer.text()).toContain('INVALID_BODY')
   })
 
-  it('tells a deadline that is none, and takes one that is over at its word', async () => {
+  it('an invalid deadline is answered with 400 and an expired one with 504', async () => {
     const { chat, vendor } = await startGateway()
     const within = (ms: string) => chat({}, { headers: { 'spillway-deadline-ms': ms } })
     const answer = await within('soon')
@@ -238,7 +238,7 @@ describe('a refusal', () => {
     expect((await within('8000.5')).status).toBe(200)
   })
 
-  it('of a model name with quotes and letters beyond ASCII is still a well-formed header', async () => {
+  it('a model name with quotes or non-ASCII characters gives a valid header', async () => {
     const { chat } = await startGateway()
     const { headers } = await chat({ model: 'a"b\\c' })
     expect(headers.get('spillway-decision')).toContain('lane="a\\"b\\\\c"')
@@ -255,7 +255,7 @@ describe('callers', () => {
   const env = { ANN: 'ann-secret', BOB: 'bob-secret', VENDOR: 'vendor-secret' }
   const as = (secret: string) => ({ headers: { authorization: `Bearer ${secret}` } })
 
-  it('are told apart by their key, which the vendor never sees', async () => {
+  it('callers are identified by their key, which the vendor never sees', async () => {
     const running = await startGateway(
       {
         callers,
@@ -268,7 +268,7 @@ describe('callers', () => {
     expect((await chat({}, as('ann-secret'))).status).toBe(200)
     expect((await chat({}, as('ann-secret'))).status).toBe(429)
     expect((await chat({}, as('bob-secret'))).status).toBe(200)
-    expect((await chat({}, as('nobody'))).status).toBe(401)
+    expect((await chat({}, as('unknown'))).status).toBe(401)
     expect((await chat()).status).toBe(401)
     expect(vendor.calls.map(({ key }) => key)).toEqual(['vendor-secret', 'vendor-secret'])
     expect(JSON.stringify(vendor.calls)).not.toContain('ann-secret')
@@ -277,14 +277,14 @@ describe('callers', () => {
     expect(JSON.stringify(records)).not.toMatch(/secret/)
   })
 
-  it('cannot pass themselves off as somebody else', async () => {
+  it('a caller cannot pretend to be another user', async () => {
     const { chat, records } = await startGateway({ callers }, {}, env)
     await chat({}, { headers: { ...as('bob-secret').headers, 'spillway-user': 'ann' } })
     await until('it is recorded', () => records.length === 1)
     expect(records[0]?.user).toBe('bob')
   })
 
-  it('without a list of them, are taken at their word, and bring their own key', async () => {
+  it("without a list of callers the gateway trusts spillway-user and passes the client's key on", async () => {
     const { chat, vendor, records } = await startGateway()
     const headers = {
       ...as('their-own').headers,

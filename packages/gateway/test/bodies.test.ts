@@ -1,12 +1,12 @@
 // test-group: io
 
-/** Bodies of requests: kept for another attempt up to a size, passed on once beyond it. */
+/** Request bodies are kept for another attempt up to a size and streamed once beyond it. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startGateway } from './gateway-kit.js'
 
-/** A service that says what it got, and fails as often as told. */
+/** A service that reports what it received and fails `failures` times. */
 async function startEcho(failures = 0) {
   let left = failures
   let asked = 0
@@ -50,15 +50,15 @@ async function startWith(
   return { ...running, send, asked: echo.asked }
 }
 
-describe('a body', () => {
-  it('that is small is sent again', async () => {
+describe('request bodies', () => {
+  it('a small body is sent again on a retry', async () => {
     const { send, asked } = await startWith(2)
     const answer = await send(5_000)
     expect(await answer.json()).toMatchObject({ method: 'PUT', url: '/base/x?y=1', bytes: 5_000 })
     expect(asked()).toBe(3)
   })
 
-  it('that is large passes through, once', async () => {
+  it('a large body is streamed and sent only once', async () => {
     const { send, asked } = await startWith(1)
     const answer = await send(60_000)
     expect(answer.status).toBe(503)
@@ -66,7 +66,7 @@ describe('a body', () => {
     expect(asked()).toBe(1)
   })
 
-  it('that is too large is refused, announced or not', async () => {
+  it('a body above maxBytes is refused, with or without Content-Length', async () => {
     const { send, asked } = await startWith(0)
     expect((await send(200_000)).status).toBe(413)
     expect(asked()).toBe(0)
@@ -80,7 +80,7 @@ describe('a body', () => {
     if (answer !== undefined) expect(answer.status).toBe(413)
   })
 
-  it('of a request that might do harm twice is sent once, unless it has a key', async () => {
+  it('a body of a POST is sent once unless it has an idempotency key', async () => {
     const { send, asked } = await startWith(1)
     expect((await send(10, { method: 'POST' })).status).toBe(503)
     expect(asked()).toBe(1)
@@ -90,15 +90,15 @@ describe('a body', () => {
     expect(again.asked()).toBe(2)
   })
 
-  it('may be missing', async () => {
+  it('a request without a body is passed on', async () => {
     const { url } = await startWith(0)
     const answer = await fetch(`${url}/echo/x`)
     expect(await answer.json()).toMatchObject({ method: 'GET', bytes: 0 })
   })
 })
 
-describe('headers', () => {
-  it('between neighbours stay between them', async () => {
+describe('hop-by-hop headers', () => {
+  it('hop-by-hop headers are not passed on', async () => {
     const { url } = await startWith(0)
     const answer = await fetch(`${url}/echo/x`, {
       headers: { cookie: 'a=b', 'x-own': '1', 'accept-encoding': 'gzip', te: 'trailers' },

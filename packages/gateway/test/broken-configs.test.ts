@@ -1,4 +1,4 @@
-/** A newcomer's mistakes: each is named with its file, line and column, and with what to write instead. */
+/** Typical mistakes: each is reported with file, line, column and what to write instead. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
@@ -108,7 +108,7 @@ const TABLE: Record<string, readonly string[]> = {
   ],
 }
 
-/** The whole report. */
+/** The complete report. */
 function reportOf(name: string): string {
   const text = readFileSync(`${FOLDER}${name}.yaml`, 'utf8')
   try {
@@ -120,9 +120,9 @@ function reportOf(name: string): string {
   throw new Error('no mistake was found')
 }
 
-describe('a newcomer’s mistake', () => {
+describe('typical configuration mistakes', () => {
   it.each(Object.entries(TABLE))(
-    '%s is named with its line and what to write',
+    'mistake %s is reported with its line and what to write',
     (name, expected) => {
       const report = reportOf(name)
       const heads = report
@@ -135,13 +135,13 @@ describe('a newcomer’s mistake', () => {
     },
   )
 
-  it('is shown without the secret that it puts in plain sight', () => {
+  it('the report of a mistake does not show the secret in it', () => {
     for (const name of ['key-in-url', 'key-in-plain-sight', 'password-in-redis-url']) {
       expect(reportOf(name)).not.toMatch(/4f9a8b7c|hunter22/)
     }
   })
 
-  it('has its row here, every one', () => {
+  it('every broken configuration file has a test case', () => {
     const files = readdirSync(FOLDER).map((file) => file.replace('.yaml', ''))
     expect(files.toSorted()).toEqual(Object.keys(TABLE).toSorted())
   })

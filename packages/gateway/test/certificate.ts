@@ -1,4 +1,4 @@
-/** For servers in tests, of which nobody knows the issuer. Valid until 2126; it protects nothing. */
+/** A self-signed certificate for test servers. Valid until 2126; it protects nothing. */
 export const CERTIFICATE = {
   key: `-----BEGIN PRIVATE KEY-----
 MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgpRtP2KanptbD/gk/

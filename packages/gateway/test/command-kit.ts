@@ -1,4 +1,4 @@
-/** The command `spillway`, as a process of its own. */
+/** The command `spillway` as a separate process. */
 import { execFile, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,15 +16,15 @@ export interface Ended {
 
 export interface Shell {
   readonly folder: string
-  /** Runs it there, and says how it ended. */
+  /** Runs the command in the folder and returns how it ended. */
   run(...args: string[]): Promise<Ended>
 }
 
-/** A folder with a `spillway.yaml`, gone when the test is over. */
+/** A folder with a `spillway.yaml`, removed after the test. */
 export function openShell(config?: object, env: Record<string, string> = {}): Shell {
   const folder = mkdtempSync(join(tmpdir(), 'command-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  // YAML has JSON in it.
+  // JSON is valid YAML.
   if (config !== undefined) writeFileSync(join(folder, 'spillway.yaml'), JSON.stringify(config))
   const { REDIS_URL: _, ...ours } = process.env
   return {
@@ -39,7 +39,7 @@ export function openShell(config?: object, env: Record<string, string> = {}): Sh
   }
 }
 
-/** Runs until it is told to stop. */
+/** Runs until it is stopped. */
 export function spawnCommand(...args: string[]) {
   const child = spawn(process.execPath, [BIN, ...args])
   let [stdout, stderr] = ['', '']

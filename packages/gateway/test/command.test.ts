@@ -30,12 +30,12 @@ function ask(url: string): Promise<Response> {
 
 const statusOf = (url: string) => async () => (await ask(url)).status
 
-describe('operators with nothing but the configuration and Redis', () => {
+describe('CLI with the configuration and Redis only', () => {
   it(
-    'see a gateway, stop its calls, change its limit, and undo both',
+    'the CLI shows a gateway, stops its calls, changes its limit and undoes both',
     async () => {
       const { url: vendorUrl } = await startVendor()
-      // The operator's machine need not have the vendor's key.
+      // The operator's machine does not have the vendor's key.
       const vendors = {
         openai: { protocol: 'openai', url: vendorUrl, key: 'env:VENDOR_KEY', ...GUARD },
       }
@@ -51,7 +51,7 @@ describe('operators with nothing but the configuration and Redis', () => {
         stdout: 'openai: isolated all lanes for 5m, by ada\n',
       })
       await expect.poll(statusOf(gateway.url)).toBe(503)
-      // It was done by a process that is gone; the gateway tells of it.
+      // The action was done by a process that has ended; the gateway logs it.
       const heard = () =>
         gateway
           .stdout()
@@ -90,7 +90,7 @@ describe('operators with nothing but the configuration and Redis', () => {
   )
 
   it(
-    'are told with an exit code what went wrong',
+    'the CLI reports each kind of error with its own exit code',
     async () => {
       const vendors = { openai: { protocol: 'openai', ...GUARD } }
       const shared = openShell({ redis: redis.url, vendors })
@@ -127,8 +127,8 @@ describe('operators with nothing but the configuration and Redis', () => {
   )
 })
 
-describe('a key that is piped in', () => {
-  it('comes out as the line for the configuration, and nowhere else', async () => {
+describe('hash-key with piped input', () => {
+  it('a piped key is printed as a configuration line and nowhere else', async () => {
     const { child, exit, stdout, stderr } = spawnCommand('hash-key')
     child.stdin.end('a-key-made-by-a-machine-0123\n')
     expect(await exit).toBe(0)
@@ -137,9 +137,9 @@ describe('a key that is piped in', () => {
   })
 })
 
-describe('operators of a gateway without a store', () => {
+describe('CLI without a store', () => {
   it(
-    'go through its admin port, with its token',
+    'the CLI uses the admin port with its token',
     async () => {
       const { url: vendorUrl } = await startVendor()
       const token = 'a-token-of-some-length'
@@ -178,7 +178,7 @@ describe('spillway doctor', () => {
   const vendors = { openai: { protocol: 'openai', ...GUARD } }
 
   it(
-    'finds what is wrong with a server, and says what to do',
+    'doctor finds problems of a server and suggests fixes',
     async () => {
       const settings = { maxmemory: '100mb', 'maxmemory-policy': 'allkeys-lru' }
       const server = await startRedis({ settings })
@@ -211,13 +211,13 @@ describe('spillway doctor', () => {
   )
 
   it(
-    'looks behind Sentinels, and operators reach their server',
+    'doctor checks a server behind Sentinels, and the CLI can act on it',
     async () => {
       const watched = await startSentinels()
       try {
         const redis = { sentinels: watched.urls, master: MASTER }
         const { run } = openShell({ redis, vendors })
-        const wrong = openShell({ redis: { ...redis, master: 'nobody' }, vendors })
+        const wrong = openShell({ redis: { ...redis, master: 'unknown' }, vendors })
         const [seen, done, lost] = await Promise.all([
           run('doctor'),
           run('breaker', 'open', 'openai', '--for', '1m'),
@@ -228,7 +228,7 @@ describe('spillway doctor', () => {
         expect(seen.code).toBe(0)
         expect(done.code).toBe(0)
         expect(lost.code).toBe(1)
-        expect(lost.stdout).toContain("does not know 'nobody'")
+        expect(lost.stdout).toContain("does not know 'unknown'")
       } finally {
         await watched.stop()
       }
@@ -237,7 +237,7 @@ describe('spillway doctor', () => {
   )
 
   it(
-    'looks at a cluster, and operators reach it',
+    'doctor checks a cluster, and the CLI can act on it',
     async () => {
       const cluster = await startCluster()
       try {
@@ -260,7 +260,7 @@ describe('spillway doctor', () => {
 })
 
 describe('spillway mock-vendor', () => {
-  it('answers as its knobs say, and Ctrl-C ends it with 0', async () => {
+  it('mock-vendor answers as its options say and exits with 0 on Ctrl-C', async () => {
     const options = ['--port', '0', '--status', '529', '--error-rate', '1', '--limit', '60/1m']
     const { child, exit, stderr } = spawnCommand('mock-vendor', ...options)
     await until('it listens', () => stderr().includes('Ctrl-C stops it'))
@@ -273,7 +273,7 @@ describe('spillway mock-vendor', () => {
 })
 
 describe('spillway status --watch', () => {
-  it('goes on until Ctrl-C, and ends with 0', async () => {
+  it('status --watch runs until Ctrl-C and exits with 0', async () => {
     const { folder } = openShell({
       redis: redis.url,
       vendors: { openai: { protocol: 'openai', ...GUARD } },

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import type { VendorConfig } from '../src/config/config.js'
 import { Demo } from '../src/demo/demo.js'
 
-it('a demo whose load could not be switched on can be switched on later', async () => {
+it('a demo whose load failed to start can be started later', async () => {
   const spillway = createSpillway()
   const mock = createMockVendor()
   let works = false

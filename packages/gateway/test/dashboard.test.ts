@@ -27,8 +27,8 @@ async function act(adminUrl: string, body: object, headers: Record<string, strin
   return { status: response.status, body: (await response.json()) as { did?: string } }
 }
 
-describe('the dashboard of a gateway', () => {
-  it('is on the admin port, where / leads, and not on the data port', async () => {
+describe('gateway dashboard', () => {
+  it('the dashboard is served on the admin port, where / redirects to it, and not on the data port', async () => {
     const { adminUrl, url } = await startGateway()
     const page = await fetch(adminUrl)
     expect(page.url).toBe(`${adminUrl}/dashboard/`)
@@ -38,7 +38,7 @@ describe('the dashboard of a gateway', () => {
     expect((await fetch(`${adminUrl}/metrics`)).status).toBe(200)
   })
 
-  it('explains a refused request, and shows no key, no body and no answer of any', async () => {
+  it('the dashboard explains a refused request and shows no key, body or answer', async () => {
     const { adminUrl, chat } = await startGateway(
       {
         guard: { userLimits: [{ per: 'user', limit: 2, windowMs: '1h' }] },
@@ -79,7 +79,7 @@ describe('the dashboard of a gateway', () => {
     expect(reader.text).not.toMatch(/planted/i)
   })
 
-  it('drains another gateway of the fleet, which finishes what runs and is gone', async () => {
+  it('drain on the dashboard makes another gateway finish its requests and leave', async () => {
     const written = { redis: { url: redis.url, prefix: 'drain:' }, drain: { graceMs: '5s' } }
     const [one, other] = [await startGateway(written), await startGateway(written)]
     const reader = await readFeed(`${one.adminUrl}/dashboard/events`)
@@ -106,15 +106,15 @@ describe('the dashboard of a gateway', () => {
   })
 })
 
-describe('the gateway that runs without a file', () => {
-  it('has something to show: a load, a vendor that breaks, three pods that agree, and recovery', async () => {
+describe('gateway without a file', () => {
+  it('the embedded gateway demonstrates load, a failing vendor, three agreeing pods and recovery', async () => {
     const written = embeddedConfig({ env: {} })
     const config = {
       ...written,
       port: 0,
       host: '127.0.0.1',
       admin: { ...written.admin, port: 0 },
-      // The same, only sooner.
+      // With shorter times.
       vendors: written.vendors.map((vendor) => ({
         ...vendor,
         guard: {
@@ -153,7 +153,7 @@ describe('the gateway that runs without a file', () => {
     await reader.until('transition', ({ to }) => to === 'closed')
     await act(adminUrl, { act: 'demo', load: false })
     await reader.until('demo', ({ load, broken }) => !load && !broken)
-    // What may wait and was taken is done, load or not.
+    // Jobs that were accepted are done, with or without load.
     const idle = () => {
       const later = reader.last('queues')?.queues[0]
       return later?.waiting === 0 && later.active === 0 && gateway.mock?.atOnce === 0
@@ -164,11 +164,11 @@ describe('the gateway that runs without a file', () => {
     expect(gateway.mock?.counts.arrived).toBe(arrived)
   })
 
-  it('says where the dashboard is', () => {
+  it('the greeting names the dashboard URL', () => {
     const config = embeddedConfig({ env: {} })
     const words = greeting({ config, file: undefined, port: 8080, adminPort: 8081 })
     expect(words).toContain('Dashboard: http://127.0.0.1:8081/dashboard/')
-    // What it says to try has a queue that takes it.
+    // The suggested request matches a job queue.
     expect(words).toContain(`"model": "${config.queues?.[0]?.model}"`)
   })
 })

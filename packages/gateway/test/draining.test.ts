@@ -1,6 +1,6 @@
 // test-group: io
 
-/** A gateway that is told to stop finishes what runs, within its grace, and nothing more. */
+/** A gateway that stops finishes running requests within graceMs. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -8,8 +8,8 @@ import { errorOf, pauseMs, until } from '../../spillway/test/streams/stream-kit.
 import { startGateway } from './gateway-kit.js'
 import { submit } from './jobs-kit.js'
 
-describe('a gateway that drains', () => {
-  it('is not ready any more, and lets streams end', async () => {
+describe('draining gateway', () => {
+  it('a draining gateway is not ready and lets streams end', async () => {
     const { gateway, chat, adminUrl, vendor } = await startGateway(
       { drain: { graceMs: '10s' } },
       { knobs: { tokens: 20, tokenMs: 20 } },
@@ -27,7 +27,7 @@ describe('a gateway that drains', () => {
     await errorOf(chat())
   })
 
-  it('lets somebody who reads slowly have all of an answer', async () => {
+  it('a draining gateway lets a slow reader receive a complete answer', async () => {
     const { gateway, url } = await startGateway(
       { drain: { graceMs: '20s' } },
       { knobs: { tokens: 200_000 } },
@@ -51,7 +51,7 @@ describe('a gateway that drains', () => {
     expect(answer.length).toBe(length)
   })
 
-  it('breaks off what has not ended when the grace is over, with an error', async () => {
+  it('a draining gateway breaks off open streams with an error after graceMs', async () => {
     const { gateway, chat, vendor } = await startGateway(
       {},
       { knobs: { tokens: 100_000, tokenMs: 10 } },
@@ -67,7 +67,7 @@ describe('a gateway that drains', () => {
     expect(vendor.calls[0]?.end).toBe('cancelled')
   })
 
-  it('has told of every request that it broke off, and why, before it is closed', async () => {
+  it('a draining gateway records every request it broke off before it closes', async () => {
     const { gateway, chat, url, adminUrl, records } = await startGateway(
       { guard: { concurrency: { limit: 2 }, queue: { size: 5, timeoutMs: '1m' } } },
       { knobs: { tokens: 10_000, tokenMs: 10 } },
@@ -98,7 +98,7 @@ describe('a gateway that drains', () => {
     expect(told.at(-1)).toContain('"code":"CLOSED"')
   })
 
-  it('is not left by those who follow a job of its, but leaves them', async () => {
+  it('a draining gateway ends the streams of job followers', async () => {
     const running = await startGateway(
       { queues: { night: { vendor: 'openai', model: 'gpt', keep: 0 } } },
       { knobs: { latencyMs: 60_000 } },
@@ -114,7 +114,7 @@ describe('a gateway that drains', () => {
     expect(record).toMatchObject({ status: 200, code: 'CLOSED' })
   })
 
-  it('serves, for its delay, those who have not noticed yet', async () => {
+  it('a draining gateway still serves requests during delayMs', async () => {
     const { gateway, chat } = await startGateway({ drain: { delayMs: 300 } })
     await chat()
     const closed = gateway.close()
@@ -131,8 +131,8 @@ async function untilRunning(adminUrl: string, requests: number): Promise<void> {
   while (!(await (await fetch(`${adminUrl}/metrics`)).text()).includes(metric)) await pauseMs(5)
 }
 
-describe('the admin port', () => {
-  it('has metrics of requests, guards and the process', async () => {
+describe('admin port', () => {
+  it('/metrics covers requests, guards and the process', async () => {
     const { chat, adminUrl, records } = await startGateway({
       guard: { breaker: { consecutiveFailures: 5, openMs: '1m' }, queue: { size: 5 } },
     })
@@ -149,14 +149,14 @@ describe('the admin port', () => {
     expect(text).toContain('nodejs_heap_size_used_bytes')
   })
 
-  it('says how everything stands', async () => {
+  it('/snapshot shows the state of the guards', async () => {
     const { chat, adminUrl } = await startGateway()
     await chat()
     const { guards } = (await (await fetch(`${adminUrl}/snapshot`)).json()) as { guards: object[] }
     expect(guards).toContainEqual(expect.objectContaining({ name: 'openai', calls: 1 }))
   })
 
-  it('is not on the data port, but for health', async () => {
+  it('the data port serves health but no other admin path', async () => {
     const { url } = await startGateway()
     expect((await fetch(`${url}/health/live`)).status).toBe(200)
     expect((await fetch(`${url}/metrics`)).status).toBe(404)

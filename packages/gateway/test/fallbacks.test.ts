@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Other vendors, keys and models take over, as long as nothing has been sent. */
+/** Other vendors, keys and models take over as long as nothing has been sent. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway, startVendor } from './gateway-kit.js'
@@ -20,14 +20,14 @@ async function startTwo(knobs: object, options: { guard?: object; fallbacks?: ob
   return { ...running, spare: spare.vendor }
 }
 
-describe('the fallback is asked', () => {
+describe('fallbacks', () => {
   it.each([
     ['an error of the vendor', { status: 500 }, {}],
     ['a 429', { status: 429 }, {}],
     ['no answer in time', { neverAnswer: true }, { timeout: { callMs: 100 } }],
     ['silence before the first byte', { stallBefore: true }, { timeout: { firstByteMs: 100 } }],
     ['a cut before the first byte', { cutAfter: 0 }, {}],
-  ])('after %s', async (_, knobs, guard) => {
+  ])('the fallback is used after %s', async (_, knobs, guard) => {
     const { chat, spare, vendor } = await startTwo(knobs, { guard })
     const answer = await chat({ stream: true })
     expect(answer.headers.get('spillway-vendor')).toBe('spare')
@@ -36,7 +36,7 @@ describe('the fallback is asked', () => {
     expect(spare.counts.arrived).toBe(1)
   })
 
-  it('while the circuit is open, without asking the vendor', async () => {
+  it('the fallback is used while the circuit is open, without calling the vendor', async () => {
     const guard = { breaker: { consecutiveFailures: 1, openMs: '1m' } }
     const { chat, spare, vendor } = await startTwo({ status: 500 }, { guard })
     for (let i = 0; i < 3; i++) expect((await chat()).status).toBe(200)
@@ -44,14 +44,14 @@ describe('the fallback is asked', () => {
     expect(spare.counts.arrived).toBe(3)
   })
 
-  it('after all retries of the first', async () => {
+  it('the fallback is used after all retries of the first target', async () => {
     const guard = { retry: { attempts: 3, budget: 1, baseMs: 1 } }
     const { chat, vendor } = await startTwo({ status: 503 }, { guard })
     expect((await chat()).headers.get('spillway-attempts')).toBe('4')
     expect(vendor.counts.arrived).toBe(3)
   })
 
-  it('with another key, in a lane of its own', async () => {
+  it('a fallback with another key has its own lane', async () => {
     const running = await startGateway(
       {
         guard: {
@@ -72,7 +72,7 @@ describe('the fallback is asked', () => {
     expect(running.vendor.calls.map(({ key }) => key)).toEqual(['main-key', 'spare-key'])
   })
 
-  it('with another model', async () => {
+  it('a fallback may use another model', async () => {
     const running = await startGateway(
       { routes: [{ vendor: 'openai', fallbacks: [{ model: 'small' }] }] },
       { models: { large: { status: 500 }, small: { tokens: 1 } } },
@@ -83,17 +83,17 @@ describe('the fallback is asked', () => {
   })
 })
 
-describe('the fallback is not asked', () => {
+describe('fallbacks that are not used', () => {
   it.each([
-    ['a wrong request', { status: 400 }, 400],
+    ['an invalid request', { status: 400 }, 400],
     ['a key the vendor does not know', { status: 401 }, 401],
-  ])('after %s', async (_, knobs, status) => {
+  ])('the fallback is not used after %s', async (_, knobs, status) => {
     const { chat, spare } = await startTwo(knobs)
     expect((await chat()).status).toBe(status)
     expect(spare.counts.arrived).toBe(0)
   })
 
-  it('for a user over its limit, who is charged once for all targets', async () => {
+  it('the fallback is not used for a user over the limit, who is charged once for all targets', async () => {
     const guard = { userLimits: [{ per: 'user', limit: 2, windowMs: '1m' }] }
     const { chat, spare } = await startTwo({ status: 500 }, { guard })
     const statuses = [await chat(), await chat(), await chat()].map(({ status }) => status)
@@ -101,14 +101,14 @@ describe('the fallback is not asked', () => {
     expect(spare.counts.arrived).toBe(2)
   })
 
-  it('once the answer has begun', async () => {
+  it('the fallback is not used once the answer has begun', async () => {
     const { chat, spare } = await startTwo({ cutAfter: 2, tokenMs: 2 })
     const answer = await chat({ stream: true })
     await expect(answer.text()).rejects.toThrow()
     expect(spare.counts.arrived).toBe(0)
   })
 
-  it('for a client that has left', async () => {
+  it('the fallback is not used for a client that has disconnected', async () => {
     const { chat, spare, vendor } = await startTwo({ neverAnswer: true })
     const leave = new AbortController()
     const call = chat({}, { signal: leave.signal }).catch(() => 'left')

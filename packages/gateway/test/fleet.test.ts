@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Two gateways with one Redis: one limit and one breaker, as seen from the vendor. */
+/** Two gateways with one Redis share one limit and one breaker, as seen by the vendor. */
 import type { FleetReport } from 'spillway'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
@@ -51,21 +51,21 @@ async function untilOpen(adminUrl: string): Promise<void> {
 }
 
 describe('two gateways with one Redis', () => {
-  it('keep one limit: of forty requests at once no more than ten reach the vendor', async () => {
+  it('two gateways share one limit: at most ten of forty requests reach the vendor', async () => {
     const { vendor, chat } = await startTwo('limited', { limits: [{ limit: 10, windowMs: '1m' }] })
     const answers = await Promise.all(Array.from({ length: 40 }, chat))
     const count = (status: number) => answers.filter((each) => each.status === status).length
     expect(vendor.mostInAnyWindow('1m')).toBeLessThanOrEqual(10)
     expect(count(200)).toBe(vendor.counts.arrived)
-    // On a machine that has no time for it a permit may come too late to be used, and is spent.
+    // On a busy machine a permit may arrive too late and count as spent.
     expect(count(200)).toBeGreaterThanOrEqual(8)
     expect(count(200) + count(429)).toBe(40)
   })
 
-  it('keep one limit for each user', async () => {
+  it('two gateways share the limit of each user', async () => {
     const userLimits = [{ per: 'user', limit: 5, windowMs: '1m' }]
     const { vendor, chat } = await startTwo('users', { userLimits })
-    // Both have their connections.
+    // Both are connected.
     await chat()
     await chat()
     await Promise.all(Array.from({ length: 20 }, chat))
@@ -73,7 +73,7 @@ describe('two gateways with one Redis', () => {
     expect(vendor.counts.arrived).toBeGreaterThanOrEqual(4)
   })
 
-  it('know of each other: the one says what the other has counted', async () => {
+  it('each gateway reports the counts of the other', async () => {
     const breaker = { consecutiveFailures: 100, openMs: '1m' }
     const { both } = await startTwo('counted', { breaker }, { status: 500 })
     const [one, two] = both
@@ -88,13 +88,13 @@ describe('two gateways with one Redis', () => {
       const { fleet } = report as { fleet: FleetReport }
       return fleet.guards.flatMap((guard) => guard.breakers)
     }
-    // Which lanes there are, pods tell once a second.
+    // Pods report their lanes once a second.
     await expect
       .poll(breakersOf)
       .toContainEqual(expect.objectContaining({ lane: 'gpt', state: 'closed', failures: 30 }))
   })
 
-  it('have one breaker: what one has seen fail, neither asks again', async () => {
+  it('two gateways share one breaker, so neither calls a vendor that failed for the other', async () => {
     const breaker = { consecutiveFailures: 4, openMs: '1m' }
     const { vendor, chat, both } = await startTwo('broken', { breaker }, { status: 500 })
     for (let i = 0; i < 4; i++) expect((await chat()).status).toBe(500)

@@ -1,4 +1,4 @@
-/** A gateway in this process, in front of a mock vendor, and the shortest ways to ask it. */
+/** A gateway in this process in front of a mock vendor, with shortcuts for requests. */
 import { createMockVendor, type MockVendor, type MockVendorOptions } from 'spillway/testing'
 import { onTestFinished } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
@@ -8,7 +8,7 @@ import { createGateway, type Gateway } from '../src/gateway.js'
 import type { ReloadReport } from '../src/reload/reloads.js'
 
 export interface Written {
-  /** Options of the vendors `openai` and `anthropic`, which are the mock vendor both. */
+  /** Options of the vendors `openai` and `anthropic`, both of which are the mock vendor. */
   guard?: object
   vendors?: Record<string, object>
   routes?: object[]
@@ -22,13 +22,13 @@ export interface RunningGateway {
   readonly vendor: MockVendor
   readonly vendorUrl: string
   readonly records: RequestRecord[]
-  /** What operators were told. */
+  /** Notices logged for operators. */
   readonly notices: { level: string; message: string; facts: object }[]
-  /** Puts this in the file's place, or text that is none, and has it read. */
+  /** Replaces the file by this configuration or text and reloads it. */
   rewrite(written: Written | string): Promise<ReloadReport>
-  /** Errors that should not be. */
+  /** Unexpected errors. */
   readonly failures: unknown[]
-  /** To OpenAI's endpoint. */
+  /** Sends a request to the OpenAI endpoint. */
   chat(
     body?: object,
     init?: { headers?: Record<string, string>; signal?: AbortSignal },
@@ -45,7 +45,7 @@ export async function startVendor(options: MockVendorOptions = {}) {
 
 const MESSAGES = [{ role: 'user', content: 'twelve chars' }]
 
-/** Closed when the test is over, at once. */
+/** Starts a gateway that is closed at once when the test ends. */
 export async function startGateway(
   written: Written = {},
   mock: MockVendorOptions = {},
@@ -107,7 +107,7 @@ export async function startGateway(
 
 function fileOf({ guard = {}, vendors = {}, ...rest }: Written, vendorUrl: string): string {
   const ours = { url: vendorUrl, concurrency: { limit: 50 }, ...guard }
-  // YAML has JSON in it.
+  // JSON is valid YAML.
   return JSON.stringify({
     port: 0,
     host: '127.0.0.1',
@@ -121,7 +121,7 @@ function fileOf({ guard = {}, vendors = {}, ...rest }: Written, vendorUrl: strin
   })
 }
 
-/** Guards hold nothing any more, and the vendor has nobody inside. */
+/** Expects that the guards hold nothing and the vendor has no open request. */
 export async function expectIdle({ gateway, vendor }: RunningGateway): Promise<void> {
   await until('the vendor is idle', () => vendor.atOnce === 0)
   const active = () =>

@@ -1,4 +1,4 @@
-/** A gateway as its users start it: a process of its own. */
+/** A gateway as users start it: a separate process. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -17,9 +17,9 @@ export interface GatewayProcess {
   readonly url: string
   readonly adminUrl: string
   readonly child: ChildProcess
-  /** Where its configuration is. */
+  /** The folder of its configuration. */
   readonly folder: string
-  /** What it has said so far. */
+  /** The output so far. */
   readonly stdout: () => string
   readonly stderr: () => string
   /** Resolves with its exit code. */
@@ -36,21 +36,21 @@ export async function freePort(): Promise<number> {
 }
 
 export interface ProcessOptions {
-  /** None: the built-in one. */
+  /** The embedded configuration if undefined. */
   config?: object
   env?: Record<string, string>
-  /** Free ones, if none are given. */
+  /** Free ports if undefined. */
   ports?: { port: number; adminPort: number }
 }
 
-/** Ended when the test is over, if it has not ended by then. */
+/** Starts a gateway process that is ended after the test. */
 export async function startGatewayProcess(options: ProcessOptions = {}): Promise<GatewayProcess> {
   const started = await spawnGateway(options)
   onTestFinished(started.stop)
   return started
 }
 
-/** Ended by whoever started it. */
+/** Starts a gateway process that the caller has to end. */
 export async function spawnGateway({
   config,
   env = {},

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What the greeting of `spillway gateway` says will happen, happens. */
+/** The greeting of `spillway gateway` is accurate. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { greeting } from '../src/cli/greeting.js'
 import { embeddedConfig } from '../src/config/embedded.js'
@@ -8,8 +8,8 @@ import { createGateway } from '../src/gateway.js'
 
 const silent = { request() {}, event() {}, failure() {}, close() {} }
 
-describe('what is said of a vendor that fails', () => {
-  it('is after how many attempts its circuit opens', async () => {
+describe('greeting', () => {
+  it('the greeting states the number of attempts after which the circuit opens', async () => {
     const built = embeddedConfig({ env: {} })
     const config = { ...built, port: 0, admin: { ...built.admin, port: 0 } }
     const gateway = await createGateway(config, { log: silent })

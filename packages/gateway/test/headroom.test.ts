@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Routes that pick between vendors by what is left, from two gateways on one Redis. */
+/** Routes that pick between vendors by headroom, in two gateways on one Redis. */
 import type { MockVendor } from 'spillway/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
@@ -15,7 +15,7 @@ afterAll(() => redis?.stop())
 
 const WINDOW_MS = 1_500
 
-/** Two vendors, of which the one allows twice as much, and two gateways in front of both. */
+/** Two vendors, one with twice the limit, and two gateways in front of both. */
 async function startTwo(guard: object = {}) {
   const big = await startVendor({ knobs: { tokens: 1 } })
   const small = await startVendor({ knobs: { tokens: 1 } })
@@ -23,7 +23,7 @@ async function startTwo(guard: object = {}) {
     protocol: 'openai',
     url,
     limits: [{ limit, windowMs: WINDOW_MS }],
-    // A permit that comes too late is spent and not used: on a busy machine many would.
+    // A late permit counts as spent, which happens often on a busy machine.
     jitterMs: 400,
     ...guard,
   })
@@ -42,7 +42,7 @@ async function startTwo(guard: object = {}) {
   return { big: big.vendor, small: small.vendor, gateways }
 }
 
-/** For so long, more than both vendors together allow. */
+/** Sends more load than both vendors allow for `forMs`. */
 async function saturate(gateways: readonly RunningGateway[], forMs: number): Promise<number[]> {
   const endMs = performance.now() + forMs
   const statuses: number[] = []
@@ -67,8 +67,8 @@ function forget(...vendors: MockVendor[]): void {
   for (const vendor of vendors) vendor.clear()
 }
 
-describe('a route that picks by headroom', () => {
-  it('uses all keys of a vendor, and each no more than its own limit', async () => {
+describe('route with pick: headroom', () => {
+  it('a route by headroom uses all keys of a vendor, each within its own limit', async () => {
     const { chat, vendor } = await startGateway(
       {
         guard: {
@@ -89,8 +89,8 @@ describe('a route that picks by headroom', () => {
   })
 })
 
-describe('two gateways whose route picks by headroom', () => {
-  it('use limits of 2 to 1 as 2 to 1, and none that pauses or fails', {
+describe('two gateways with pick: headroom', () => {
+  it('routes by headroom use limits of 2 to 1 in that ratio, and no paused or failing vendor', {
     timeout: 60_000,
   }, async () => {
     const breaker = { consecutiveFailures: 3, openMs: '1m' }
@@ -101,10 +101,10 @@ describe('two gateways whose route picks by headroom', () => {
     const ratio = big.counts.arrived / small.counts.arrived
     expect(ratio).toBeGreaterThan(1.5)
     expect(ratio).toBeLessThan(2.7)
-    // Neither is left idle for the other.
+    // Neither vendor is left idle for the other.
     expect(small.counts.arrived).toBeGreaterThan(10)
 
-    // One says that it wants a pause: both gateways leave it alone, after those under way.
+    // One vendor asks for a pause: both gateways stop calling it after the requests in flight.
     small.set({ status: 429, retryAfterMs: 60_000 })
     await saturateUntil(gateways, () => small.calls.some(({ status }) => status === 429))
     await pauseMs(300)
@@ -113,7 +113,7 @@ describe('two gateways whose route picks by headroom', () => {
     expect(small.counts.arrived).toBe(0)
     expect(statuses).toContain(200)
 
-    // The other one breaks: its circuit opens for both, and nobody is left.
+    // The other vendor fails: its circuit opens for both gateways and no target is left.
     big.set({ status: 500 })
     await saturateUntil(gateways, () =>
       gateways.every(({ gateway }) =>

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Two gateways with one Redis: taken by the one, done by the other, read at either. */
+/** Two gateways with one Redis: a job accepted by one, done by the other and readable at both. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { until } from '../../spillway/test/streams/stream-kit.js'
@@ -14,8 +14,8 @@ beforeAll(async () => {
 })
 afterAll(() => redis?.stop())
 
-describe('two gateways with one Redis', () => {
-  it('share a queue: taken at one, done by the other, read at either by who asked', async () => {
+describe('jobs of two gateways with one Redis', () => {
+  it('a job accepted by one gateway is done by the other and readable at both by its caller', async () => {
     const env = { REDIS_URL: redis.url, ANN: 'key-of-ann', BOB: 'key-of-bob' }
     const queue = { vendor: 'openai', model: 'gpt', keep: 0, leaseMs: 1_000 }
     const callers = [
@@ -34,7 +34,7 @@ describe('two gateways with one Redis', () => {
 
     const { response, address } = await submit(taking, as('key-of-ann'))
     expect(response.status).toBe(202)
-    // Nobody of its own does it, so it hears of the end by looking.
+    // This gateway runs no worker, so it polls for the end.
     const headers = { ...as('key-of-ann'), accept: 'text/event-stream' }
     const watched = await Promise.all(
       [taking, doing].map(async ({ url }) =>
@@ -50,7 +50,7 @@ describe('two gateways with one Redis', () => {
     expect(doing.gateway.spillway.queue('shared').snapshot()).toMatchObject({ done: 1, added: 0 })
     expect(taking.gateway.spillway.queue('shared').snapshot()).toMatchObject({ done: 0, added: 1 })
 
-    // A key of the client's holds at both, and what waits at one is cancelled at the other.
+    // An idempotency key is valid at both, and a job waiting at one can be cancelled at the other.
     await doing.gateway.spillway.queue('shared').pause()
     const keyed = { ...as('key-of-ann'), 'idempotency-key': 'the same' }
     const [one, two] = [await submit(taking, keyed), await submit(doing, keyed)]
@@ -63,12 +63,12 @@ describe('two gateways with one Redis', () => {
     const after = await look(taking.url, one.address, as('key-of-ann'))
     expect(after.document.status).toBe('cancelled')
 
-    // Nothing that is kept has a key in it.
+    // No stored value contains a key.
     for (const secret of ['key-of-ann', 'key-of-bob'])
       expect(await keptIn(redis)).not.toContain(secret)
   })
 
-  it('a job of one that is killed is done by the other', async () => {
+  it('the job of a killed gateway is done by another', async () => {
     const { vendor, url } = await startVendor({ knobs: { tokens: 1, latencyMs: 60_000 } })
     const config = {
       vendors: { killed: { protocol: 'openai', url } },
@@ -98,7 +98,7 @@ async function ready(url: string): Promise<void> {
   await expect.poll(async () => (await fetch(`${url}/health/ready`)).status).toBe(200)
 }
 
-/** Everything there is in a server, as text. */
+/** The complete content of a server as text. */
 async function keptIn(server: RedisServer): Promise<string> {
   const keys = (await server.send('KEYS', '*')) as string[]
   const parts = await Promise.all(

@@ -1,4 +1,4 @@
-/** The shortest ways to have something done later, and to ask what became of it. */
+/** Shortcuts for submitting a job and reading its state. */
 import type { RunningGateway } from './gateway-kit.js'
 
 export interface JobDocument {
@@ -18,7 +18,7 @@ type Headers = Record<string, string>
 
 export const ASYNC: Headers = { prefer: 'respond-async' }
 
-/** By key, as OpenAI's clients present it. */
+/** Authorises with a key as OpenAI clients do. */
 export const as = (key: string): Headers => ({ authorization: `Bearer ${key}` })
 
 export async function submit(
@@ -36,7 +36,7 @@ export async function look(url: string, address: string, headers: Headers = {}) 
   return { status: response.status, document: (await response.json()) as JobDocument }
 }
 
-/** Its document, once it stands so. */
+/** The document of the job once it has this status. */
 export async function untilStatus(
   url: string,
   address: string,
@@ -53,7 +53,7 @@ export async function untilStatus(
   }
 }
 
-/** Names and data of all events, until the stream ends. */
+/** Names and data of all events until the stream ends. */
 export async function readEvents(response: Response) {
   const text = await response.text()
   return [...text.matchAll(/event: (\w+)\ndata: (.*)\n\n/g)].map(([, event, data = '']) => ({

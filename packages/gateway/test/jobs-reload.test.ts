@@ -1,13 +1,13 @@
 // test-group: io
 
-/** Requests that may wait, in a gateway that takes over another configuration meanwhile. */
+/** Async requests in a gateway whose configuration is reloaded meanwhile. */
 import { expect, it } from 'vitest'
 import { startGateway } from './gateway-kit.js'
 import { submit, untilStatus } from './jobs-kit.js'
 
 const queues = { night: { vendor: 'openai', model: 'gpt', keep: 0, baseMs: 10, maxMs: 20 } }
 
-it('what waits and what runs is done, by the vendor as it is written down now', async () => {
+it('waiting and running jobs are done by the vendor of the new configuration', async () => {
   const gateway = await startGateway({ queues }, { knobs: { tokens: 3, latencyMs: 100 } })
   const before = await Promise.all(Array.from({ length: 8 }, () => submit(gateway)))
   const report = await gateway.rewrite({ queues, guard: { concurrency: { limit: 2 } } })
@@ -20,7 +20,7 @@ it('what waits and what runs is done, by the vendor as it is written down now', 
   expect(gateway.failures).toEqual([])
 })
 
-it('a job that runs goes on over the connection it has, when others are made', async () => {
+it('a running job continues over its connection when a reload creates new ones', async () => {
   const gateway = await startGateway({ queues }, { knobs: { tokens: 3, latencyMs: 600 } })
   const { address } = await submit(gateway)
   await untilStatus(gateway.url, address, 'running')
@@ -29,7 +29,7 @@ it('a job that runs goes on over the connection it has, when others are made', a
   expect(await untilStatus(gateway.url, address, 'done')).toMatchObject({ attempt: 1 })
 })
 
-it('a vendor that a queue is for stays until a restart', async () => {
+it('a vendor that a job queue uses cannot be removed by a reload', async () => {
   const gateway = await startGateway({ queues })
   const rest =
     'vendors: { other: { protocol: http, url: "http://other.invalid" } }\nroutes: [{ path: /*, vendor: other }]'

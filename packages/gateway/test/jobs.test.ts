@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Requests that may wait: taken with 202, done later, and read by nobody but whoever asked. */
+/** Async requests: accepted with 202, done later and readable only by their caller. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { MOST_STREAMS } from '../src/jobs/job-streams.js'
@@ -22,8 +22,8 @@ const CALLERS = [
   { key: 'env:BOB', user: 'bob', tier: 'free' },
 ]
 
-describe('a request that may wait', () => {
-  it('is taken with 202 and an address, and its answer is there as the vendor gave it', async () => {
+describe('async requests', () => {
+  it("an async request is accepted with 202 and an address that later has the vendor's answer", async () => {
     const gateway = await start()
     const { response, document, address } = await submit(gateway)
     expect(response.status).toBe(202)
@@ -45,7 +45,7 @@ describe('a request that may wait', () => {
     expect(gateway.failures).toEqual([])
   })
 
-  it('is answered at once where there is no queue for it, or it is too large for one', async () => {
+  it('an async request without a matching job queue, or too large for one, is answered at once', async () => {
     const gateway = await start({ maxRequestBytes: 200 })
     const other = await gateway.chat({ model: 'other' }, { headers: ASYNC })
     const large = await gateway.chat({ user: 'x'.repeat(200) }, { headers: ASYNC })
@@ -54,7 +54,7 @@ describe('a request that may wait', () => {
     }
   })
 
-  it('whose client brings the vendor’s own key is answered at once: that key is not ours to keep', async () => {
+  it("an async request with the client's own vendor key is answered at once", async () => {
     const gateway = await start()
     for (const key of [as('of-the-vendor'), { 'x-goog-api-key': 'of-the-vendor' }]) {
       const answer = await gateway.chat({}, { headers: { ...ASYNC, ...key } })
@@ -63,7 +63,7 @@ describe('a request that may wait', () => {
     expect(gateway.gateway.spillway.queue('night').snapshot().added).toBe(0)
   })
 
-  it('keeps the key of nobody', async () => {
+  it('a stored job contains no key', async () => {
     const guard = { key: 'env:VENDOR', headers: { 'x-api-token': 'env:VENDOR' } }
     const gateway = await start({ concurrency: 0 }, { callers: CALLERS, guard })
     const secrets = { cookie: 'session', 'x-harmless': 'yes' }
@@ -75,7 +75,7 @@ describe('a request that may wait', () => {
     expect(stored).toContain('x-harmless')
   })
 
-  it('is not there for anybody but whoever asked', async () => {
+  it('a job is visible only to its caller', async () => {
     const gateway = await start({}, { callers: CALLERS })
     const { address } = await submit(gateway, as('key-of-ann'))
     await untilStatus(gateway.url, address, 'done', as('key-of-ann'))
@@ -84,7 +84,7 @@ describe('a request that may wait', () => {
     for (const path of [address, `${address}/result`]) {
       expect(await ask(path, as('key-of-ann'))).toBe(200)
       expect(await ask(path, as('key-of-bob'))).toBe(404)
-      expect(await ask(path, as('key-of-nobody'))).toBe(401)
+      expect(await ask(path, as('unknown-key'))).toBe(401)
       expect(await ask(path, {})).toBe(401)
     }
     expect(await ask(address, as('key-of-bob'), 'DELETE')).toBe(404)
@@ -94,7 +94,7 @@ describe('a request that may wait', () => {
     expect(await ask(address, as('key-of-ann'), 'PUT')).toBe(405)
   })
 
-  it('goes by its caller’s tier, and takes turns with other callers', async () => {
+  it("a job has the priority of its caller's tier and takes turns with other callers", async () => {
     const priorities = { free: 'low', pro: 'high' }
     const callers = { callers: CALLERS }
     const gateway = await start({ priorities, concurrency: 0 }, callers)
@@ -104,7 +104,7 @@ describe('a request that may wait', () => {
     expect((await jobOf(gateway, ann.address))?.tenant).toBe('ann')
   })
 
-  it('is charged on its caller’s limits as any other', async () => {
+  it("an async request is charged to its user's limits", async () => {
     const userLimits = [{ per: 'user', limit: 2, windowMs: '1m' }]
     const gateway = await start({ concurrency: 0 }, { guard: { userLimits } })
     expect((await submit(gateway)).response.status).toBe(202)
@@ -115,20 +115,20 @@ describe('a request that may wait', () => {
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0)
   })
 
-  it('with an idempotency key is taken once; another request under it is refused', async () => {
+  it('an idempotency key is accepted once, and refused for a different request', async () => {
     const gateway = await start({ concurrency: 0 })
     const key = { 'idempotency-key': 'k-1' }
     const first = await submit(gateway, key)
     const again = await submit(gateway, key)
     const other = await submit(gateway, key, { messages: [{ role: 'user', content: 'another' }] })
-    const someone = await submit(gateway, { ...key, 'spillway-user': 'somebody-else' })
+    const someone = await submit(gateway, { ...key, 'spillway-user': 'another-user' })
     expect(again.address).toBe(first.address)
     expect(again.response.headers.get('spillway-decision')).toContain('known=?1')
     expect(other.response.status).toBe(422)
     expect(someone.address).not.toBe(first.address)
   })
 
-  it('finds a full queue: it is refused, and told when to come back', async () => {
+  it('a full job queue is answered with 503 and Retry-After', async () => {
     const gateway = await start({ concurrency: 0, maxSize: 1 })
     await submit(gateway)
     const { response, document } = await submit(gateway)
@@ -138,7 +138,7 @@ describe('a request that may wait', () => {
     expect(JSON.stringify(document)).toContain('queue night is full: 1 of 1 jobs')
   })
 
-  it('is not taken with a deadline that is none', async () => {
+  it('an async request with an invalid deadline is answered with 400', async () => {
     const gateway = await start({ concurrency: 0 })
     for (const [said, expected] of [
       ['soon', 'must be a number of milliseconds'],
@@ -150,10 +150,10 @@ describe('a request that may wait', () => {
     }
   })
 
-  it('of no use after its deadline is not done after it', async () => {
+  it('a job past its deadline is not run', async () => {
     const gateway = await start({ concurrency: 0 })
     const { address } = await submit(gateway, { 'spillway-deadline-ms': '1' })
-    // Somebody has to look at it to see that it is too late.
+    // A worker has to take the job to notice the deadline.
     const worker = gateway.gateway.spillway.queue('night').work(() => 'never')
     await untilStatus(gateway.url, address, 'failed')
     await worker.close()
@@ -164,8 +164,8 @@ describe('a request that may wait', () => {
   })
 })
 
-describe('what the vendor says', () => {
-  it('is tried again if it may pass, and a dead letter that says why if it does not', async () => {
+describe('vendor answers to jobs', () => {
+  it('a retryable failure is retried and becomes a dead letter with its reason', async () => {
     const gateway = await start({ attempts: 3 })
     const { address } = await submit(gateway, { 'x-mock': '{"status":503}' })
     const failed = await untilStatus(gateway.url, address, 'failed')
@@ -177,7 +177,7 @@ describe('what the vendor says', () => {
     expect(await gateway.gateway.spillway.queue('night').counts()).toMatchObject({ dead: 1 })
   })
 
-  it('is the answer if it would say the same again', async () => {
+  it('a final error status is stored as the answer of the job', async () => {
     const gateway = await start()
     const { address } = await submit(gateway, { 'x-mock': '{"status":400}' })
     expect(await untilStatus(gateway.url, address, 'done')).toMatchObject({
@@ -186,7 +186,7 @@ describe('what the vendor says', () => {
     expect((await fetch(`${gateway.url}${address}/result`)).status).toBe(400)
   })
 
-  it('is kept up to a size', async () => {
+  it('an answer above maxAnswerBytes fails the job', async () => {
     const gateway = await start({ maxAnswerBytes: 50 })
     const { address } = await submit(gateway)
     const { error } = await untilStatus(gateway.url, address, 'failed')
@@ -194,7 +194,7 @@ describe('what the vendor says', () => {
     expect(gateway.vendor.counts.arrived).toBe(1)
   })
 
-  it('is a stream if one was asked for', async () => {
+  it('the answer of a streamed request is stored as a stream', async () => {
     const gateway = await start()
     const { address } = await submit(gateway, {}, { stream: true })
     await untilStatus(gateway.url, address, 'done')
@@ -203,7 +203,7 @@ describe('what the vendor says', () => {
     expect(await result.text()).toMatch(/data: \[DONE\]\n\n$/)
   })
 
-  it('settles what was booked for it', async () => {
+  it('a job settles its estimated tokens', async () => {
     const limits = [{ unit: 'tokens', limit: 100_000, windowMs: '1m' }]
     const gateway = await start({}, { guard: { limits } }, { tokens: 7 })
     const { address } = await submit(gateway, {}, { max_tokens: 50_000 })
@@ -213,11 +213,11 @@ describe('what the vendor says', () => {
       const all = guards.flatMap((guard) => guard.limits)
       return all.find(({ lane }) => lane === 'gpt')?.used ?? 0
     }
-    // Which lanes there are, pods tell once a second.
+    // Pods report their lanes once a second.
     await expect.poll(used).toSatisfy((units) => units > 0 && units < 1_000)
   })
 
-  it('is not asked for twice where that might do harm', async () => {
+  it('a job that is not idempotent is attempted only once', async () => {
     const { vendorUrl, ...gateway } = await startGateway({}, { knobs: { tokens: 1 } })
     const front = await startGateway({
       vendors: {
@@ -236,8 +236,8 @@ describe('what the vendor says', () => {
   })
 })
 
-describe('a client that waits for its job', () => {
-  it('hears of every change, and the end of the stream is that of the job', async () => {
+describe('clients waiting for a job', () => {
+  it('a follower receives every change, and the stream ends with the job', async () => {
     const gateway = await start({ leaseMs: 300 }, {}, { tokens: 40, tokenMs: 20 })
     const { address } = await submit(gateway, {}, { stream: true })
     const headers = { accept: 'text/event-stream' }
@@ -246,12 +246,12 @@ describe('a client that waits for its job', () => {
     expect(events.map(({ event }) => event)).toContain('running')
     const progress = events.map(({ data }) => data.progress?.receivedBytes ?? 0)
     expect(Math.max(...progress)).toBeGreaterThan(0)
-    // One that has ended says so at once.
+    // A finished job is reported at once.
     const after = await readEvents(await fetch(`${gateway.url}${address}`, { headers }))
     expect(after).toHaveLength(1)
   })
 
-  it('may follow a hundred jobs at once, and is told so; others may, too, and it again once one has ended', async () => {
+  it('a caller may follow a hundred jobs at once, independent of other callers', async () => {
     const gateway = await start(
       { concurrency: 1, leaseMs: 300 },
       { callers: CALLERS },
@@ -279,7 +279,7 @@ describe('a client that waits for its job', () => {
     await expect.poll(again).toBe(200)
   })
 
-  it('may have it cancelled, whether it waits or runs; not when it has ended', async () => {
+  it('a caller may cancel a waiting or running job, but not a finished one', async () => {
     const gateway = await start({ leaseMs: 300, concurrency: 1 }, {}, { latencyMs: 60_000 })
     const running = await submit(gateway)
     await untilStatus(gateway.url, running.address, 'running')
@@ -298,8 +298,8 @@ describe('a client that waits for its job', () => {
   })
 })
 
-describe('a gateway with queues', () => {
-  it('lets what runs finish when it drains, and begins nothing more', async () => {
+describe('gateway with job queues', () => {
+  it('a draining gateway lets running jobs finish and starts no more', async () => {
     const gateway = await start({ concurrency: 1 }, {}, { latencyMs: 300 })
     const jobs = gateway.gateway.spillway.queue('night')
     const first = await submit(gateway)
@@ -312,7 +312,7 @@ describe('a gateway with queues', () => {
     expect(first.document.status).not.toBe('done')
   })
 
-  it('tells of them: depth by priority, age, dead letters, what became of jobs', async () => {
+  it('metrics report depth by priority, age, dead letters and outcomes of jobs', async () => {
     const gateway = await start({ attempts: 2 })
     const { address } = await submit(gateway, { 'x-mock': '{"status":503}' })
     await untilStatus(gateway.url, address, 'failed')
@@ -340,7 +340,7 @@ describe('a gateway with queues', () => {
   })
 })
 
-/** The job as it is kept. */
+/** The job as it is stored. */
 async function jobOf({ gateway }: Awaited<ReturnType<typeof start>>, address: string | null) {
   return gateway.spillway.queue('night').job(address?.split('/').at(-1) ?? '')
 }

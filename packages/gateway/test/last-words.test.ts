@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What a gateway has logged is there, whatever ended its process. */
+/** Logged lines are written, whatever ends the process. */
 import { type StdioOptions, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
@@ -10,7 +10,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 
 const LOG = new URL('../dist/observe/log.js', import.meta.url).href
 
-/** More than leave in one write. */
+/** More than fits into one write. */
 const MANY = `for (let i = 0; i < 2000; i++) log.request({ id: 'one of many', status: 200, tries: [] })`
 
 function programOf(ending: string): string {
@@ -31,16 +31,16 @@ function lastWords(ending: string): string {
   }).stdout
 }
 
-describe('the last lines of a log', () => {
+describe('last lines of the log', () => {
   it.each([
     ['an exit', 'process.exit(3)'],
-    ['an uncaught error', "setImmediate(() => { throw new Error('nobody caught it') })"],
+    ['an uncaught error', "setImmediate(() => { throw new Error('uncaught') })"],
     ['having nothing left to do', ''],
     ['an exit after many lines', `${MANY}; process.exit(3)`],
     ['having nothing left to do after many lines', MANY],
     ['being closed', 'log.close()'],
     ['being closed before they were written', "log.close(); log.failure(new Error('too late'))"],
-  ])('survive %s', (_, ending) => {
+  ])('the last log lines survive %s', (_, ending) => {
     const text = lastWords(ending)
     expect(text).toContain('the last request')
     expect(text).toContain('why it died')
@@ -49,7 +49,7 @@ describe('the last lines of a log', () => {
   })
 })
 
-/** Says far more than fits a pipe, and goes on; then it ends. */
+/** Writes far more than a pipe holds, continues and then ends. */
 async function outlive(stdout: number | 'pipe', ending: string) {
   const program = `
     import { createLog } from ${JSON.stringify(LOG)}
@@ -65,16 +65,16 @@ async function outlive(stdout: number | 'pipe', ending: string) {
   return [said, code]
 }
 
-describe('a log that', () => {
+describe('log output that fails', () => {
   it.each(['process.exit(0)', 'process.disconnect()'])(
-    'nobody reads holds up neither what happens nor the end: %s',
+    'a log without a reader delays neither the work nor the exit: %s',
     async (ending) => {
       expect(await outlive('pipe', ending)).toEqual(['still here', 0])
     },
   )
 
   it.runIf(process.platform === 'linux')(
-    'has no room on its disk ends nothing, nor keeps it from ending',
+    'a full disk ends no process and does not prevent its exit',
     async () => {
       const full = openSync('/dev/full', 'w')
       expect(await outlive(full, 'process.disconnect()')).toEqual(['still here', 0])

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** The short form of `npm run e2e -- operate`: real gateways, a real Redis, and operators at work. */
+/** The short form of `npm run e2e -- operate`: real gateways, a real Redis and operators. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -16,7 +16,7 @@ interface Figure {
 }
 
 it(
-  'two gateways are reloaded twenty times, one is replaced, Redis is killed: every request has an answer, and the limit holds',
+  'gateways answer every request and keep the limit during reloads, a replacement and a Redis crash',
   async () => {
     const args = [E2E, 'operate', '--only', 'short', '--json']
     const { stdout, stderr } = await promisify(execFile)(process.execPath, args, {

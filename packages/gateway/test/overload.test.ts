@@ -1,11 +1,11 @@
 // test-group: io
 
-/** What a gateway does about slow vendors and too many callers: the guard's options, in its file. */
+/** Options against slow vendors and overload in the gateway's configuration. */
 import { expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway } from './gateway-kit.js'
 
-it('hedges a vendor that takes too long: the second answer is passed on whole, the first request ends', async () => {
+it('gateway hedges a slow vendor: the second answer is passed on and the first request ends', async () => {
   const guard = { hedge: { delayMs: '50ms' } }
   const running = await startGateway({ guard }, { knobs: { neverAnswer: true, tokens: 3 } })
   const { chat, vendor, gateway, failures } = running
@@ -24,7 +24,7 @@ it('hedges a vendor that takes too long: the second answer is passed on whole, t
   expect(failures).toEqual([])
 })
 
-it('sheds by tier, and finds out how many a vendor can bear', async () => {
+it('gateway sheds by tier and finds an adaptive concurrency limit', async () => {
   const guard = {
     shed: { maxInFlight: 10, tiers: { free: 0.2 } },
     concurrency: { adaptive: 'gradient2', max: 20 },

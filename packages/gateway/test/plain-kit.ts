@@ -1,4 +1,4 @@
-/** A client that says what it is told, byte for byte, and a vendor that answers as its test likes. */
+/** A client that sends exact bytes, and a vendor whose answers the test provides. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import {
@@ -43,7 +43,7 @@ export class Talk {
     return new Promise((resolve) => this.socket.write(Buffer.from(text, 'latin1'), () => resolve()))
   }
 
-  /** Until so many answers have begun, and the last is there as far as this. */
+  /** Waits until this number of answers has begun and the last one contains `last`. */
   async hears(answers: number, last = ''): Promise<void> {
     await until(`${answers} answers (${this.text})`, () => this.statuses.length >= answers)
     await until(`the last ends (${this.text.slice(-500)})`, () => this.text.includes(last))

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** The command `spillway gateway`, as its users start it. */
+/** The command `spillway gateway` as users start it. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -12,7 +12,7 @@ import { startGatewayProcess } from './gateway-process.js'
 const BIN = fileURLToPath(new URL('../dist/bin/spillway.js', import.meta.url))
 const run = promisify(execFile)
 
-/** What a command printed, and how it ended. */
+/** The output and exit code of a command. */
 async function spillway(...args: string[]) {
   try {
     return { code: 0, ...(await run(process.execPath, [BIN, ...args])) }
@@ -21,7 +21,7 @@ async function spillway(...args: string[]) {
   }
 }
 
-/** The curl lines of a greeting, as a shell would run them. */
+/** The curl lines of the greeting, as a shell would run them. */
 function curlLines(greeting: string): string[] {
   return greeting
     .split('\n')
@@ -29,7 +29,7 @@ function curlLines(greeting: string): string[] {
 }
 
 describe('spillway gateway', () => {
-  it('without a configuration prints lines for curl that work, and Ctrl-C ends it with 0', async () => {
+  it('a gateway without a configuration prints working curl lines and exits with 0 on Ctrl-C', async () => {
     const { stderr, child, exit, adminUrl } = await startGatewayProcess()
     const lines = curlLines(stderr())
     expect(lines).toHaveLength(4)
@@ -49,7 +49,7 @@ describe('spillway gateway', () => {
     expect(await exit).toBe(0)
   })
 
-  it('logs a line for each request, without secrets and bodies', async () => {
+  it('gateway logs a line per request without secrets and bodies', async () => {
     const { vendor, url: vendorUrl } = await startVendor({ knobs: { tokens: 3 } })
     const { url, stdout, child, exit } = await startGatewayProcess({
       config: {
@@ -84,7 +84,7 @@ describe('spillway gateway', () => {
     expect(stdout()).not.toMatch(/secret|whispered/)
   })
 
-  it('on SIGTERM lets a stream end, and a second signal does not wait for it', async () => {
+  it('SIGTERM lets a stream end, and a second signal ends the process at once', async () => {
     const { url: vendorUrl } = await startVendor({ knobs: { tokens: 30, tokenMs: 20 } })
     const config = { vendors: { openai: { protocol: 'openai', url: vendorUrl } } }
     const ask = (url: string, mock: object) =>
@@ -103,7 +103,7 @@ describe('spillway gateway', () => {
     const endless = await ask(impatient.url, { stallAfter: 2 })
     impatient.child.kill('SIGINT')
     await until('it has heard', () => impatient.stderr().includes('SIGINT'))
-    // Longer than an echo of the first signal takes, which npm sends.
+    // Longer than npm takes to repeat the first signal.
     await new Promise((resolve) => setTimeout(resolve, 700))
     expect(impatient.child.exitCode).toBeNull()
     impatient.child.kill('SIGINT')
@@ -111,7 +111,7 @@ describe('spillway gateway', () => {
     await expect(endless.text()).rejects.toThrow()
   })
 
-  it('logs a stream that it broke off when the grace was over', async () => {
+  it('gateway logs a stream that it broke off after graceMs', async () => {
     const { url: vendorUrl } = await startVendor({ knobs: { tokens: 10_000, tokenMs: 10 } })
     const vendors = { openai: { protocol: 'openai', url: vendorUrl } }
     const config = { vendors, drain: { graceMs: 100 } }
@@ -131,7 +131,7 @@ describe('spillway gateway', () => {
     ])
   })
 
-  it('says every mistake in its configuration with line and column', async () => {
+  it('gateway reports every configuration mistake with line and column', async () => {
     const { stderr, exit } = await startGatewayProcess({
       config: {
         vendors: { openai: { protocol: 'openai', limits: [{ limit: 'ten', windowMs: '1m' }] } },
@@ -144,7 +144,7 @@ describe('spillway gateway', () => {
     expect(stderr()).not.toContain('    at ')
   })
 
-  it('says that a port is in use', async () => {
+  it('gateway reports a port that is in use', async () => {
     const { url } = await startGatewayProcess()
     const { code, stderr } = await spillway(
       'gateway',
@@ -159,8 +159,8 @@ describe('spillway gateway', () => {
   })
 })
 
-describe('the command line', () => {
-  it('explains itself', async () => {
+describe('command line', () => {
+  it('--help and --version print help and version', async () => {
     expect((await spillway('--help')).stdout).toContain('spillway gateway')
     expect((await spillway('gateway', '--help')).stdout).toContain('--admin-port')
     expect((await spillway('--version')).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
@@ -171,7 +171,7 @@ describe('the command line', () => {
     [['gateway', '--prot', '1'], 'did you mean'],
     [['gateway', '--port', 'x'], 'must be a port'],
     [['gateway', 'now'], 'no arguments'],
-  ])('says what is wrong with %j', async (args, message) => {
+  ])('invalid arguments %j are explained', async (args, message) => {
     const { code, stderr } = await spillway(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(message)

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** `spillway queue`: what somebody sees and does who looks after a queue. */
+/** `spillway queue` for operators of a job queue. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ afterAll(async () => {
   await redis?.stop()
 })
 
-/** A queue of the configuration with so many dead letters, and one that waits. */
+/** A configured job queue with `dead` dead letters and one waiting job. */
 async function fill(name: string, dead: number) {
   const store = redisStore({ url: redis.url, commandTimeoutMs: 5_000 })
   const spillway = createSpillway({ store })
@@ -76,7 +76,7 @@ async function run(...args: string[]) {
 }
 
 describe('spillway queue', () => {
-  it('lists all queues of the configuration, without needing its secrets', async () => {
+  it('queue ls lists all configured job queues without needing secrets', async () => {
     await fill('day', 1)
     const { done, stdout } = await run('ls')
     expect(done).toBe(true)
@@ -93,18 +93,18 @@ describe('spillway queue', () => {
     })
   })
 
-  it('shows a queue and its dead letters, but not what callers asked', async () => {
+  it('queue show lists counts and dead letters, but not the requests', async () => {
     const { queue, id } = await fill('night', 3)
     const { stdout } = await run('show', 'night', '--count', '2')
     expect(stdout).toContain('night, of openai')
     expect(stdout).toContain('waiting: critical 0, high 0, normal 0, low 1')
-    // Only jobs of nobody wait here.
+    // All waiting jobs are without a tenant here.
     expect(stdout).toMatch(
       /^TENANT +WAITING +CRITICAL +HIGH +NORMAL +LOW\n\(none\) +1 +0 +0 +0 +1$/m,
     )
     expect(stdout).toContain('Dead letters, 2 of 3, the oldest first:')
     expect(stdout).toMatch(/\d{16} +1 +ann +\w+ +Error: no \[31m/)
-    // A terminal is not for a vendor to write on.
+    // A vendor must not write control characters to the terminal.
     expect(stdout).not.toContain('\u001b')
     const job = await run('show', 'night', id)
     expect(job.stdout).toMatch(/^path +\/v1\/chat\/completions$/m)
@@ -120,7 +120,7 @@ describe('spillway queue', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 2, dead: 2 })
     expect((await run('retry', 'night', first!.id)).done).toBe(false)
 
-    // Nobody is there to be asked.
+    // There is no terminal to ask for confirmation.
     const refused = await run('drop', 'night')
     expect(refused).toMatchObject({ done: false, stderr: expect.stringContaining('--yes') })
     expect(await queue.counts()).toMatchObject({ dead: 2 })
@@ -132,7 +132,7 @@ describe('spillway queue', () => {
     })
   })
 
-  it('shows whose jobs wait, whatever tenants call themselves', async () => {
+  it('queue show lists waiting jobs by tenant and escapes tenant names', async () => {
     const { queue } = await fill('whose', 0)
     const odd = '<b>\u202ekcart\u001b[31m'
     const tenants = [odd, odd, ...Array.from({ length: 9 }, (_, index) => `t${index}`)]
@@ -145,7 +145,7 @@ describe('spillway queue', () => {
     expect(shown.tenants.top[0]).toMatchObject({ tenant: odd, waiting: 2 })
   })
 
-  it('knows queues of programs by their guard, and says what it does not know', async () => {
+  it('queue finds job queues of programs by guard and name, and suggests unknown ones', async () => {
     await fill('by-hand', 1)
     expect((await run('show', 'openai/by-hand')).stdout).toContain('openai/by-hand, of openai')
     await expect(run('show', 'nigt')).rejects.toThrow(
@@ -159,11 +159,11 @@ describe('spillway queue', () => {
     [['drop'], 'queue drop: of which queue? Name it'],
     [['show', 'a', 'b', 'c'], 'what is "c"? One job at a time, or all'],
     [['ls', 'night'], 'what is "night"? queue ls takes no arguments'],
-  ])('that makes no sense is a mistake: %j', async (args, message) => {
+  ])('the arguments %j of queue are rejected', async (args, message) => {
     await expect(queueCommand.run(args)).rejects.toThrow(new UsageError(message))
   })
 
-  it('as a process ends with 0, 1, 2 or 3', async () => {
+  it('queue exits with 0, 1, 2 or 3', async () => {
     const codeOf = (...args: string[]) =>
       new Promise<[number | null, string]>((resolve) => {
         const { REDIS_URL: _, ...env } = process.env

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What was wrong once, each with the claim it broke. */
+/** Fixed bugs, each with the claim that it broke. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { pauseMs, readAll, until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway, startVendor } from './gateway-kit.js'
 
-/** A vendor of our own making. */
+/** A vendor whose handler the test provides. */
 async function serve(handle: RequestListener): Promise<string> {
   const server = createServer(handle).listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -16,7 +16,7 @@ async function serve(handle: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-/** One that speaks for itself, byte by byte. */
+/** A vendor that writes raw bytes. */
 async function serveRaw(answer: (write: (text: string) => void, cut: () => void) => void) {
   const server = createTcpServer((socket) => {
     socket.on('error', () => {})
@@ -35,8 +35,8 @@ async function serveRaw(answer: (write: (text: string) => void, cut: () => void)
 const HEAD =
   'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
 
-describe('a cut between the headers and the first byte', () => {
-  it('is a failure, and gives everything back', async () => {
+describe('cut between the headers and the first byte', () => {
+  it('a cut before the first byte counts as a failure and returns everything', async () => {
     const url = await serveRaw((write, cut) => {
       write(HEAD)
       setTimeout(cut, 30)
@@ -52,7 +52,7 @@ describe('a cut between the headers and the first byte', () => {
   })
 })
 
-describe('a request that might do harm twice', () => {
+describe('requests that are not idempotent', () => {
   async function startPair(first: RequestListener) {
     const seen: string[] = []
     const one = await serve((request, response) => {
@@ -78,7 +78,7 @@ describe('a request that might do harm twice', () => {
   it.each([
     ['fails', 500],
     ['falls silent', 504],
-  ])('is not sent to another target when the first one %s', async (how, status) => {
+  ])('a POST is not sent to another target when the first %s', async (how, status) => {
     const { seen, pay } = await startPair((_, response) => {
       if (how === 'fails') response.writeHead(500).end()
     })
@@ -86,7 +86,7 @@ describe('a request that might do harm twice', () => {
     expect(seen).toEqual(['one'])
   })
 
-  it('is, when the first one has refused it, or it has a key', async () => {
+  it('a POST is sent to another target when the first one refused it', async () => {
     const refusing = await startPair((_, response) => void response.writeHead(429).end())
     expect((await refusing.pay()).status).toBe(200)
     expect(refusing.seen).toEqual(['one', 'two'])
@@ -94,7 +94,7 @@ describe('a request that might do harm twice', () => {
     expect((await failing.pay({ 'idempotency-key': 'k' })).status).toBe(501)
   })
 
-  it('is, when the first one cannot be reached', async () => {
+  it('a POST is sent to another target when the first one cannot be reached', async () => {
     const two = await serve((_, response) => void response.end('done'))
     const { url } = await startGateway({
       vendors: {
@@ -106,7 +106,7 @@ describe('a request that might do harm twice', () => {
     expect((await fetch(`${url}/pay`, { method: 'POST', body: '1' })).status).toBe(200)
   })
 
-  it('of OpenAI that makes something new is sent once', async () => {
+  it('OpenAI requests that create something are sent only once', async () => {
     let asked = 0
     const vendor = await serve((_, response) => {
       asked++
@@ -122,10 +122,10 @@ describe('a request that might do harm twice', () => {
   })
 })
 
-describe("a caller's own doing", () => {
+describe('mistakes of the caller', () => {
   const breaker = { consecutiveFailures: 2, openMs: '1m' }
 
-  it('does not open the circuit: a body that is too large', async () => {
+  it('a body that is too large does not open the circuit', async () => {
     const vendor = await serve((request, response) => {
       request
         .on('error', () => {})
@@ -149,7 +149,7 @@ describe("a caller's own doing", () => {
     expect((await fetch(`${url}/upload`, { method: 'POST', body: 'small' })).status).toBe(200)
   })
 
-  it('does not open the circuit: a body that never comes', async () => {
+  it('a body that never arrives does not open the circuit', async () => {
     const vendor = await serve((request, response) => {
       request
         .on('error', () => {})
@@ -174,7 +174,7 @@ describe("a caller's own doing", () => {
     expect(answer.status).toBe(200)
   })
 
-  it('does not open the circuit: a deadline that nobody can keep', async () => {
+  it('a deadline that cannot be met does not open the circuit', async () => {
     const { chat } = await startGateway({ guard: { breaker } }, { knobs: { latencyMs: 100 } })
     for (let i = 0; i < 4; i++) {
       const answer = await chat({}, { headers: { 'spillway-deadline-ms': '20' } })
@@ -185,7 +185,7 @@ describe("a caller's own doing", () => {
 })
 
 describe('pipelined requests', () => {
-  it('are all over when their connection is', async () => {
+  it('pipelined requests end when their connection does', async () => {
     const running = await startGateway({}, { knobs: { tokens: 10_000, tokenMs: 10 } })
     const socket = connect(Number(new URL(running.url).port), '127.0.0.1')
     socket.on('error', () => {})
@@ -200,14 +200,14 @@ describe('pipelined requests', () => {
   })
 })
 
-describe('names that clients choose', () => {
-  it('have a length, and are not empty', async () => {
+describe('names chosen by clients', () => {
+  it('an empty or very long model name is answered with 400', async () => {
     const { chat } = await startGateway()
     expect((await chat({ model: 'x'.repeat(100_000) })).status).toBe(400)
     expect((await chat({ model: '' })).status).toBe(400)
   })
 
-  it('do not become lanes without end', async () => {
+  it('model names of clients create a bounded number of lanes', async () => {
     const running = await startGateway(
       { guard: { breaker: { consecutiveFailures: 5 } } },
       { knobs: { tokens: 1 } },
@@ -218,34 +218,34 @@ describe('names that clients choose', () => {
   })
 })
 
-describe('tokens', () => {
+describe('estimated tokens', () => {
   const guard = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
 
-  it.each([400, 401, 404, 500])('come back from an answer with status %i', async (status) => {
+  it.each([400, 401, 404, 500])('tokens are returned after status %i', async (status) => {
     const { chat, vendor } = await startGateway({ guard }, { knobs: { status } })
     expect((await chat({ max_tokens: 900 })).status).toBe(status)
     vendor.set({ errorRate: 0 })
     expect((await chat({ max_tokens: 900 })).status).toBe(200)
   })
 
-  it('come back from a vendor that cannot be reached', async () => {
+  it('estimated tokens are returned when the vendor cannot be reached', async () => {
     const running = await startGateway({ guard: { ...guard, url: 'http://127.0.0.1:9' } })
     for (let i = 0; i < 3; i++) expect((await running.chat({ max_tokens: 900 })).status).toBe(502)
   })
 
-  it('are not booked for what generates nothing', async () => {
+  it('requests that generate nothing reserve no tokens', async () => {
     const { url } = await startGateway({ guard })
     for (let i = 0; i < 5; i++) expect((await fetch(`${url}/v1/models`)).status).toBe(200)
   })
 })
 
-describe('a body too large to be kept', () => {
+describe('body too large to be kept', () => {
   const large = (fields: object) => ({
     ...fields,
     messages: [{ role: 'user', content: 'x'.repeat(5_000) }],
   })
 
-  it('goes by its own model, not by one further inside', async () => {
+  it('a large body is routed by its own model and not by a nested one', async () => {
     const { chat, vendor } = await startGateway({
       routes: [{ vendor: 'openai', models: ['cheap'] }],
       body: { keepBytes: 2_000 },
@@ -256,7 +256,7 @@ describe('a body too large to be kept', () => {
     expect(vendor.calls.map(({ model }) => model)).toEqual(['cheap'])
   })
 
-  it('is refused where another model has to be put in', async () => {
+  it('a large body is refused where its model would have to be replaced', async () => {
     const { chat, vendor } = await startGateway({
       routes: [{ vendor: 'openai', model: 'other' }],
       body: { keepBytes: 2_000 },
@@ -265,7 +265,7 @@ describe('a body too large to be kept', () => {
     expect(vendor.counts.arrived).toBe(0)
   })
 
-  it('goes to the fallback if the first target has not begun to read it', async () => {
+  it('a large body goes to the fallback if the first target has not begun to read it', async () => {
     const { url } = await startVendor()
     const { chat } = await startGateway({
       guard: { limits: [{ limit: 1, windowMs: '1h' }] },
@@ -296,8 +296,8 @@ describe('a client that stops reading', () => {
   })
 })
 
-describe('records', () => {
-  it('say that the client hung up, not that the vendor failed', async () => {
+describe('request records', () => {
+  it('a record of a disconnected client does not blame the vendor', async () => {
     const running = await startGateway({}, { knobs: { tokens: 1_000, tokenMs: 10 } })
     const leave = new AbortController()
     const answer = await running.chat({ stream: true }, { signal: leave.signal })
@@ -307,7 +307,7 @@ describe('records', () => {
     expect(running.records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
   })
 
-  it('count attempts for the vendor that got them', async () => {
+  it('attempts are counted for the vendor that received them', async () => {
     const { url } = await startVendor()
     const running = await startGateway(
       {
@@ -324,7 +324,7 @@ describe('records', () => {
     expect(text).toContain('spillway_attempts_total{vendor="two"} 1')
   })
 
-  it('tell of an error that came after a stream had been promised', async () => {
+  it('an error after a stream was promised is recorded', async () => {
     const running = await startGateway(
       { routes: [{ vendor: 'openai', keepAliveMs: 20 }] },
       { knobs: { latencyMs: 100, status: 400 } },
@@ -336,8 +336,8 @@ describe('records', () => {
   })
 })
 
-describe('a failing answer whose body does not come', () => {
-  it('makes way for the fallback at once', async () => {
+describe('failing answer with a stalled body', () => {
+  it('a failing answer with a stalled body is replaced by the fallback at once', async () => {
     const one = await serveRaw((write) => write('HTTP/1.1 503 x\r\ncontent-length: 55\r\n\r\n'))
     const { url } = await startVendor()
     const { chat } = await startGateway({
@@ -349,8 +349,8 @@ describe('a failing answer whose body does not come', () => {
   })
 })
 
-describe('paths', () => {
-  it('that climb are refused', async () => {
+describe('request paths', () => {
+  it('paths with parent segments are refused', async () => {
     const running = await startGateway({
       vendors: { weather: { protocol: 'http', url: 'http://127.0.0.1:9/base' } },
       routes: [{ path: '/weather/*', vendor: 'weather', stripPrefix: '/weather' }],
@@ -369,8 +369,8 @@ describe('paths', () => {
   })
 })
 
-describe("a client's own key", () => {
-  it('goes to the vendor it is for, not to another one that stands in', async () => {
+describe("client's own key", () => {
+  it("the client's key is sent to its own vendor and not to a fallback", async () => {
     const two = await startVendor()
     const { chat } = await startGateway(
       {
@@ -384,8 +384,8 @@ describe("a client's own key", () => {
   })
 })
 
-describe('our own mistakes', () => {
-  it('are told as ours, and logged', async () => {
+describe('gateway errors', () => {
+  it('deeply nested JSON causes no internal error', async () => {
     const { chat, failures } = await startGateway()
     const deep = JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)
     expect((await chat({ messages: deep })).status).toBe(200)
@@ -393,8 +393,8 @@ describe('our own mistakes', () => {
   })
 })
 
-describe('frames', () => {
-  it('know events by any spelling of their type, and leave compressed ones alone', async () => {
+describe('event stream frames', () => {
+  it('event streams are recognised in any spelling, and compressed ones are left alone', async () => {
     const { gzipSync } = await import('node:zlib')
     const zipped = gzipSync('data: 1\n\ndata: 2\n\n')
     const vendor = await serve((request, response) => {

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What makes a gateway read its file again: a signal, an editor, Kubernetes, a key that was changed. */
+/** What makes a gateway read its file again: a signal, an editor, Kubernetes or a changed key. */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ import { watchFiles } from '../src/reload/watch-files.js'
 import { startVendor } from './gateway-kit.js'
 import { startGatewayProcess } from './gateway-process.js'
 
-/** A folder that is watched, and how often it was said to have changed. */
+/** A watched folder and the number of reported changes. */
 function setup(files: Record<string, string>, lookEveryMs = 60_000) {
   const folder = mkdtempSync(join(tmpdir(), 'watched-'))
   const at = (name: string) => join(folder, name)
@@ -26,8 +26,8 @@ function setup(files: Record<string, string>, lookEveryMs = 60_000) {
 
 const QUIET_MS = 400
 
-describe('files that are watched', () => {
-  it('are seen to change when another is put in their place, again and again', async () => {
+describe('watched files', () => {
+  it('a watched file that is replaced is reported each time', async () => {
     const { at, watch, seen } = setup({ 'a.yaml': 'one' })
     watch.loaded(new Map([[at('a.yaml'), 'one']]))
     await pauseMs(QUIET_MS)
@@ -36,14 +36,14 @@ describe('files that are watched', () => {
       renameSync(at('new'), at('a.yaml'))
       await until('it is seen', () => seen.changes === index + 1)
     }
-    // The same once more, and something beside it, are no change.
+    // The same content, or another file beside it, is no change.
     writeFileSync(at('a.yaml'), 'three')
     writeFileSync(at('other'), 'x')
     await pauseMs(QUIET_MS)
     expect(seen.changes).toBe(2)
   })
 
-  it('are seen to change when Kubernetes turns its link', async () => {
+  it('a switched Kubernetes symlink is reported', async () => {
     const { at, watch, seen } = setup({})
     for (const version of ['1', '2']) {
       mkdirSync(at(`..${version}`))
@@ -59,7 +59,7 @@ describe('files that are watched', () => {
     await until('it is seen', () => seen.changes === 1)
   })
 
-  it('that changed before anybody watched, or where nothing is told, are found out', async () => {
+  it('a change before watching or without a file event is found by polling', async () => {
     const { at, watch, seen } = setup({ 'a.yaml': 'newer' }, 100)
     watch.loaded(new Map([[at('a.yaml'), 'what was read']]))
     await until('it is seen', () => seen.changes === 1)
@@ -71,8 +71,8 @@ describe('files that are watched', () => {
   })
 })
 
-describe('spillway gateway', () => {
-  it('reads its file again when it or a secret has changed, and on SIGHUP', async () => {
+describe('spillway gateway reload', () => {
+  it('gateway reloads when its file or a secret file changes, and on SIGHUP', async () => {
     const { vendor, url: vendorUrl } = await startVendor({ knobs: { tokens: 1 } })
     const keys = mkdtempSync(join(tmpdir(), 'keys-'))
     onTestFinished(() => rmSync(keys, { recursive: true, force: true }))

@@ -1,13 +1,13 @@
 // test-group: io
 
-/** A gateway that takes over another configuration: nobody notices but those it concerns. */
+/** A gateway that takes over another configuration affects only what has changed. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway } from './gateway-kit.js'
 import { FOR_NODE, get, startHttpVendor, Talk } from './plain-kit.js'
 
-describe('another configuration', () => {
-  it('with a mistake is refused with its reason, and the old one stays', async () => {
+describe('configuration reload', () => {
+  it('a configuration with a mistake is rejected with its reason, and the old one stays', async () => {
     const { rewrite, chat, adminUrl, notices } = await startGateway()
     const metrics = async () => (await fetch(`${adminUrl}/metrics`)).text()
     const deep = async () =>
@@ -33,7 +33,7 @@ describe('another configuration', () => {
     expect(await metrics()).toContain('spillway_config_generation 2')
   })
 
-  it('that was refused is quoted to operators only', async () => {
+  it('the rejected configuration is quoted to operators only', async () => {
     const token = 'a-token-of-an-operator'
     const admin = { port: 0, token: 'env:TOKEN' }
     const { rewrite, adminUrl } = await startGateway({ admin }, {}, { TOKEN: token })
@@ -47,7 +47,7 @@ describe('another configuration', () => {
     expect(shown).toMatchObject({ reason: expect.stringContaining('queu') })
   })
 
-  it('says what has changed, by name and without values', async () => {
+  it('a reload lists what has changed by name and without values', async () => {
     const env = { OLD: 'old-secret', NEW: 'new-secret', ANN: 'ann-secret' }
     const { rewrite, notices } = await startGateway(
       {
@@ -88,12 +88,12 @@ describe('another configuration', () => {
       afterRestart: ['port', 'redis'],
     })
     expect(JSON.stringify([report, notices])).not.toContain('secret')
-    // It is still so after the next one.
+    // It is still listed after the next reload.
     expect(await rewrite({ port: 1 })).toMatchObject({ afterRestart: ['port'] })
     expect(await rewrite({ port: 1 })).toEqual({ result: 'unchanged', afterRestart: ['port'] })
   })
 
-  it('lets those who run and those who wait finish under the one they began with', async () => {
+  it('running and queued requests finish under the configuration they began with', async () => {
     const { chat, rewrite, vendor, gateway } = await startGateway(
       { guard: { concurrency: { limit: 1 }, queue: { size: 10, timeoutMs: '20s' } } },
       { knobs: { tokens: 10, tokenMs: 20 } },
@@ -102,7 +102,7 @@ describe('another configuration', () => {
     const waiting = [chat(), chat()]
     await until('they wait', () => gateway.spillway.snapshot().guards[0]?.room.waiting === 2)
     const old = gateway.spillway.guard('openai')
-    // Without a waiting room and without the vendor's other life.
+    // Without a queue and with other vendor settings.
     await rewrite({ guard: { concurrency: { limit: 2 } } })
     await rewrite({ vendors: { openai: undefined as never }, routes: [{ vendor: 'anthropic' }] })
     expect((await chat()).status).toBe(404)
@@ -110,12 +110,12 @@ describe('another configuration', () => {
     for (const answer of await Promise.all(waiting)) expect(answer.status).toBe(200)
     expect(vendor.counts.arrived).toBe(3)
     await until('the old guard is closed', () => old.snapshot().closed)
-    // And back again, as if nothing had been.
+    // And back again.
     await rewrite({ guard: { concurrency: { limit: 3 } } })
     expect((await chat()).status).toBe(200)
   })
 
-  it('takes a vendor back whose requests have never ended', async () => {
+  it('a removed vendor with open requests can be added again', async () => {
     const { chat, rewrite, gateway } = await startGateway(
       {},
       { knobs: { tokens: 10, tokenMs: 20 } },
@@ -130,7 +130,7 @@ describe('another configuration', () => {
     expect(guard.snapshot().closed).toBe(false)
   })
 
-  it('keeps guards and connections of vendors that stay as they were, whatever their key', async () => {
+  it('a reload keeps the guards and connections of unchanged vendors, whatever their key', async () => {
     const env = { ONE: 'key-one', TWO: 'key-two' }
     const { chat, rewrite, gateway, vendor } = await startGateway(
       { guard: { key: 'env:ONE' } },
@@ -148,7 +148,7 @@ describe('another configuration', () => {
     await expectIdle({ gateway, vendor } as never)
   })
 
-  it('does not close a circuit that is open, nor give anybody anew what is used up', async () => {
+  it('a reload neither closes an open circuit nor resets used limits', async () => {
     const breaker = { consecutiveFailures: 2, openMs: '1m' }
     const userLimits = [{ per: 'user', limit: 1, windowMs: '1m' }]
     const { chat, messages, rewrite, vendor } = await startGateway({
@@ -171,7 +171,7 @@ describe('another configuration', () => {
   it.each([
     ['plain', ''],
     ['for Node', FOR_NODE],
-  ])('refuses a caller it does not know on a connection that was theirs (%s)', async (_, more) => {
+  ])('a reload refuses removed callers on open connections (%s)', async (_, more) => {
     const vendor = await startHttpVendor()
     const env = { ANN: 'key-of-ann', BEN: 'key-of-ben', VENDOR: 'vendor-key' }
     const ann = { key: 'env:ANN', user: 'ann' }
@@ -199,7 +199,7 @@ describe('another configuration', () => {
     expect(vendor.asked).toHaveLength(5)
   })
 
-  it('starts the vendor inside when somebody wants it', async () => {
+  it('a reload starts the built-in mock vendor when it is needed', async () => {
     const { rewrite, url } = await startGateway()
     await rewrite({
       vendors: { inside: { protocol: 'openai', url: 'mock' } },

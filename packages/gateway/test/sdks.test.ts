@@ -1,6 +1,6 @@
 // test-group: io
 
-/** The vendors' own SDKs against the gateway, knob by knob, streamed and not. */
+/** The vendors' SDKs against the gateway, for every knob, streamed or not. */
 import type { MockKnobs } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import { type ErrorName, SDKS, type Sdk } from '../../spillway/test/streams/sdk-clients.js'
@@ -16,7 +16,7 @@ interface Case {
   knobs: MockKnobs
   guard?: object
   result: { text: string } | { error: ErrorName; status?: number; code?: string }
-  /** Where it differs. */
+  /** The result of the streamed request if it differs. */
   streamed?: Case['result']
   attempts: number
 }
@@ -102,13 +102,13 @@ const CASES: Case[] = [
     knob: 'silence in the middle',
     knobs: { stallAfter: 3, tokenMs: 2 },
     guard: { timeout: { idleMs: 150 } },
-    // Half of an answer that is no stream has been sent by then: all that is left is to hang up.
+    // Half of a non-streamed answer has been sent by then, so only the connection can be cut.
     result: cut,
     streamed: brokenOff,
     attempts: 1,
   },
   {
-    knob: 'a silence that is short enough',
+    knob: 'a silence below idleMs',
     knobs: { stallAfter: 3, stallMs: 30 },
     guard: { timeout: { idleMs: 5_000 } },
     result: { text: TEXT },
@@ -152,11 +152,11 @@ async function expectResult(
   if (result.code !== undefined) expect(JSON.stringify(error)).toContain(result.code)
 }
 
-describe.each(SDKS)('the SDK of $name through the gateway', (sdk) => {
+describe.each(SDKS)('$name SDK through the gateway', (sdk) => {
   for (const { knob, knobs, guard, result, streamed, attempts } of CASES) {
     for (const way of ['in one piece', 'streamed'] as const) {
       const expected = way === 'streamed' ? (streamed ?? result) : result
-      it(`${knob}, ${way}: ${nameOf(expected)} after ${attempts}`, async () => {
+      it(`${knob}, ${way}: SDK gets ${nameOf(expected)} after ${attempts} attempts`, async () => {
         const running = await start(knobs, guard)
         const client = sdk.create(running.url)
         await expectResult(client, way === 'streamed' ? client.stream() : client.ask(), expected)
@@ -166,7 +166,7 @@ describe.each(SDKS)('the SDK of $name through the gateway', (sdk) => {
     }
   }
 
-  it('garbage is passed on as it came', async () => {
+  it('garbage is passed on unchanged', async () => {
     const running = await start({ garbage: 'json' })
     const client = sdk.create(running.url)
     expect(await errorOf(client.ask())).toBeInstanceOf(SyntaxError)
@@ -174,14 +174,14 @@ describe.each(SDKS)('the SDK of $name through the gateway', (sdk) => {
     await expectIdle(running)
   })
 
-  it('events that run together, without the last one, are an error and not half an answer', async () => {
+  it('merged events without an end are an error and not half an answer', async () => {
     const running = await start({ garbage: 'sse' })
     const client = sdk.create(running.url)
     expect(await errorOf(client.stream())).toBeInstanceOf(client.errors.APIError)
     await expectIdle(running)
   })
 
-  it('a vendor that recovers is not noticed', async () => {
+  it('SDK does not notice a vendor that recovers during retries', async () => {
     const running = await start(
       { status: 503 },
       { retry: { ...RETRY, baseMs: 100, jitter: 'none' } },
@@ -194,7 +194,7 @@ describe.each(SDKS)('the SDK of $name through the gateway', (sdk) => {
     expect([...keys]).toEqual([expect.stringMatching(/./)])
   })
 
-  it('an open circuit is a 503 that the SDK understands, and asks nobody', async () => {
+  it('an open circuit is a 503 that the SDK understands, without a vendor call', async () => {
     const running = await start(
       { status: 500 },
       { breaker: { consecutiveFailures: 1, openMs: '60s' } },
@@ -207,7 +207,7 @@ describe.each(SDKS)('the SDK of $name through the gateway', (sdk) => {
     expect(running.vendor.counts.arrived).toBe(1)
   })
 
-  it('a user over its limit gets a RateLimitError with the time to wait', async () => {
+  it('a user over the limit gets a RateLimitError with the time to wait', async () => {
     const userLimits = [{ per: 'user', limit: 1, windowMs: '1m' }]
     const running = await start({}, { userLimits })
     const client = sdk.create(running.url)
@@ -218,7 +218,7 @@ describe.each(SDKS)('the SDK of $name through the gateway', (sdk) => {
     expect(running.vendor.counts.arrived).toBe(1)
   })
 
-  it('a key that nobody has is an AuthenticationError', async () => {
+  it('an unknown key is an AuthenticationError', async () => {
     const callers = [{ key: 'env:KEY', user: 'ann' }]
     const running = await startGateway({ callers }, { knobs: { tokens: TOKENS } }, { KEY: 'right' })
     const wrong = sdk.create(running.url, undefined, 'wrong')
@@ -227,7 +227,7 @@ describe.each(SDKS)('the SDK of $name through the gateway', (sdk) => {
     expect(running.vendor.counts.arrived).toBe(1)
   })
 
-  it('whoever leaves, before the answer or in its middle, is missed by the vendor at once', async () => {
+  it("a client that disconnects cancels the vendor's request at once", async () => {
     const running = await start({ stallAfter: 3, tokenMs: 2 })
     const leave = new AbortController()
     await sdk.create(running.url).stream({ signal: leave.signal, onToken: () => leave.abort() })

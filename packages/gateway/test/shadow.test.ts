@@ -1,11 +1,11 @@
 // test-group: io
 
-/** Stages in shadow, as a gateway's clients and operators see them. */
+/** Shadow mode as seen by clients and operators of a gateway. */
 import { expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
 
-it('a gateway in shadow serves everybody, and says in headers, logs and metrics whom it would not have', async () => {
+it('a gateway in shadow mode serves every request and reports refusals in headers, logs and metrics', async () => {
   const { chat, adminUrl, records, rewrite } = await startGateway({
     guard: {
       userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }],
@@ -30,7 +30,7 @@ it('a gateway in shadow serves everybody, and says in headers, logs and metrics 
     'spillway_would_have_refused_total{vendor="openai",stage="user-limit",code="USER_LIMITED"} 2',
   )
 
-  // In force from the next request on: what was counted in shadow counts.
+  // In force from the next request on, including what was counted in shadow mode.
   await rewrite({
     guard: {
       userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }],

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** The commands `spillway simulate` and `spillway plan`, as their users start them. */
+/** The commands `spillway simulate` and `spillway plan` as users start them. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -31,13 +31,13 @@ function write(name: string, content: unknown): string {
 }
 
 describe('spillway simulate', () => {
-  it('lists what there is', async () => {
+  it('simulate --list lists the scenarios', async () => {
     const { stdout, code } = await spillway('simulate', '--list')
     expect(code).toBe(0)
     expect(stdout.match(/^ {2}[a-z-]+ {2}/gm)).toHaveLength(12)
   })
 
-  it('says what held, writes a page, and ends with 0', async () => {
+  it('simulate prints the checks, writes a report and exits with 0', async () => {
     const { stdout, code } = await spillway('simulate', 'burst', '--report', 'burst.html')
     expect(code).toBe(0)
     expect(stdout).toContain('All promises hold with Spillway.')
@@ -45,7 +45,7 @@ describe('spillway simulate', () => {
     expect(readFileSync(join(folder, 'burst.html'), 'utf8')).toContain('</html>')
   })
 
-  it('prints the same JSON for the same seed, to the last byte', async () => {
+  it('simulate --json prints identical output for the same seed', async () => {
     const [one, same, other] = [
       await spillway('simulate', 'burst', '--json', '--seed', '7'),
       await spillway('simulate', 'burst', '--json', '--seed', '7'),
@@ -56,7 +56,7 @@ describe('spillway simulate', () => {
     expect(other.stdout === one.stdout).toBe(false)
   })
 
-  it('runs your configuration, without its secrets, and ends with 1 where it does not hold', async () => {
+  it('simulate runs a configuration without its secrets and exits with 1 where it does not hold', async () => {
     const config = write('spillway.yaml', {
       vendors: {
         first: { protocol: 'openai', key: 'env:SOME_KEY_THAT_IS_NOT_SET' },
@@ -75,7 +75,7 @@ describe('spillway simulate', () => {
     expect(guarded.code).toBe(0)
   })
 
-  it('runs a scenario of your own, and names every mistake in it', async () => {
+  it('simulate runs a scenario file and names every mistake in it', async () => {
     const scenario = {
       name: 'mine',
       title: 'Mine',
@@ -102,7 +102,7 @@ describe('spillway simulate', () => {
     [['simulate', 'nowhere.yaml'], 'cannot be read (ENOENT)'],
     [['plan', '--limit', '5 a minute', '--latency', '1s'], '--limit: must be like 500/1m'],
     [['plan', '--limit', '5/1m'], '--latency: say how long'],
-  ])('ends with 2 where %j makes no sense', async (args, words) => {
+  ])('the arguments %j exit with 2', async (args, words) => {
     const { code, stderr } = await spillway(...args)
     expect(code).toBe(2)
     expect(stderr).toContain(words)
@@ -112,7 +112,7 @@ describe('spillway simulate', () => {
 describe('spillway plan', () => {
   const needs = ['--limit', '300/10s', '--latency', '100ms', '--pods', '3', '--deadline', '2s']
 
-  it('writes a configuration that loads, and that held in the simulator', async () => {
+  it('plan writes a valid configuration that holds in the simulator', async () => {
     const { stdout, code } = await spillway('plan', ...needs, '--out', 'planned.yaml')
     expect(code).toBe(0)
     expect(stdout).toContain('All promises hold with Spillway.')
@@ -121,7 +121,7 @@ describe('spillway plan', () => {
     expect(vendors[0]?.guard.limits).toEqual([{ unit: 'requests', limit: 300, windowMs: 10_000 }])
   })
 
-  it('finds the values of a configuration that fight', async () => {
+  it('plan finds conflicting values of a configuration', async () => {
     const config = write('fights.yaml', {
       vendors: {
         vendor: { protocol: 'openai', key: 'env:K', queue: { size: 10, timeoutMs: '5s' } },

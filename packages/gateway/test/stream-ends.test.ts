@@ -1,6 +1,6 @@
 // test-group: io
 
-/** A stream may end cleanly, as far as HTTP can tell, and not be all of the answer. */
+/** A stream may end cleanly in HTTP and still be an incomplete answer. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { readAll, until } from '../../spillway/test/streams/stream-kit.js'
 import { startGateway } from './gateway-kit.js'
 
-/** Says these pieces, one by one, and ends. */
+/** Sends these chunks one by one and ends. */
 async function startSpeaker(pieces: readonly string[]): Promise<string> {
   const server = createServer(async (request, response) => {
     for await (const _ of request);
@@ -52,17 +52,25 @@ const ERROR = 'data: {"error":{"message":"too much","code":500}}\n\n'
 
 describe.each<[Way, string, string[]]>([
   ['chat', 'in the middle of an event', [chunk('a'), chunk('b'), 'data: {"id":"c","obj']],
-  ['chat', 'behind its name', [chunk('a'), STOP, 'data: [DO']],
+  ['chat', 'in the middle of [DONE]', [chunk('a'), STOP, 'data: [DO']],
   ['chat', 'between two events', [chunk('a'), chunk('b')]],
-  ['chat', 'with a text about endings', [chunk('"finish_reason": "stop"\n\ndata: [DONE]\n\n')]],
-  ['chat', 'with events that run together', [chunk('a'), chunk('b').trimEnd(), '\n', chunk('c')]],
-  ['chat', 'with a reason that is none', [chunk('a', ''), chunk('b', '')]],
-  ['chat', 'of a response', [event('response.created'), event('response.output_text.delta')]],
+  [
+    'chat',
+    'with text that looks like an end',
+    [chunk('"finish_reason": "stop"\n\ndata: [DONE]\n\n')],
+  ],
+  ['chat', 'with merged events', [chunk('a'), chunk('b').trimEnd(), '\n', chunk('c')]],
+  ['chat', 'with an empty finish reason', [chunk('a', ''), chunk('b', '')]],
+  [
+    'chat',
+    'in the middle of a response',
+    [event('response.created'), event('response.output_text.delta')],
+  ],
   ['messages', 'in the middle of an event', [event('message_start'), 'event: content_bl']],
   ['messages', 'between two events', [event('message_start'), event('content_block_delta')]],
-  ['messages', 'after a sign of life', [event('message_start'), event('ping')]],
-])('%s: a stream that ends %s', (way, _, pieces) => {
-  it('is broken off with an error event, and counts as a failure of the vendor', async () => {
+  ['messages', 'after a ping', [event('message_start'), event('ping')]],
+])('%s: an incomplete stream that ends %s', (way, _, pieces) => {
+  it('an incomplete stream ends with an error event and counts as a vendor failure', async () => {
     const { text, broken, end, code, outcomes } = await through(way, pieces)
     expect({ broken, end, code, failures: outcomes.failure }).toEqual({
       broken: true,
@@ -71,29 +79,29 @@ describe.each<[Way, string, string[]]>([
       failures: 1,
     })
     expect(text).toMatch(/STREAM_CUT_OFF.*\n\n$/)
-    // What was whole has been passed on, and nothing else.
+    // Only complete events were passed on.
     const events = text.split('\n\n').slice(0, -2)
     for (const each of events) expect(pieces.join('')).toContain(each)
   })
 })
 
 describe.each<[Way, string, string[]]>([
-  ['chat', 'with its last word', [chunk('a'), STOP, USAGE, DONE]],
-  ['chat', 'with its last word alone', [chunk('a'), DONE]],
-  ['chat', 'without it, but finished', [chunk('a'), STOP]],
-  ['chat', 'without it, and with what it cost', [chunk('a'), STOP, USAGE]],
+  ['chat', 'with its final event', [chunk('a'), STOP, USAGE, DONE]],
+  ['chat', 'with [DONE] alone', [chunk('a'), DONE]],
+  ['chat', 'with a finish reason only', [chunk('a'), STOP]],
+  ['chat', 'with finish reason and usage', [chunk('a'), STOP, USAGE]],
   ['chat', 'without the last empty line', [chunk('a'), STOP, 'data: [DONE]']],
   ['chat', 'without the last line break', [chunk('a'), STOP, DONE.trimEnd()]],
-  ['chat', 'without an empty line behind the finish', [chunk('a'), STOP.trimEnd()]],
-  ['chat', 'with lines of the other kind', [chunk('a'), STOP, DONE].map(carriageReturns)],
-  ['chat', 'in an error of its own', [chunk('a'), ERROR]],
-  ['chat', 'with a blank behind its last word', [chunk('a'), 'data: [DONE] ']],
-  ['chat', 'with comments alone', [': PROCESSING\n\n']],
+  ['chat', 'without an empty line after the finish reason', [chunk('a'), STOP.trimEnd()]],
+  ['chat', 'with carriage returns', [chunk('a'), STOP, DONE].map(carriageReturns)],
+  ['chat', 'with an error event', [chunk('a'), ERROR]],
+  ['chat', 'with a blank after [DONE]', [chunk('a'), 'data: [DONE] ']],
+  ['chat', 'with comments only', [': PROCESSING\n\n']],
   ['chat', 'with a comment', [chunk('a'), STOP, DONE, ': bye\n\n']],
-  ['chat', 'as a response', [event('response.created'), event('response.completed')]],
+  ['chat', 'with a completed response', [event('response.created'), event('response.completed')]],
   [
     'chat',
-    'as a response that is too long',
+    'with an incomplete response',
     [event('response.created'), event('response.incomplete')],
   ],
   [
@@ -101,37 +109,37 @@ describe.each<[Way, string, string[]]>([
     'with a long last event',
     [chunk('a'), event('response.completed', `,"x":"${'x'.repeat(99_999)}"`)],
   ],
-  ['chat', 'with events nobody knows', ['data: {"type":"speech.audio.delta"}\n\n']],
+  ['chat', 'with unknown events', ['data: {"type":"speech.audio.delta"}\n\n']],
   [
     'messages',
-    'with its last word',
+    'with its final event',
     [event('message_start'), event('message_delta'), event('message_stop')],
   ],
   [
     'messages',
-    'as completions did before there were messages',
+    'with a legacy completion',
     [
       event('completion', ',"completion":"a","stop_reason":null'),
       event('ping'),
       event('completion', ',"completion":"","stop_reason":"stop_sequence"'),
     ],
   ],
-  ['messages', 'in an error of its own', [event('message_start'), event('error')]],
-])('%s: a stream that ends %s', (way, _, pieces) => {
-  it('is passed on as it came', async () => {
+  ['messages', 'with an error event', [event('message_start'), event('error')]],
+])('%s: a complete stream that ends %s', (way, _, pieces) => {
+  it('a complete stream is passed on unchanged', async () => {
     const { text, broken, end } = await through(way, pieces)
     expect({ text, broken, end }).toEqual({ text: pieces.join(''), broken: false, end: 'complete' })
   })
 })
 
-describe('a stream without a single event', () => {
-  it.each<Way>(['chat', 'messages'])('is a 502 to %s, and a failure of the vendor', async (way) => {
+describe('stream without events', () => {
+  it.each<Way>(['chat', 'messages'])('an empty stream is a 502 for %s', async (way) => {
     const { status, code, outcomes } = await through(way, [])
     expect({ status, code }).toEqual({ status: 502, code: 'VENDOR_ERROR' })
     expect(outcomes).toMatchObject({ failure: 1, success: 0 })
   })
 
-  it('makes way for the next target', async () => {
+  it('a stream without events is replaced by the next target', async () => {
     const [silent, speaker] = [await startSpeaker([]), await startSpeaker([STOP, DONE])]
     const running = await startGateway({
       vendors: {
@@ -145,7 +153,7 @@ describe('a stream without a single event', () => {
     expect(answer.headers.get('spillway-vendor')).toBe('other')
   })
 
-  it.each(['HEAD', 'GET'])('is as good as any answer to a %s', async (method) => {
+  it.each(['HEAD', 'GET'])('a stream without events is a valid answer to a %s', async (method) => {
     const url = await startSpeaker([])
     const running = await startGateway({
       guard: { url },

@@ -1,13 +1,13 @@
 // test-group: io
 
-/** Streams pass as they come, and one that breaks off says so. */
+/** Streams are passed on as they arrive, and a broken one is reported. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { pauseMs, readAll, tokensOf, until } from '../../spillway/test/streams/stream-kit.js'
 import { expectIdle, startGateway } from './gateway-kit.js'
 
-/** What comes over the wire, to its end. */
+/** The raw bytes of the answer up to its end. */
 async function rawChat(url: string, body: object): Promise<string> {
   const { port } = new URL(url)
   const socket = connect(Number(port), '127.0.0.1')
@@ -23,8 +23,8 @@ async function rawChat(url: string, body: object): Promise<string> {
   return all
 }
 
-describe('a stream', () => {
-  it('comes as the vendor sends it, not when it has ended', async () => {
+describe('streams', () => {
+  it('a stream arrives while the vendor sends it', async () => {
     const { chat, vendor } = await startGateway({}, { knobs: { tokens: 40, tokenMs: 20 } })
     const answer = await chat({ stream: true })
     const reader = answer.body!.getReader()
@@ -34,18 +34,18 @@ describe('a stream', () => {
     while (!(await reader.read()).done);
   })
 
-  it('that is cut ends in an error event and a connection that breaks, never in a clean end', async () => {
+  it('a cut stream ends with an error event and a broken connection', async () => {
     const running = await startGateway({}, { knobs: { tokens: 60, cutAfter: 40 } })
     const raw = await rawChat(running.url, { stream: true })
     expect(raw).toMatch(/data: \{"error":\{"message":"openai could not be reached or broke off/)
     expect(raw).toContain('"code":"VENDOR_ERROR"')
-    // The last chunk of a body that is complete.
+    // The last chunk of a complete body.
     expect(raw).not.toMatch(/\r\n0\r\n\r\n$/)
     expect(running.gateway.spillway.snapshot().guards[0]?.outcomes).toMatchObject({ failure: 1 })
     expect(running.records[0]).toMatchObject({ code: 'VENDOR_ERROR', end: 'truncated' })
   })
 
-  it('that stalls ends in an error event of its protocol', async () => {
+  it('a stalled stream ends with an error event of its protocol', async () => {
     const guard = { timeout: { idleMs: 100 } }
     const { messages } = await startGateway({ guard }, { knobs: { stallAfter: 3 } })
     const { chunks, error } = await readAll((await messages({ stream: true })).body!)
@@ -54,10 +54,10 @@ describe('a stream', () => {
     expect(error).toBeDefined()
   })
 
-  it('tells what it cost to the limit, and to the client only if it asked', async () => {
+  it('the usage of a stream is settled, and shown to the client only on request', async () => {
     const guard = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
     const running = await startGateway({ guard }, { knobs: { tokens: 10 } })
-    // Each books 600 and uses 13.
+    // Each reserves 600 and uses 13.
     for (let i = 0; i < 3; i++) {
       const text = await (await running.chat({ stream: true, max_tokens: 600 })).text()
       expect(text).not.toContain('"choices":[]')
@@ -73,7 +73,7 @@ describe('a stream', () => {
     for (const { usage } of running.records) expect(usage).toMatchObject({ outputTokens: 10 })
   })
 
-  it('makes the vendor wait for a slow client, and keeps nothing', async () => {
+  it('a slow client makes the vendor wait, and nothing is buffered', async () => {
     const running = await startGateway({}, { knobs: { tokens: 200_000 } })
     const answer = await running.chat({ stream: true })
     const reader = answer.body!.getReader()
@@ -85,13 +85,13 @@ describe('a stream', () => {
       await pauseMs(400)
     }
     expect(call?.end).toBe('open')
-    // Of fifty: what the buffers of four sockets hold.
+    // Of fifty million bytes, what the buffers of four sockets hold.
     expect(sent).toBeLessThan(25_000_000)
     await reader.cancel()
     await expectIdle(running)
   })
 
-  it('sends comments until the first token, if asked to, and is then the same', async () => {
+  it('keepAliveMs sends comments until the first token and leaves the stream unchanged', async () => {
     const running = await startGateway(
       { routes: [{ vendor: 'openai', keepAliveMs: 40 }] },
       { knobs: { latencyMs: 200, tokens: 3 } },
@@ -101,11 +101,11 @@ describe('a stream', () => {
     const text = Buffer.concat(chunks).toString()
     expect(text.match(/^(: waiting\n\n){3,}data: /)).not.toBeNull()
     expect(tokensOf(chunks)).toBe('0 1 2')
-    // Who asked for no stream gets no comments.
+    // A request without streaming gets no comments.
     expect(await (await running.chat()).json()).toHaveProperty('choices')
   })
 
-  it('that has been promised and is refused ends in an error event', async () => {
+  it('a promised stream that is refused ends with an error event', async () => {
     const { chat } = await startGateway(
       { routes: [{ vendor: 'openai', keepAliveMs: 20 }] },
       { knobs: { latencyMs: 100, status: 500 } },

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Tokens are booked before a call and settled after it, by model and by key. */
+/** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/limit-units.js'
 import { estimateTokens } from '../src/tokens/estimate.js'
@@ -9,10 +9,10 @@ import { startGateway } from './gateway-kit.js'
 
 const LIMITS = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
 
-describe('what is booked', () => {
-  it('is the prompt and what the answer may have', async () => {
+describe('reserved tokens', () => {
+  it('a request reserves its prompt and its max_tokens', async () => {
     const { chat, vendor } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 900 } })
-    // 999 booked, 903 used: there is room for 97 more.
+    // 999 reserved, 903 used: 97 are left.
     expect((await chat({ max_tokens: 980 })).status).toBe(200)
     expect((await chat({ max_tokens: 300 })).status).toBe(429)
     expect((await chat({ max_tokens: 50 })).status).toBe(200)
@@ -20,10 +20,10 @@ describe('what is booked', () => {
   })
 
   it.each([{ n: 4 }, { best_of: 4 }, { n: 2, best_of: 4 }, { n: 4, best_of: 2 }])(
-    'is that for each answer that is generated: %j',
+    'a request reserves tokens for each generated answer: %j',
     async (several) => {
       const { chat } = await startGateway({ guard: LIMITS })
-      // Who is alone may ask for more than there is.
+      // A single request may exceed the remaining units.
       expect((await chat({ max_tokens: 10 })).status).toBe(200)
       expect((await chat({ max_tokens: 260, ...several })).status).toBe(429)
       expect((await chat({ max_tokens: 240, ...several })).status).toBe(200)
@@ -35,7 +35,7 @@ describe('what is booked', () => {
     '"max_tokens": 1e999',
     '"max_tokens": 1e300, "n": 1e300',
     '"max_tokens": -1e9',
-  ])('is a guess where a request says what nobody can count: %s', async (said) => {
+  ])('a request with an uncountable max_tokens reserves a guess: %s', async (said) => {
     const { url, failures } = await startGateway({ guard: LIMITS, body: { keepBytes: 1_000 } })
     for (const bytes of [10, 2_000]) {
       const answer = await fetch(`${url}/v1/chat/completions`, {
@@ -48,27 +48,27 @@ describe('what is booked', () => {
     expect(failures).toEqual([])
   })
 
-  it('comes back as far as it was not used, so that many fit', async () => {
+  it('unused tokens are returned and free for other requests', async () => {
     const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 5 } })
     for (let i = 0; i < 10; i++) expect((await chat({ max_tokens: 900 })).status).toBe(200)
   })
 
-  it('is learnt where a request says nothing', async () => {
+  it('without max_tokens the reservation is learned from earlier answers', async () => {
     const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 300 } })
-    // The first books 512 and uses 303; then it is known that two more do not fit at once.
+    // The first reserves 512 and uses 303; from then on two more are known not to fit at once.
     expect((await chat()).status).toBe(200)
     const both = await Promise.all([chat(), chat()])
     expect(both.map(({ status }) => status).sort()).toEqual([200, 429])
   })
 
-  it('is counted for each model apart', async () => {
+  it('tokens are counted per model', async () => {
     const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 900 } })
     expect((await chat({ model: 'a', max_tokens: 950 })).status).toBe(200)
     expect((await chat({ model: 'a', max_tokens: 950 })).status).toBe(429)
     expect((await chat({ model: 'b', max_tokens: 950 })).status).toBe(200)
   })
 
-  it('is counted for inputs and outputs apart, if the limits are', async () => {
+  it('input and output tokens are counted separately if the limits are', async () => {
     const guard = {
       limits: [
         { unit: 'inputTokens', limit: 1_000, windowMs: '1h' },
@@ -82,8 +82,8 @@ describe('what is booked', () => {
   })
 })
 
-describe('a limit', () => {
-  it.each(LIMIT_UNITS.openai)('on %s, as a file may have it, limits', async (unit) => {
+describe('limit units', () => {
+  it.each(LIMIT_UNITS.openai)('a limit on %s in the configuration takes effect', async (unit) => {
     const guard = { limits: [{ unit, limit: 4, windowMs: '1h' }] }
     const { chat } = await startGateway({ guard }, { knobs: { tokens: 4 } })
     const statuses: number[] = []
@@ -93,8 +93,8 @@ describe('a limit', () => {
   })
 })
 
-describe("the vendor's own word", () => {
-  it('on what is left is heeded before it has to refuse anybody', async () => {
+describe('vendor limit headers', () => {
+  it('remaining units reported by the vendor are respected before it refuses', async () => {
     const guard = { limits: [{ limit: 100, windowMs: '1m' }] }
     const mock = { limits: [{ limit: 3, windowMs: '1m' as const }] }
     const { chat, vendor } = await startGateway({ guard }, mock)
@@ -104,7 +104,7 @@ describe("the vendor's own word", () => {
     expect(vendor.counts.throttled).toBe(0)
   })
 
-  it('on a pause holds for the next call', async () => {
+  it('a pause requested by the vendor applies to the next call', async () => {
     const { chat, vendor } = await startGateway(
       {},
       { knobs: { status: 429, retryAfterMs: 20_000 } },
@@ -117,8 +117,8 @@ describe("the vendor's own word", () => {
   })
 })
 
-describe('an estimate', () => {
-  it('is a quarter of the bytes of all text, whatever it is in', () => {
+describe('estimateTokens', () => {
+  it('a token estimate is a quarter of the bytes of all text, however nested', () => {
     const text = 'x'.repeat(400)
     expect(estimateTokens([text])).toBe(100)
     expect(estimateTokens([[{ role: 'user', content: text }]])).toBeGreaterThanOrEqual(100)
@@ -128,7 +128,7 @@ describe('an estimate', () => {
     expect(estimateTokens([undefined, null])).toBe(0)
   })
 
-  it('does not take pictures for prose', () => {
+  it('a token estimate does not count images as text', () => {
     const picture = `data:image/png;base64,${'iVBOR'.repeat(100_000)}`
     const message = { content: [{ type: 'image_url', image_url: { url: picture } }] }
     expect(estimateTokens([[message]])).toBeLessThan(2_000)
@@ -137,8 +137,8 @@ describe('an estimate', () => {
   })
 })
 
-describe('a prior', () => {
-  it('covers most answers once it has seen some', () => {
+describe('AnswerPrior', () => {
+  it('the prior covers most answers once it has seen some', () => {
     const prior = new AnswerPrior()
     let state = 7
     const next = () => {

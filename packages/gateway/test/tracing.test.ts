@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Spans of a gateway: taken in from whoever asks, passed on to whoever answers. */
+/** Spans of a gateway: continued from callers and passed on to vendors. */
 import * as api from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
@@ -27,8 +27,8 @@ const traceparent = `00-${TRACE}-b7ad6b7169203331-01`
 const spanNamed = (name: string) => exporter.getFinishedSpans().find((span) => span.name === name)
 const whole = () => exporter.getFinishedSpans().length >= 3
 
-describe('a gateway that traces', () => {
-  it('goes on with the trace of a request, and the vendor with its own', async () => {
+describe('gateway tracing', () => {
+  it('gateway continues the trace of a request and passes it on to the vendor', async () => {
     const { chat, vendor } = await startGateway(
       { tracing: {}, guard: { key: 'env:KEY' } },
       {},
@@ -36,7 +36,7 @@ describe('a gateway that traces', () => {
     )
     const answer = await chat({ stream: true }, { headers: { traceparent } })
     await answer.text()
-    await until('it is told', whole)
+    await until('it is exported', whole)
     const request = spanNamed('POST /v1/*')
     const call = spanNamed('spillway openai')
     const attempt = spanNamed('spillway openai attempt')
@@ -55,25 +55,25 @@ describe('a gateway that traces', () => {
     expect(JSON.stringify(told)).not.toMatch(/secret|twelve chars/)
   })
 
-  it('can keep callers out of its traces, and vendors as well', async () => {
+  it('traces of callers and to vendors can be turned off', async () => {
     const { chat, vendor } = await startGateway({
       tracing: { fromCallers: false, toVendors: false },
     })
     await (await chat({}, { headers: { traceparent } })).text()
-    await until('it is told', whole)
+    await until('it is exported', whole)
     expect(spanNamed('POST /v1/*')?.parentSpanContext).toBeUndefined()
     expect(spanNamed('POST /v1/*')?.spanContext().traceId).not.toBe(TRACE)
     expect(vendor.calls[0]?.headers.traceparent).toBeUndefined()
   })
 
-  it('says why a request was refused', async () => {
+  it('a span states why a request was refused', async () => {
     const { chat } = await startGateway({
       tracing: {},
       guard: { userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }] },
     })
     await (await chat()).text()
     await (await chat()).text()
-    await until('it is told', () => exporter.getFinishedSpans().length === 5)
+    await until('it is exported', () => exporter.getFinishedSpans().length === 5)
     const refused = exporter.getFinishedSpans().filter(({ events }) => events.length > 0)
     expect(refused.map(({ name }) => name).sort()).toEqual(['POST /v1/*', 'spillway openai'])
     for (const { events } of refused) {
@@ -81,7 +81,7 @@ describe('a gateway that traces', () => {
     }
   })
 
-  it('does nothing of the sort unless told to', async () => {
+  it('gateway traces nothing by default', async () => {
     const { chat, vendor } = await startGateway()
     await (await chat({}, { headers: { traceparent } })).text()
     expect(vendor.calls[0]?.headers.traceparent).toBe(traceparent)

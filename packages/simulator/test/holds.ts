@@ -1,4 +1,4 @@
-/** A scenario is worth its name if it holds with Spillway and does not without, whatever the seed. */
+/** A scenario is useful if it holds with Spillway and fails without, whatever the seed. */
 import { SCENARIOS, simulate } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'
 
@@ -6,11 +6,11 @@ import { describe, expect, it } from 'vitest'
 const SEEDS = process.env.SPILLWAY_TEST_LONG === undefined ? [1] : [1, 2, 3, 4, 5, 6]
 
 export function holds(...names: readonly string[]): void {
-  describe.each(names)('%s', (name) => {
+  describe.each(names)('scenario %s', (name) => {
     const scenario = SCENARIOS.find((each) => each.name === name)!
 
     it.each(SEEDS)(
-      'keeps its promises with Spillway and breaks some without, seed %i',
+      'scenario holds with Spillway and fails without, seed %i',
       async (seed) => {
         const { checks, naiveFails } = await simulate(scenario, { seed })
         const broken = checks.filter(({ spillway }) => !spillway.holds)

@@ -14,25 +14,25 @@ const llm: PlanNeeds = {
   deadlineMs: '120s',
 }
 
-describe('a plan', () => {
-  it('takes as pace what the calls at once can do, with a fifth to spare', () => {
+describe('planFor', () => {
+  it('pace is what the concurrent calls can do, with a fifth in reserve', () => {
     const { guard, numbers } = planFor(llm)
     expect(guard.concurrency).toEqual({ limit: 50 })
-    // 50 calls / 30 s × 0.8 = 80 a minute.
+    // 50 calls / 30 s × 0.8 = 80 per minute.
     expect(guard.pace).toMatchObject({ limit: 80, windowMs: 60_000 })
     expect(numbers.find(({ path }) => path === 'pace')?.because).toContain(
       '50 at once / 30 s × 0.8',
     )
   })
 
-  it('keeps the contract whole, however many pods there are', () => {
+  it('the plan keeps the whole vendor limit, however many pods there are', () => {
     for (const pods of [1, 10, 1_000]) {
       const { guard } = planFor({ ...llm, pods })
       expect(guard.limits?.map(({ limit }) => limit)).toEqual([500, 90_000])
     }
   })
 
-  it('has as many calls at once as its scarcest thing allows', () => {
+  it('concurrency is limited by the scarcest resource', () => {
     const limitOf = (more: Partial<PlanNeeds>) =>
       planFor({ ...llm, ...more }).guard.concurrency?.limit
     expect(limitOf({ cores: 2 })).toBe(100)
@@ -41,7 +41,7 @@ describe('a plan', () => {
     expect(limitOf({ cores: 2, memoryBytes: 64 * 1_024 ** 2 })).toBe(32)
   })
 
-  it('gives a reason for every number, and none of its own values fight', () => {
+  it('the plan gives a reason for every number and has no conflicting values', () => {
     for (const latencyMs of [5, 200, 30_000]) {
       for (const pods of [1, 7, 300]) {
         const { numbers, guard } = planFor({ limits: llm.limits, pods, latencyMs })
@@ -52,7 +52,7 @@ describe('a plan', () => {
     }
   })
 
-  it('says when the fleet is too small for its contract, or too large for a share of it', () => {
+  it('the plan warns when the fleet is too small for its limit or too large for a share of it', () => {
     const small = planFor({ limits: [{ limit: 6_000, windowMs: '1m' }], pods: 1, latencyMs: '10s' })
     expect(small.warnings.join()).toContain('the fleet cannot use its contract')
     const large = planFor({ limits: [{ limit: 60, windowMs: '1m' }], pods: 100, latencyMs: '1s' })
@@ -64,7 +64,7 @@ describe('a plan', () => {
     ['an LLM', { limits: [{ limit: 500, windowMs: '1m' }], pods: 8, latencyMs: '2s', p99Ms: '9s' }],
     ['one pod', { limits: [{ limit: 100, windowMs: '10s' }], pods: 1, latencyMs: 300 }],
   ] as const)(
-    'holds in the simulator, for %s',
+    'the plan holds in the simulator for %s',
     async (_, needs) => {
       const { checks, passed } = await rehearse(needs, planFor(needs).guard)
       expect(checks.filter(({ spillway }) => !spillway.holds)).toEqual([])
@@ -74,7 +74,7 @@ describe('a plan', () => {
   )
 })
 
-describe('values that fight', () => {
+describe('findConflicts', () => {
   const needs = checkNeeds({ ...llm, latencyMs: '2s', p99Ms: '5s', deadlineMs: '10s', sockets: 20 })
 
   it.each([
@@ -87,7 +87,7 @@ describe('values that fight', () => {
     ['shed.maxQueue', { shed: { maxQueue: 11 }, queue: { size: 10, timeoutMs: '1s' } }],
     ['breaker.minimumCalls', { breaker: { failureRate: 0.5, windowMs: '1s' } }],
     ['limits', { limits: [{ limit: 501, windowMs: '1m' }] }],
-  ] as [string, GuardOptions][])('are found: %s', (path, guard) => {
+  ] as [string, GuardOptions][])('the conflicting value %s is found', (path, guard) => {
     expect(findConflicts(guard, needs)).toEqual([expect.stringMatching(`^${path}: .*; take `)])
   })
 })

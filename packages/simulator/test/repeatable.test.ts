@@ -1,10 +1,10 @@
-/** The same seed gives the same history, to the last digit; another seed gives another. */
+/** The same seed gives exactly the same history, and another seed a different one. */
 import { SCENARIOS, type Scenario, simulate } from '@spillway/simulator'
 import { describe, expect, it } from 'vitest'
 
 const named = (name: string) => SCENARIOS.find((each) => each.name === name)!
 
-/** Everything that can happen, in one. */
+/** A scenario in which everything happens. */
 const eventful: Scenario = {
   ...named('store-loss'),
   name: 'eventful',
@@ -62,7 +62,7 @@ const REPEATED =
     ? [named('burst'), eventful]
     : [...SCENARIOS, eventful]
 
-describe('the same seed', () => {
+describe('simulator seed', () => {
   it.each(REPEATED)(
     'gives the same result, of $name',
     async (scenario) => {
@@ -77,7 +77,7 @@ describe('the same seed', () => {
     60_000,
   )
 
-  it('lets both runs see the same arrivals', async () => {
+  it('both runs of a simulation see the same arrivals', async () => {
     const { spillway, naive } = await simulate(named('pause'))
     expect(naive.series.offered).toEqual(spillway.series.offered)
   })

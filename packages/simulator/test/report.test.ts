@@ -6,17 +6,17 @@ let failed: Simulation
 beforeAll(async () => {
   const burst = SCENARIOS.find(({ name }) => name === 'burst')!
   result = await simulate({ ...burst, title: 'A <b>bold</b> & "quoted" title' })
-  // Nothing that would hold anybody back.
+  // Without any limit.
   failed = await simulate(burst, { guard: { timeout: { callMs: '1s' } } })
 })
 
-describe('the page', () => {
-  it('is one file: nothing in it is loaded from elsewhere', () => {
+describe('simulation report', () => {
+  it('the report is one file that loads nothing from elsewhere', () => {
     const html = renderHtml(result)
     expect(html).not.toMatch(/\b(src|href)=|url\(|@import|https?:/)
   })
 
-  it('has each plot twice, with Spillway and without, and what was promised', () => {
+  it('the report has each chart with and without Spillway, and every check', () => {
     const html = renderHtml(result)
     const plots = html.match(/<svg class="chart"/g)?.length ?? 0
     expect(plots).toBeGreaterThanOrEqual(10)
@@ -25,11 +25,11 @@ describe('the page', () => {
     expect(html).not.toContain('NaN')
   })
 
-  it('shows what others wrote as they wrote it', () => {
+  it('the report escapes text from scenarios', () => {
     expect(renderHtml(result)).toContain('A &lt;b&gt;bold&lt;/b&gt; &amp; &quot;quoted&quot; title')
   })
 
-  it('says plainly when a promise was broken', () => {
+  it('the report states plainly that a check has failed', () => {
     expect(failed.passed).toBe(false)
     expect(renderHtml(failed)).toContain('Not all promises hold')
     expect(renderText(failed)).toContain('NOT all promises hold with Spillway.')

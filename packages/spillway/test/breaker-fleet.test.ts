@@ -52,9 +52,9 @@ beforeEach(() => {
 
 type Options = Omit<CircuitBreakerOptions, 'name' | 'store'>
 
-/** A breaker on all pods, and here, where nobody calls but everything is heard. */
+/** Creates the breaker on all pods, and one here that only listens. */
 async function openBreaker(name: string, options: Options, isBroken = (_pod: number) => false) {
-  // No quorum: who is not one of the pods must not be counted as one.
+  // No quorum, because this process must not count as a pod.
   const breaker = createCircuitBreaker({ name, store, ...options, quorum: 1 })
   const changes: string[] = []
   breaker.onChange(({ to }) => changes.push(to))
@@ -82,7 +82,7 @@ describe('a fleet of eight', () => {
     const options = { consecutiveFailures: 1, openMs: 120, probes: 3, successes: 2, rampMs: 0 }
     const { breaker, changes } = await openBreaker(name, options)
     const random = createRandom(3)
-    // Probes succeed more often than not; then calls come, and fail.
+    // Most probes succeed; then calls arrive and fail.
     vendor.answer = (probe) =>
       probe
         ? { status: random() < 0.75 ? 200 : 500, afterMs: 5 + 20 * random() }
@@ -104,7 +104,7 @@ describe('a fleet of eight', () => {
     expect(times('open')).toBeGreaterThan(0.9 * rounds)
   })
 
-  it('is open on every pod when one has recorded fifty failures', async () => {
+  it('breaker opens on every pod after one pod has recorded fifty failures', async () => {
     const name = 'fifty'
     const { breaker } = await openBreaker(name, { consecutiveFailures: 50, openMs: LONG_MS })
     const [first, second] = pods
@@ -115,7 +115,7 @@ describe('a fleet of eight', () => {
     expect(breaker.snapshot()).toMatchObject({ state: 'open', failures: 50 })
   })
 
-  it('counts failures that all pods record at once exactly, and a success resets the row', async () => {
+  it('simultaneous failures of all pods are counted exactly, and a success resets them', async () => {
     const name = 'exactly'
     const each = 3
     const { breaker } = await openBreaker(name, {
@@ -149,7 +149,7 @@ describe('a fleet of eight', () => {
     const hammering = eachPod((pod) =>
       pod.ask('hammer', { name, lines: 2, pauseMs: 5, forMs: 600_000 }),
     )
-    // Alive, it keeps its place although that takes longer than a lease.
+    // While alive, the pod keeps its probe although that takes longer than a lease.
     await sleep(1.5 * probeLeaseMs)
     expect(vendor.probes.total).toBe(1)
     const killedMs = performance.now()
@@ -191,7 +191,7 @@ describe('a fleet of eight', () => {
     expect(refusals).toEqual(Array.from(pods, () => ({ refused: times, commands: 0 })))
   })
 
-  it('goes on without the one pod whose network is broken', async ({ annotate }) => {
+  it('fleet continues without the one pod whose network is broken', async ({ annotate }) => {
     const name = 'one-broken'
     const options = { quorum: 2, failureRate: 0.5, openMs: LONG_MS }
     const { changes } = await openBreaker(name, options, (pod) => pod === 0)
@@ -213,7 +213,7 @@ describe('a fleet of eight', () => {
     ])
   })
 
-  it('stops when half of its pods fail', async () => {
+  it('fleet stops calling when half of its pods fail', async () => {
     const name = 'half-broken'
     const options = { quorum: 2, failureRate: 0.5, openMs: LONG_MS }
     await openBreaker(name, options, (pod) => pod % 2 === 0)
@@ -249,7 +249,7 @@ describe('a fleet of eight', () => {
     expect(sum('commands')).toBeLessThan(failed + PODS * tookS * (10 + 1) + 200)
   })
 
-  it('knows what it knew when pods join, and when each has been replaced', async () => {
+  it('breaker state survives new pods and the replacement of every pod', async () => {
     const counting = { consecutiveFailures: 10, openMs: LONG_MS, windowMs: 300_000 }
     const names = ['counting', 'opened', 'isolated'] as const
     for (const name of names) await openBreaker(name, counting)
@@ -263,7 +263,7 @@ describe('a fleet of eight', () => {
     const replaced = pods
     pods = []
     for (const old of replaced) {
-      // One that joins, for a moment one more than before; then an old one leaves.
+      // A new pod joins, then an old one leaves.
       const [young] = await Promise.all([startOne(), pods.at(-1)?.ask('state', { name: 'opened' })])
       for (const name of names) await young.ask('open', { name, options: counting })
       pods.push(young)
@@ -275,7 +275,7 @@ describe('a fleet of eight', () => {
     expect(await stateOf('counting')).toEqual(Array(PODS).fill('closed'))
     expect(await stateOf('opened')).toEqual(Array(PODS).fill('open'))
     expect(await stateOf('isolated')).toEqual(Array(PODS).fill('isolated'))
-    // Nine failures are still known: one more is the tenth.
+    // Nine failures are still counted, so one more is the tenth.
     await oneMore(pods[3]!)
     await untilAll('counting', 'open')
   })

@@ -1,4 +1,4 @@
-/** Pods with breakers in processes of their own, and the vendor they call. */
+/** Pods with breakers in separate processes, and the vendor they call. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
@@ -15,7 +15,7 @@ export interface Counts {
   refused: number
 }
 
-/** What a pod can be asked to do, and what it answers; see its program. */
+/** The tasks of a pod and their results; see its program. */
 interface Jobs {
   open: (of: {
     name: string
@@ -35,12 +35,12 @@ interface Jobs {
 
 export interface BreakerPod {
   ask<J extends keyof Jobs>(job: J, details: Parameters<Jobs[J]>[0]): Promise<ReturnType<Jobs[J]>>
-  /** It says goodbye to nobody. */
+  /** Kills the process without any cleanup. */
   kill(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts a pod, and waits until it is connected. */
+/** Starts a pod and waits until it is connected. */
 export async function startBreakerPod(url: string, vendorPort: number): Promise<BreakerPod> {
   const child = spawn(process.execPath, [PROGRAM, url, String(vendorPort)], {
     cwd: PACKAGE,
@@ -88,7 +88,7 @@ function createAnswers(child: ChildProcess) {
       const answer = new Promise<unknown>((resolve, reject) => {
         waiting.set(id, { resolve, reject })
       })
-      // A pod that was killed on purpose answers nobody.
+      // A pod that was killed on purpose does not answer.
       answer.catch(() => {})
       return answer
     },
@@ -97,11 +97,11 @@ function createAnswers(child: ChildProcess) {
 
 export interface MockVendor {
   readonly port: number
-  /** How it answers the next call. */
+  /** How the vendor answers the next call. */
   answer: (probe: boolean) => { status: number; afterMs: number }
-  /** Probes that are there now, the most that ever were at once, and all that came. */
+  /** Probes in flight, the most at once, and the total. */
   probes: { now: number; most: number; total: number }
-  /** Calls that were no probes. */
+  /** Calls that were not probes. */
   calls: number
   stop(): Promise<void>
 }
@@ -117,7 +117,7 @@ export async function startMockVendor(): Promise<MockVendor> {
     else {
       vendor.probes.total++
       vendor.probes.most = Math.max(vendor.probes.most, ++vendor.probes.now)
-      // Whether we have answered or it has hung up.
+      // Whether the vendor has answered or the pod has disconnected.
       response.once('close', () => vendor.probes.now--)
     }
     if (request.url === '/hang') return
@@ -125,7 +125,7 @@ export async function startMockVendor(): Promise<MockVendor> {
     if (afterMs === 0) end(response, status)
     else setTimeout(() => end(response, status), afterMs)
   }).listen(0, '127.0.0.1')
-  // It must not hang up on a pod that has just decided to call again.
+  // The vendor must not close a connection that a pod is about to reuse.
   server.keepAliveTimeout = 0
   await once(server, 'listening')
   const vendor: MockVendor = {

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What one pod's store does to a breaker reaches the watchers of another's, over a real server. */
+/** A change by one pod's store reaches the watchers of another one over a real server. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -63,7 +63,7 @@ async function watching(store: RedisStore) {
   return { watcher, stop }
 }
 
-/** As the server sees it. */
+/** Number of subscriptions as the server reports it. */
 async function subscribers(): Promise<number> {
   const list = String(await server.send('CLIENT', 'LIST'))
   return list.split('\n').filter((line) => line.includes(' sub=1 ')).length
@@ -72,8 +72,8 @@ async function subscribers(): Promise<number> {
 const subscribersAre = (wanted: number) =>
   vi.waitUntil(async () => (await subscribers()) === wanted, { interval: 5 })
 
-describe('a breaker in Redis', () => {
-  it('tells the watchers of other pods what its own pod is told', async () => {
+describe('breaker changes pushed through Redis', () => {
+  it('watchers of other pods receive the view that the changing pod received', async () => {
     const [one, other] = [await connect(), await connect()]
     const { watcher } = await watching(other)
     const view = await one.breakers.command(TRIP)
@@ -82,7 +82,7 @@ describe('a breaker in Redis', () => {
     expect(watcher.gaps).toBe(1)
   })
 
-  it('is not confused by what others write to its channel', async () => {
+  it('watchers ignore foreign messages on the breaker channel', async () => {
     const store = await connect()
     const { watcher } = await watching(store)
     for (const text of ['', 'hello', 'a b 1 2 3', `a b ${'x '.repeat(14)}`]) {
@@ -93,7 +93,7 @@ describe('a breaker in Redis', () => {
     expect(watcher.views).toHaveLength(1)
   })
 
-  it('costs one connection for all watchers, and none after the last has left', async () => {
+  it('all watchers of a store share one connection, which closes with the last watcher', async () => {
     const store = await connect()
     expect(await subscribers()).toBe(0)
     const { stop } = await watching(store)
@@ -112,7 +112,7 @@ describe('a breaker in Redis', () => {
     expect(await subscribers()).toBe(0)
   })
 
-  it('says that something may have been missed when the connection was lost', async () => {
+  it('watchers are notified of a gap after the connection was lost', async () => {
     const store = await connect()
     const { watcher } = await watching(store)
     await server.send('CLIENT', 'KILL', 'TYPE', 'pubsub')
@@ -121,7 +121,7 @@ describe('a breaker in Redis', () => {
     await vi.waitUntil(() => watcher.views.length > 0, { interval: 1 })
   })
 
-  it('is asked about in one trip for all lanes of a guard', async () => {
+  it('sync takes one round trip for all lanes of a guard', async () => {
     const store = await connect()
     const lanes = Array.from({ length: 50 }, (_, index) => ({
       ...REF,
@@ -135,12 +135,12 @@ describe('a breaker in Redis', () => {
     const views = await store.breakers.sync([...lanes.slice(0, 9), other, ...lanes.slice(9)])
     expect(views.map(({ kind }) => kind).indexOf(1)).toBe(7)
     expect(views).toHaveLength(51)
-    // The command, the first time with its text, and one for each guard.
+    // EVALSHA, EVAL the first time, and one command per guard.
     expect(store.commands - commands).toBeLessThanOrEqual(4)
     expect(await store.breakers.sync([])).toEqual([])
   })
 
-  it('counts although the server does not let it publish or listen', async () => {
+  it('breaker counts although the server forbids PUBLISH and SUBSCRIBE', async () => {
     await server.send('ACL', 'SETUSER', 'mute', 'on', '>pw', '~*', '+@all', 'resetchannels')
     const store = await connect({ url: server.url.replace('//', '//mute:pw@') })
     store.breakers.watch(createWatcher())
@@ -148,8 +148,8 @@ describe('a breaker in Redis', () => {
   })
 })
 
-describe('a client of the application', () => {
-  it('is duplicated to listen, and left as it is', async () => {
+describe('application-provided client', () => {
+  it("an application's client is duplicated for the subscription and left unchanged", async () => {
     const client = createClient({ url: server.url, disableOfflineQueue: true })
     client.on('error', () => {})
     onTestFinished(() => client.destroy())
@@ -167,12 +167,12 @@ describe('a client of the application', () => {
   })
 })
 
-describe('a process that watches', () => {
+describe('process with a breaker watcher', () => {
   it.each([
     ['ends when it has nothing else to do', ''],
     ['ends once it is closed', 'await store.close()'],
     ['ends when it is closed before it is connected', 'await store.close()', 'nothing'],
-  ])('%s', async (_, end, until = 'watching') => {
+  ])('a process that watches breakers %s', async (_, end, until = 'watching') => {
     const program = `
       import { redisStore } from './dist/store/redis/redis-store.js'
       const store = redisStore({ url: process.argv[1] })

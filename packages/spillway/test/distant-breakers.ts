@@ -1,4 +1,7 @@
-/** Breakers in a store at a distance, in virtual time: each trip takes 2 ms, is kept, and may go wrong. */
+/**
+ * Breakers in a remote store, in virtual time: each round trip takes 2 ms, is recorded and may
+ * fail.
+ */
 import { memoryStore } from '../src/store/memory/memory-store.js'
 import type { BreakerReport, BreakerStore, BreakerView, Store } from '../src/store/port.js'
 import type { VirtualClock } from '../src/testing/virtual-clock.js'
@@ -12,14 +15,14 @@ const LATE_MS = 500
 
 export interface Distant {
   store: Store
-  /** What goes wrong with the next trips of a kind. */
+  /** Faults of the next round trips of each kind. */
   faults: Record<Operation, Fault[]>
   trips: Record<Operation, number>
-  /** Everything that was reported, in the order in which it was sent. */
+  /** All reports in the order in which they were sent. */
   reports: BreakerReport[]
-  /** The store cannot be reached. */
+  /** The store is unreachable. */
   down: boolean
-  /** Nothing of what is published arrives. */
+  /** No published message arrives. */
   deaf: boolean
 }
 

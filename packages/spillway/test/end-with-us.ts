@@ -1,6 +1,7 @@
 /**
- * Processes that end when this one does, however it ends: a thread of tests is stopped without a word,
- * and Ctrl-C asks nobody. A shell holds the other end of a pipe; when that breaks, it ends them.
+ * Child processes that end together with this one, however it ends: test threads are stopped
+ * without notice, and Ctrl-C runs no cleanup. A shell holds the other end of a pipe and ends them
+ * when it breaks.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 
@@ -17,7 +18,7 @@ const WATCH = `
 
 let shell: ChildProcess | undefined
 
-/** Answers with a function to call when the process has ended by itself. */
+/** Returns a function to call when the process has ended by itself. */
 export function endWithUs(pid: number | undefined): () => void {
   if (pid === undefined) return () => {}
   shell ??= startShell()
@@ -27,7 +28,7 @@ export function endWithUs(pid: number | undefined): () => void {
 }
 
 function startShell(): ChildProcess {
-  // In a group of its own, so that Ctrl-C does not end it first.
+  // In a separate process group, so that Ctrl-C does not end it first.
   const child = spawn('sh', ['-c', WATCH], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
   child.on('error', () => {})
   child.stdin?.on('error', () => {})

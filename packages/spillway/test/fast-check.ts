@@ -1,6 +1,6 @@
 /**
- * fast-check as the tests use it: the same histories in every run, so that a red run is the fault of
- * the change it tested. `SPILLWAY_SEED` tries others.
+ * fast-check as the tests use it: the same histories in every run, so that a failure is caused by
+ * the change under test. `SPILLWAY_SEED` selects others.
  */
 import fc from 'fast-check'
 

@@ -1,4 +1,7 @@
-/** How a guard ends: nothing new, what runs may finish, what is held is given back, all is told. */
+/**
+ * Closing a guard: no new calls, running calls may finish, everything held is returned and
+ * reported.
+ */
 import { describe, expect, it } from 'vitest'
 import { SpillwayError } from '../src/core/errors.js'
 import type { GuardOptions } from '../src/guard/options.js'
@@ -24,10 +27,10 @@ const OPTIONS: GuardOptions = {
   retry: { attempts: 3, baseMs: 10_000, jitter: 'none', budget: 1 },
 }
 
-describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
+describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
   const setup = (options: GuardOptions = OPTIONS) => createGuardPod(options, { where })
 
-  it('refuses what waits and what comes later, and takes nothing for it', async () => {
+  it('close() refuses queued and later calls and takes nothing for them', async () => {
     const { clock, run, quick, guard, used } = setup()
     const job = createJob()
     run(job.fn)
@@ -51,7 +54,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(guard.snapshot()).toMatchObject({ closed: true, active: 0, room: { waiting: 0 } })
   })
 
-  it('lets what runs finish, and is done the moment it has', async () => {
+  it('close() lets running calls finish and resolves as soon as they have', async () => {
     const { clock, run, guard } = setup()
     const job = createJob()
     const call = run(job.fn)
@@ -66,7 +69,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(closing.atMs).toBeLessThan(5_110)
   })
 
-  it('aborts what still runs when the grace is over', async () => {
+  it('close() aborts calls that still run after graceMs', async () => {
     const { clock, run, guard } = setup()
     const job = createJob()
     const stubborn = run(() => new Promise(() => {}))
@@ -84,7 +87,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('ends a retry that sleeps at once, with its last error', async () => {
+  it('close() ends a retry during its delay at once with its last error', async () => {
     const { clock, run, guard } = setup()
     const error = vendorError(503)
     const failure = createFailure(error)
@@ -101,7 +104,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(closing.state).toBe('resolved')
   })
 
-  it('does not try again what fails while it closes', async () => {
+  it('a call that fails while the guard closes is not retried', async () => {
     const { clock, run, guard } = setup()
     const job = createJob()
     const call = run(job.fn)
@@ -115,7 +118,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(closing.state).toBe('resolved')
   })
 
-  it('gives back the probe of a call it had to abort', async () => {
+  it('close() returns the probe permit of an aborted call', async () => {
     const { clock, run, quick, guard, breaker } = setup()
     await clock.until(quick().promise)
     await breaker.trip()
@@ -131,7 +134,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(breaker.snapshot()).toMatchObject({ probes: 0, state: 'half-open' })
   })
 
-  it('tells the last outcomes before it is done', async () => {
+  it('close() reports the last outcomes before it resolves', async () => {
     const { clock, run, quick, guard, breaker } = setup()
     await clock.until(quick().promise)
     const job = createJob()
@@ -145,7 +148,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     expect(breaker.snapshot()).toMatchObject({ calls: 3, failures: 2, consecutiveFailures: 2 })
   })
 
-  it('is closed once, and of two who close it the less patient one decides', async () => {
+  it('of two concurrent close() calls the shorter graceMs applies', async () => {
     const { clock, run, guard } = setup()
     run(() => new Promise(() => {}))
     await clock.advance(10)
@@ -156,7 +159,7 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
     await expect(guard.close({ graceMs: 'soon' as '1s' })).rejects.toThrow('graceMs')
   })
 
-  it('leaves no timer behind', async () => {
+  it('close() leaves no timer', async () => {
     const { clock, run, quick, spillway, guard, limiter, breaker } = setup({
       ...OPTIONS,
       pace: { limit: 4, windowMs: '1h' },
@@ -177,8 +180,8 @@ describe.each(EVERYWHERE)('a guard that is closed, store: %s', (where) => {
   })
 })
 
-describe('closing while the store is asked', () => {
-  it('waits for the answer, so that permits which come with it are given back', async () => {
+describe('closing a guard during a round trip', () => {
+  it('close() waits for the reply of the store and returns its permits', async () => {
     const { clock, quick, guard, used, connection } = createGuardPod(OPTIONS, { where: 'remote' })
     await clock.until(quick().promise)
     await clock.advance(10)
@@ -193,7 +196,7 @@ describe('closing while the store is asked', () => {
     expect(await used()).toBe(1)
   })
 
-  it('gives back a probe that comes after the call was refused', async () => {
+  it('close() returns a probe that is granted after the call was refused', async () => {
     const { clock, quick, guard, breaker, connection } = createGuardPod(OPTIONS, {
       where: 'remote',
     })
@@ -209,7 +212,7 @@ describe('closing while the store is asked', () => {
     expect(breaker.snapshot()).toMatchObject({ state: 'half-open', probes: 0 })
   })
 
-  it('starts nobody who was let in a moment before, but has not begun', async () => {
+  it('close() starts no call that was admitted but has not begun', async () => {
     const { clock, run, guard } = createGuardPod({ concurrency: { limit: 2 }, queue: { size: 9 } })
     const jobs = [createJob(), createJob()]
     for (const { fn } of jobs) run(fn)
@@ -217,7 +220,7 @@ describe('closing while the store is asked', () => {
     const next = createJob()
     const unlucky = run(next.fn)
     await clock.settle()
-    // Both slots come free in one go: the first who gets one closes the guard.
+    // Both slots are released at once, and the first call that gets one closes the guard.
     for (const job of jobs) job.finish()
     await clock.advance(10)
     expect(closing.state).toBe('resolved')
@@ -226,7 +229,7 @@ describe('closing while the store is asked', () => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('refuses who is being charged, and gives the charge back', async () => {
+  it('close() refuses a call during its user-limit check and refunds it', async () => {
     const { clock, run, quick, guard, store } = createGuardPod(OPTIONS, { where: 'remote' })
     await clock.until(quick().promise)
     const job = createJob()
@@ -236,7 +239,7 @@ describe('closing while the store is asked', () => {
     await clock.advance(10)
     expect(countFates(calls)).toEqual({ CLOSED: 2 })
     expect(job.started).toBe(0)
-    // The pod that comes after it counts the same users.
+    // The next pod counts the same users.
     const next = createSpillway({ store, clock }).guard('openai', OPTIONS)
     const later = [1, 2, 3].map(() =>
       watch(
@@ -249,8 +252,8 @@ describe('closing while the store is asked', () => {
   })
 })
 
-describe('a spillway that is closed', () => {
-  it('closes all its guards, leaves the fleet, and hands out no new ones', async () => {
+describe('closed spillway', () => {
+  it('spillway.close() closes all guards, leaves the fleet and creates no new guards', async () => {
     const { clock, spillway, guard, quick, store } = createGuardPod(OPTIONS)
     const other = spillway.guard('other', {})
     await clock.advance(10)
@@ -265,7 +268,7 @@ describe('a spillway that is closed', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('leaves the store open, which is not its own', async () => {
+  it('spillway.close() leaves the store open, which belongs to the application', async () => {
     const { clock, spillway, connection } = createGuardPod(OPTIONS, { where: 'remote' })
     await clock.until(spillway.close())
     expect(connection?.connected).toBe(true)

@@ -1,9 +1,9 @@
-/** What a guard could take on, as far as its pod knows without asking. */
+/** Headroom of a guard, as far as its pod knows without a round trip. */
 import { describe, expect, it } from 'vitest'
 import { createGuardPod, createJob, EVERYWHERE, vendorError } from './guard-pod.js'
 
-describe.each(EVERYWHERE)('the headroom of a guard, store: %s', (where) => {
-  it('is all of it without limits, and none once it is closed', async () => {
+describe.each(EVERYWHERE)('guard headroom, store: %s', (where) => {
+  it('headroom is 1 without limits and 0 once the guard is closed', async () => {
     const { guard, clock } = createGuardPod({}, { where })
     expect(guard.headroom()).toBe(1)
     const closed = guard.close()
@@ -12,7 +12,7 @@ describe.each(EVERYWHERE)('the headroom of a guard, store: %s', (where) => {
     await closed
   })
 
-  it('is the least fraction that is left, of any limit and of the slots', async () => {
+  it('headroom is the smallest remaining fraction of any limit and of the slots', async () => {
     const limits = [
       { limit: 10, windowMs: 60_000 },
       { unit: 'tokens', limit: 1_000, windowMs: 60_000 },
@@ -21,7 +21,7 @@ describe.each(EVERYWHERE)('the headroom of a guard, store: %s', (where) => {
       { limits, concurrency: { limit: 4 } },
       { where },
     )
-    // A heartbeat has said what there is.
+    // A heartbeat has delivered the figures.
     await clock.advance(1_500)
     quick({ cost: { tokens: 100 } })
     await clock.advance(1_500)
@@ -38,7 +38,7 @@ describe.each(EVERYWHERE)('the headroom of a guard, store: %s', (where) => {
     expect(guard.headroom('another lane')).toBe(1)
   })
 
-  it('is none while the circuit is open, and next to none while somebody has to find out', async () => {
+  it('headroom is 0 while the circuit is open and 0.05 while it is half-open', async () => {
     const breaker = { consecutiveFailures: 1, openMs: 10_000, probes: 1, successes: 1, rampMs: 0 }
     const { guard, run, quick, clock } = createGuardPod({ breaker }, { where })
     run(() => {
@@ -53,7 +53,7 @@ describe.each(EVERYWHERE)('the headroom of a guard, store: %s', (where) => {
     expect(guard.headroom()).toBe(1)
   })
 
-  it('is none while the vendor wants a pause', async () => {
+  it('headroom is 0 while the lane is paused', async () => {
     const { guard, run, clock } = createGuardPod(
       { limits: [{ limit: 10, windowMs: 60_000 }] },
       { where },

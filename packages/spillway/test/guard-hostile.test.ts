@@ -1,4 +1,4 @@
-/** Values, listeners and tracers that throw when they are asked: one call's trouble stays its own. */
+/** Values, listeners and tracers that throw affect only their own call. */
 import { createSpillway, type Guard, type GuardOptions, onEvent } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { CallFunction } from '../src/guard/context.js'
@@ -14,7 +14,7 @@ function throwing(name: string): object {
   })
 }
 
-/** A response to look at, until its headers are. */
+/** A response whose `headers.get` throws. */
 function badResponse(status: number) {
   const get = () => {
     throw new Error('no headers')
@@ -40,21 +40,21 @@ const OPTIONS: GuardOptions = {
   limits: [{ limit: 100, windowMs: '1h' }],
 }
 
-describe.each(HOSTILE)('a value that throws when it is asked for %s', (_, make) => {
-  it.each([true, false])('is passed on as any other, async: %s', async (later) => {
+describe.each(HOSTILE)('value that throws when the guard reads %s', (_, make) => {
+  it.each([true, false])('guard returns a hostile value unchanged, async: %s', async (later) => {
     const { clock, run, guard } = createGuardPod(OPTIONS)
     const value = make()
     const fn: CallFunction<object> = later ? async () => value : () => value
     const calls = [run(fn), run(fn), run(fn)]
-    // One that says 429 makes those behind it wait.
+    // A value with status 429 makes the next calls wait.
     await clock.advance(50_000)
     expect(calls.map((call) => call.value === value)).toEqual([true, true, true])
     expect(guard.snapshot().active).toBe(0)
   })
 })
 
-describe('an answer that cannot even be asked whether it is a promise', () => {
-  it('fails its own call, and no other', async () => {
+describe('value with a throwing `then`', () => {
+  it('a value whose `then` getter throws fails its own call and no other', async () => {
     const { clock, run, guard } = createGuardPod(OPTIONS)
     const calls = [run(() => throwing('then')), run(() => throwing('then')), run(() => 'well')]
     await clock.advance(10)
@@ -63,8 +63,8 @@ describe('an answer that cannot even be asked whether it is a promise', () => {
   })
 })
 
-describe('an error that throws when it is asked for a status', () => {
-  it('reaches its caller as it is', async () => {
+describe('error with a throwing status', () => {
+  it('an error whose status getter throws reaches its caller unchanged', async () => {
     const { clock, run, guard } = createGuardPod(OPTIONS)
     const error = throwing('status')
     const call = run(() => Promise.reject(error))
@@ -76,12 +76,12 @@ describe('an error that throws when it is asked for a status', () => {
 
 const PER_USER: GuardOptions = { userLimits: [{ per: 'user', limit: 3, windowMs: '1h' }] }
 
-describe.each(EVERYWHERE)('with a store that is %s,', (where) => {
+describe.each(EVERYWHERE)('onUserLimit that fails, store: %s', (where) => {
   it.each([
     ['throws', () => fail()],
     ['rejects', () => Promise.reject(new Error('no'))],
   ])(
-    'an onUserLimit that %s is its own trouble: the call runs, and others do',
+    'an onUserLimit that %s affects neither its own call nor any other call',
     async (_, onUserLimit) => {
       const { clock, run } = createGuardPod(PER_USER, { where })
       const failed: string[] = []
@@ -96,7 +96,7 @@ describe.each(EVERYWHERE)('with a store that is %s,', (where) => {
   )
 })
 
-it('a signal that is none fails its call, which does not run and costs nothing', async () => {
+it('an invalid signal fails its call, which does not run and costs nothing', async () => {
   const { clock, run, guard } = createGuardPod(PER_USER, { where: 'remote' })
   const signal = new AbortController() as unknown as AbortSignal
   let ran = 0
@@ -113,7 +113,7 @@ it('a signal that is none fails its call, which does not run and costs nothing',
   expect(guard.snapshot().active).toBe(0)
 })
 
-it('what was charged for a call that is gone is given back, whatever its onUserLimit does', async () => {
+it('the charge of an aborted call is refunded although its onUserLimit throws', async () => {
   const { clock, run } = createGuardPod(PER_USER, { where: 'remote' })
   await clock.advance(50)
   const leaving = new AbortController()
@@ -128,7 +128,7 @@ it('what was charged for a call that is gone is given back, whatever its onUserL
   expect(left).toEqual([2])
 })
 
-it('a guard that is closed before it knows of a store leaves no call waiting for that', async () => {
+it('a guard closed before the first reply of the store leaves no call waiting', async () => {
   const { clock, run, spillway, connection } = createGuardPod(PER_USER, { where: 'remote' })
   connection?.goDown()
   const call = run(() => 1, { user: 'a' })
@@ -138,8 +138,8 @@ it('a guard that is closed before it knows of a store leaves no call waiting for
   expect(call.error).toMatchObject({ code: 'CLOSED' })
 })
 
-describe('a tracer that throws when an attempt begins', () => {
-  it('fails that call alone, whose slot goes to the next', async () => {
+describe('tracer that throws when an attempt begins', () => {
+  it('a tracer that throws when an attempt begins fails only that call and frees its slot', async () => {
     const clock = createVirtualClock()
     let attempts = 0
     const tracer: GuardTracer = {
@@ -172,7 +172,7 @@ describe('a tracer that throws when an attempt begins', () => {
   })
 })
 
-/** Follows attempts, and throws where it is told to. */
+/** A tracer that throws in the given places. */
 function tracerThrowing(...where: ('begins' | 'hedges' | 'fails' | 'ends')[]): GuardTracer {
   const at = (each: (typeof where)[number]) => {
     if (where.includes(each)) throw new Error(`no tracing when one ${each}`)
@@ -189,11 +189,11 @@ function tracerThrowing(...where: ('begins' | 'hedges' | 'fails' | 'ends')[]): G
   return { begin: () => ({ attempt, answered: () => {}, refused: () => {} }) }
 }
 
-describe('a tracer that throws when a second attempt begins', () => {
+describe('tracer that throws when a hedge begins', () => {
   it.each([
     ['answers', async () => 'well'],
     ['fails', () => Promise.reject(new Error('down'))],
-  ])('costs no slot, and the call goes as its first attempt does, which %s', async (_, finish) => {
+  ])('a throwing tracer costs no hedge slot; the first attempt %s', async (_, finish) => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock, tracer: tracerThrowing('hedges') })
     onTestFinished(() => spillway.close({ graceMs: 0 }))
@@ -219,8 +219,8 @@ describe('a tracer that throws when a second attempt begins', () => {
   })
 })
 
-describe('a tracer that throws when an attempt fails or ends', () => {
-  it('keeps neither the call from its end nor the slot from the next', async () => {
+describe('tracer that throws when an attempt fails or ends', () => {
+  it('a tracer that throws when an attempt fails or ends delays neither the call nor the next one', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock, tracer: tracerThrowing('fails', 'ends') })
     onTestFinished(() => spillway.close({ graceMs: 0 }))
@@ -237,9 +237,9 @@ describe('a tracer that throws when an attempt fails or ends', () => {
   })
 })
 
-describe('a tracer that throws when a call begins, or is over', () => {
+describe('tracer that throws when a call begins or ends', () => {
   it.each<keyof CallTrace | 'begin'>(['begin', 'answered', 'refused'])(
-    'is no trouble of the call: %s',
+    'a tracer that throws does not affect the call: %s',
     async (where) => {
       const clock = createVirtualClock()
       const at = (each: typeof where) => {
@@ -264,7 +264,7 @@ describe('a tracer that throws when a call begins, or is over', () => {
   )
 })
 
-/** As another fetch makes them: what Node allows no body for has one. */
+/** A response of another fetch implementation, which has a body where Node allows none. */
 class ForeignResponse {
   readonly ok = true
   readonly statusText = ''
@@ -274,9 +274,9 @@ class ForeignResponse {
   constructor(readonly status: number) {}
 }
 
-describe.each([204, 304, 99])('a foreign response with a body and the status %i', (status) => {
+describe.each([204, 304, 99])('foreign response with a body and status %i', (status) => {
   it.each([true, false])(
-    'is passed on as it is, and its call is over, async: %s',
+    'guard returns a foreign response unchanged and its call ends, async: %s',
     async (later) => {
       const { clock, run, guard } = createGuardPod(OPTIONS)
       const answer = new ForeignResponse(status)
@@ -291,8 +291,8 @@ describe.each([204, 304, 99])('a foreign response with a body and the status %i'
   )
 })
 
-describe('a listener that throws when its call is given up', () => {
-  it('keeps neither its own call from its end, nor later ones, and is told of', async () => {
+describe('abort listener that throws', () => {
+  it('an abort listener that throws delays no call and emits callback.failed', async () => {
     const { clock, run, guard } = createGuardPod({ timeout: { callMs: 100 } })
     const failed: unknown[] = []
     onTestFinished(
@@ -315,5 +315,5 @@ describe('a listener that throws when its call is given up', () => {
   })
 })
 
-/** So that all but the first wait. */
+/** All calls but the first have to wait. */
 const PACE = { limit: 100, windowMs: '1s', burst: 1 } as const

@@ -1,7 +1,6 @@
 /**
- * A call that is refused takes nothing: whatever stage refuses it, and whatever it had passed before,
- * everything is back where it was. For every stage that refuses, in every way it does, and for every
- * stage that has something to take.
+ * A refused call takes nothing: whatever stage refuses it, everything taken before is returned.
+ * Tested for every refusal of every stage and for every stage that grants something.
  */
 import { describe, expect, it } from 'vitest'
 import { SpillwayError, type Stage } from '../src/core/errors.js'
@@ -48,7 +47,7 @@ const CLOSED_LIMITS: GuardOptions = {
 }
 
 interface Scene extends GuardPod {
-  /** Makes the circuit half-open, with a place for one probe, if that is to be tried. */
+  /** Makes the circuit half-open with one probe permit, if the test asks for it. */
   halfOpen(): Promise<void>
   /** Takes all slots. */
   occupy(): Promise<ReturnType<typeof createJob>[]>
@@ -59,17 +58,20 @@ interface Scene extends GuardPod {
 interface Refusal {
   options?: GuardOptions
   where?: Where
-  /** Puts the obstacle up, makes the call, waits for its end. Answers with what takes it down. */
+  /**
+   * Sets up the obstacle, makes the call and waits for its end. Returns the function that removes
+   * the obstacle.
+   */
   play(scene: Scene): Promise<{ call: Call; undo: () => unknown }>
-  /** The call had begun: what is used up by calls is used up. */
+  /** The call had begun, so what calls use up is used up. */
   ran?: true
-  /** Nobody could be told that the user gets it back. */
+  /** The refund could not reach the store. */
   refundLost?: true
-  /** Half-open is part of the play. */
+  /** Whether the circuit is always or never half-open in this case. */
   halfOpen?: 'always' | 'never'
 }
 
-/** By stage and code, as they stand in the table of stages. */
+/** By stage and code, as in the table of stages. */
 const REFUSALS: Record<string, Refusal> = {
   'shed SHED': {
     async play({ clock, halfOpen, victim }) {
@@ -86,7 +88,7 @@ const REFUSALS: Record<string, Refusal> = {
       await halfOpen()
       const call = victim()
       await clock.until(call.promise)
-      // Until the user has everything again.
+      // Until the user limit is full again.
       return { call, undo: () => clock.advance(1_800_000) }
     },
   },
@@ -179,12 +181,12 @@ const REFUSALS: Record<string, Refusal> = {
     options: CLOSED_LIMITS,
     where: 'remote',
     refundLost: true,
-    // A half-open circuit is asked first, and then it is that which is not answered.
+    // With a half-open circuit the probe request would fail first.
     halfOpen: 'never',
     async play({ clock, connection, halfOpen, victim }) {
       await halfOpen()
       const call = victim()
-      // The user's limit has been asked for, the probe too; the permits are on their way.
+      // The user limit is charged, the probe granted, and the permit request is in flight.
       await clock.until(stepped(connection, 'limits.take'))
       connection?.goDown()
       await clock.until(call.promise)
@@ -249,7 +251,7 @@ function stepped(connection: GuardPod['connection'], command: 'limits.take'): Pr
   })
 }
 
-/** What each stage has to give, and how one sees that nothing of it is missing. */
+/** What each stage grants, and how to check that nothing is missing. */
 const BOOKS: Partial<Record<Stage, (scene: Scene, refusal: Refusal) => Promise<void>>> = {
   async 'user-limit'({ clock, quick }, { ran, refundLost }) {
     const calls = []
@@ -334,32 +336,32 @@ async function playOut(name: string, state: 'closed' | 'half-open') {
     },
     victim: (options) => run(job.fn, { user: 'victim', ...options }),
   }
-  // The pod knows its breaker before anything happens.
+  // The pod knows the breaker's state before the test begins.
   await clock.until(pod.quick().promise)
   const { call, undo } = await refusal.play(scene)
   return { scene, refusal, call, undo, job }
 }
 
-/** The obstacle is taken away, and the circuit closed. */
+/** Removes the obstacle and closes the circuit. */
 async function clearUp({ clock, breaker }: Scene, undo: () => unknown): Promise<void> {
   await undo()
   await clock.advance(1_500)
-  // One that was left would be renewed for a minute.
+  // A leaked probe would be renewed for a minute.
   expect(breaker.snapshot().probes).toBe(0)
   await breaker.reset()
   await clock.advance(10)
 }
 
 describe.each(ORDER.flatMap(({ stage, codes }) => codes.map((code) => ({ stage, code }))))(
-  'a call refused by $stage with $code',
+  'call refused by $stage with $code',
   ({ stage, code }) => {
     const name = `${stage} ${code}`
     const { halfOpen } = REFUSALS[name] ?? {}
     const states = (['closed', 'half-open'] as const).filter(
       (state) => halfOpen === undefined || (halfOpen === 'always') === (state === 'half-open'),
     )
-    describe.each(states)('while the circuit is %s', (state) => {
-      it('says so', async () => {
+    describe.each(states)('circuit %s', (state) => {
+      it('the refusal has the right stage, code and scope, and finite numbers', async () => {
         const { call, job, refusal } = await playOut(name, state)
         expect(call.error).toBeInstanceOf(SpillwayError)
         const row = ORDER.find((each) => each.stage === stage)
@@ -367,14 +369,14 @@ describe.each(ORDER.flatMap(({ stage, codes }) => codes.map((code) => ({ stage, 
         const { message, details } = call.error as SpillwayError
         expect(message).toMatch(/^openai: \S.{15,}$/)
         expect(details.name).toBe('openai')
-        // There is no number to a silence.
+        // A silent store gives no numbers.
         const numbers = Object.values(details).filter((detail) => typeof detail === 'number')
         if (code !== 'STORE_UNAVAILABLE') expect(numbers).not.toEqual([])
         expect(numbers.every(Number.isFinite)).toBe(true)
         expect(job.started).toBe(refusal.ran ? 1 : 0)
       })
 
-      it.each(Object.keys(BOOKS) as Stage[])('takes nothing from %s', async (taker) => {
+      it.each(Object.keys(BOOKS) as Stage[])('refusal takes nothing from %s', async (taker) => {
         const { scene, refusal, undo } = await playOut(name, state)
         await clearUp(scene, undo)
         await BOOKS[taker]?.(scene, refusal)
@@ -384,13 +386,13 @@ describe.each(ORDER.flatMap(({ stage, codes }) => codes.map((code) => ({ stage, 
   },
 )
 
-describe('the table of stages', () => {
-  it('has a play for every refusal, and no play without one', () => {
+describe('table of stages', () => {
+  it('every refusal in the stage table has a test case, and no case is without a refusal', () => {
     const all = ORDER.flatMap(({ stage, codes }) => codes.map((code) => `${stage} ${code}`))
     expect(Object.keys(REFUSALS).sort()).toEqual(all.sort())
   })
 
-  it('has books for every stage that has something to give', () => {
+  it('every stage that grants something has a check, in table order', () => {
     const stages = ORDER.map(({ stage }) => stage)
     expect(Object.keys(BOOKS)).toEqual(stages.filter((stage) => stage in BOOKS))
   })

@@ -1,4 +1,4 @@
-/** Bugs that others shipped, as far as they could happen in a guard. */
+/** Bugs known from other libraries, applied to a guard. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { sleep } from '../src/core/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
@@ -15,8 +15,8 @@ import {
   watch,
 } from './guard-pod.js'
 
-describe('a queue timeout', () => {
-  it('removes the one whose time is up, and no other', async () => {
+describe('queue timeout', () => {
+  it('a queue timeout removes only the call whose time is up', async () => {
     const { clock, run, guard } = createGuardPod({
       concurrency: { limit: 1 },
       queue: { size: 10, timeoutMs: 1_000, targetMs: '1h' },
@@ -29,7 +29,7 @@ describe('a queue timeout', () => {
       calls.push(run(() => void order.push(i)))
       await clock.advance(200)
     }
-    // The first two have gone by now, the third is next.
+    // The first two calls have left by now, and the third is next.
     await clock.advance(200)
     expect(calls.map(fateOf)).toEqual([
       'QUEUE_TIMEOUT',
@@ -44,7 +44,7 @@ describe('a queue timeout', () => {
     expect(order).toEqual([2, 3, 4])
   })
 
-  it('is not a limit for the call: what has begun may take as long as it takes', async () => {
+  it('queue timeout does not limit the call once it has started', async () => {
     const { clock, run } = createGuardPod({
       concurrency: { limit: 1 },
       queue: { size: 10, timeoutMs: '5s' },
@@ -59,8 +59,8 @@ describe('a queue timeout', () => {
   })
 })
 
-describe('a call that times out', () => {
-  it('aborts itself, and no other that is in flight', async () => {
+describe('call timeout', () => {
+  it('a timed-out call aborts its own signal and no other', async () => {
     const { clock, run } = createGuardPod({ timeout: { callMs: 1_000 } })
     const signals: AbortSignal[] = []
     const hang = ({ signal }: { signal: AbortSignal }) => {
@@ -85,7 +85,7 @@ describe('a call that times out', () => {
     queue: { size: 10, timeoutMs: '1m', targetMs: '1m' },
   }
 
-  /** Work that does not listen. */
+  /** Work that ignores its signal. */
   function stubborn(clock: ReturnType<typeof createVirtualClock>) {
     const work = {
       running: 0,
@@ -99,7 +99,7 @@ describe('a call that times out', () => {
     return work
   }
 
-  it('keeps its slot while its work goes on: capacity one, never two running', async () => {
+  it('a timed-out call keeps its slot while its work runs, so capacity 1 never runs two', async () => {
     const { clock, run, guard } = createGuardPod({ ...options, timeout: { callMs: 100 } })
     const work = stubborn(clock)
     const calls = Array.from({ length: 5 }, () => run(work.fn))
@@ -116,7 +116,7 @@ describe('a call that times out', () => {
     ['an error', new Error('bye')],
     ['a text', 'bye'],
     ['nothing', undefined],
-  ])('keeps it also when its caller leaves with %s for a reason', async (_, reason) => {
+  ])('a call aborted with %s keeps its slot while its work runs', async (_, reason) => {
     const { clock, run, guard } = createGuardPod(options)
     const work = stubborn(clock)
     const abort = new AbortController()
@@ -134,7 +134,7 @@ describe('a call that times out', () => {
     expect(next.state).toBe('resolved')
   })
 
-  it('does not keep it for the work of others that were aborted for the same reason', async () => {
+  it('calls aborted by the same signal release their slots independently', async () => {
     const { clock, run, guard } = createGuardPod({ concurrency: { limit: 2, graceMs: '1h' } })
     const abort = new AbortController()
     run(() => sleep(clock, 100), { signal: abort.signal })
@@ -147,7 +147,7 @@ describe('a call that times out', () => {
     expect(guard.snapshot().active).toBe(1)
   })
 
-  it('gives it up when its grace is over', async () => {
+  it('a timed-out call loses its slot after graceMs', async () => {
     const { clock, run, guard } = createGuardPod({
       concurrency: { limit: 1, graceMs: 300 },
       timeout: { callMs: 100 },
@@ -160,10 +160,10 @@ describe('a call that times out', () => {
   })
 })
 
-describe('an abort', () => {
+describe('abort', () => {
   const options: GuardOptions = { retry: { attempts: 3, baseMs: 1_000, jitter: 'none', budget: 1 } }
 
-  it('during backoff ends the call at once, and it does not run again', async () => {
+  it('an abort during the retry delay ends the call at once without another attempt', async () => {
     for (const where of EVERYWHERE) {
       const { clock, run, guard } = createGuardPod(options, { where })
       const abort = new AbortController()
@@ -179,7 +179,7 @@ describe('an abort', () => {
     }
   })
 
-  it('at any moment of a call gives back what it has, and is the last that is heard of it', async () => {
+  it('an abort at any moment of a call returns everything the call holds', async () => {
     for (const where of EVERYWHERE) {
       for (let atMs = 0; atMs <= 40; atMs++) {
         const { clock, run, guard, used, connection } = createGuardPod(
@@ -215,8 +215,8 @@ describe('an abort', () => {
   })
 })
 
-describe('a retry', () => {
-  it('is never immediate, whatever chance says', async () => {
+describe('retry', () => {
+  it('a retry is delayed by at least 1 ms, whatever the random number', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock, random: () => 0 })
     const guard = spillway.guard('openai', { retry: { attempts: 3, baseMs: 1, budget: 1 } })
@@ -234,7 +234,7 @@ describe('a retry', () => {
     expect(times[2]! - times[1]!).toBeGreaterThanOrEqual(1)
   })
 
-  it('is not made by an SDK and a guard and a gateway one after the other', async () => {
+  it('nested guards do not multiply retries', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const guards = ['gateway', 'service', 'sdk'].map((name) =>
@@ -268,7 +268,7 @@ describe('a retry', () => {
     },
   )
 
-  it('is not made while the circuit is open', async () => {
+  it('a call is not retried while the circuit is open', async () => {
     const { clock, run, guard } = createGuardPod({
       concurrency: { limit: 2 },
       queue: { size: 10 },
@@ -282,8 +282,8 @@ describe('a retry', () => {
   })
 })
 
-describe('fire and forget', () => {
-  it('leaves no rejection unhandled, whatever fails in the background', async () => {
+describe('background work', () => {
+  it('no background failure of a guard causes an unhandled rejection', async () => {
     const unhandled: unknown[] = []
     const note = (error: unknown) => unhandled.push(error)
     process.on('unhandledRejection', note)
@@ -335,7 +335,7 @@ describe('fire and forget', () => {
 })
 
 describe('timers', () => {
-  it('keep no process alive for a pause, a limit or a pace that nobody waits for any more', async () => {
+  it('a pause, limit or pace without waiting calls keeps no process alive', async () => {
     for (const where of EVERYWHERE) {
       const { clock, run, quick } = createGuardPod(
         {
@@ -363,7 +363,7 @@ describe('timers', () => {
     }
   })
 
-  it('are all disarmed when calls end before their limits', async () => {
+  it('all timers are cancelled when calls end early', async () => {
     const { clock, run } = createGuardPod({
       timeout: { callMs: '1h', firstByteMs: '1h', idleMs: '1h' },
       concurrency: { limit: 1, graceMs: '1h' },

@@ -1,4 +1,4 @@
-/** One pod with one guard, in virtual time, and another pod beside it that looks at the shared books. */
+/** One pod with one guard in virtual time, and another pod that reads the shared state. */
 import { SpillwayError } from '../src/core/errors.js'
 import { createRandom } from '../src/core/random.js'
 import type { CallFunction } from '../src/guard/context.js'
@@ -18,20 +18,20 @@ import { createVirtualClock, type VirtualClock } from '../src/testing/virtual-cl
 export type Where = 'memory' | 'remote'
 export const EVERYWHERE: readonly Where[] = ['memory', 'remote']
 
-/** What became of a call, as its caller sees it. */
+/** The state of a call as its caller sees it. */
 export interface Call<T = unknown> {
   state: 'pending' | 'resolved' | 'rejected'
   value: T | undefined
   error: unknown
-  /** When it settled, and how often: more than once would be news. */
+  /** When the call settled, which must happen only once. */
   atMs: number | undefined
   readonly promise: Promise<void>
 }
 
-/** A function that runs until told otherwise, or until its signal is aborted. */
+/** A function that runs until it is finished by the test or its signal is aborted. */
 export interface Job {
   readonly fn: CallFunction<unknown>
-  /** How often it began, and how many run now. */
+  /** How often it was started, and how many runs are active. */
   readonly started: number
   readonly running: number
   finish(value?: unknown): void
@@ -42,16 +42,16 @@ export interface GuardPod {
   readonly clock: VirtualClock
   readonly spillway: Spillway
   readonly guard: Guard
-  /** What the pod talks to: the store itself, or a connection to it. */
+  /** The store of the pod: the store itself or a connection to it. */
   readonly store: Store
   readonly connection: FaultyStore | undefined
-  /** The other pod: it sits beside the store and needs no connection. */
+  /** The other pod, which uses the store directly. */
   readonly breaker: CircuitBreaker
   readonly limiter: RateLimiter
   run<T>(fn: CallFunction<T>, options?: RunOptions): Call<T>
   /** A call that ends at once. */
   quick(options?: RunOptions): Call
-  /** Permits in the books of a lane. */
+  /** Permits charged in a lane. */
   used(lane?: string): Promise<number>
 }
 
@@ -155,7 +155,7 @@ export function createJob(): Job {
   }
 }
 
-/** A function that always fails in the same way, and counts. */
+/** A function that always fails in the same way and counts its runs. */
 export function createFailure(error: unknown): { fn: () => Promise<never>; started: number } {
   const failure = {
     started: 0,
@@ -167,18 +167,18 @@ export function createFailure(error: unknown): { fn: () => Promise<never>; start
   return failure
 }
 
-/** What a vendor's client throws. */
+/** An error as a vendor's client throws it. */
 export function vendorError(status: number, headers: Record<string, string> = {}): Error {
   return Object.assign(new Error(`the vendor answered ${status}`), { status, headers })
 }
 
-/** The code of a refusal, or what else became of a call. */
+/** The code of a refusal, or the state of the call. */
 export function fateOf(call: Call): string {
   if (call.state !== 'rejected') return call.state
   return call.error instanceof SpillwayError ? call.error.code : String(call.error)
 }
 
-/** How many of each. */
+/** The number of calls with each fate. */
 export function countFates(calls: readonly Call[]): Record<string, number> {
   const counts: Record<string, number> = {}
   for (const call of calls) counts[fateOf(call)] = (counts[fateOf(call)] ?? 0) + 1

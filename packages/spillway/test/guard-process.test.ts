@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What a guard leaves behind in a process of its own: nothing that keeps it alive. */
+/** A guard leaves nothing that keeps its process alive. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** Runs a program that uses the built package, and says what it printed when it ended by itself. */
+/** Runs a program with the built package and returns its output once it has ended by itself. */
 async function runProgram(where: string, body: string): Promise<string> {
   const program = `
     import { createSpillway } from 'spillway'
@@ -45,8 +45,8 @@ async function runProgram(where: string, body: string): Promise<string> {
   return stdout.trim()
 }
 
-describe.each(['memory', 'redis'])('a process with a guard, store: %s', (where) => {
-  it('ends by itself after close, whatever was waiting, sleeping, running or paused', async () => {
+describe.each(['memory', 'redis'])('process with a guard, store: %s', (where) => {
+  it('a process ends after close() with calls queued, delayed, running or paused', async () => {
     const printed = await runProgram(
       where,
       `
@@ -81,7 +81,7 @@ describe.each(['memory', 'redis'])('a process with a guard, store: %s', (where) 
     expect(printed).toBe('429 CLOSED CLOSED answered drained retried')
   })
 
-  it('ends by itself when work hangs that nobody waits for any more', async () => {
+  it('a process ends although the work of a timed-out call hangs', async () => {
     const printed = await runProgram(
       where,
       `
@@ -96,8 +96,8 @@ describe.each(['memory', 'redis'])('a process with a guard, store: %s', (where) 
   })
 })
 
-describe('a process with a guard on memory', () => {
-  it('ends without close too: nothing of a guard that rests keeps it alive', async () => {
+describe('process with a guard on the memory store', () => {
+  it('a process with an idle guard ends without close()', async () => {
     const printed = await runProgram(
       'memory',
       `

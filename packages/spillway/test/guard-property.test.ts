@@ -1,6 +1,6 @@
 /**
- * Whatever happens, in whatever order: nothing leaks, every call ends in time, and a slot is held for
- * what runs and for nothing else. `SPILLWAY_SEED` tries other histories than the usual ones.
+ * Random histories: nothing leaks, every call ends in time, and slots are held only by running
+ * work. `SPILLWAY_SEED` selects other histories.
  */
 
 import { describe, expect, it } from 'vitest'
@@ -36,7 +36,7 @@ const config = fc.record({
   users: fc.boolean(),
   pace: maybe(fc.integer({ min: 3, max: 10 })),
   retry: fc.boolean(),
-  /** Its own word is that everything may be tried again, refusals too. */
+  /** `classify` marks every outcome as retryable, refusals included. */
   stubborn: fc.boolean(),
 })
 type Config = typeof config extends fc.Arbitrary<infer C> ? C : never
@@ -116,7 +116,10 @@ function optionsOf(config: Config): GuardOptions {
   }
 }
 
-/** Work that was begun; its slot is its own until it ends, or until its caller was told and the grace is over. */
+/**
+ * Work that was started. It holds a slot until it ends, or until its call has ended and graceMs is
+ * over.
+ */
 interface Job {
   endedMs: number | undefined
   toldMs: number | undefined
@@ -164,7 +167,7 @@ function farWorld(options: GuardOptions, seed: number): World {
   }
 }
 
-/** One call, with what has to hold for it in the end. */
+/** One call, and the conditions that must hold at the end. */
 interface Made {
   plan: CallPlan
   call: Call
@@ -193,7 +196,7 @@ class History {
     }
   }
 
-  /** Everything gets well again, and everybody has had time to end. */
+  /** All faults end, and every call has time to finish. */
   async recover(): Promise<void> {
     const { pods } = this.#world
     for (const { connection } of pods) {
@@ -204,9 +207,9 @@ class History {
     }
     const pending = () => this.#made.some(({ call }) => call.state === 'pending')
     for (let ms = 0; pending() && ms < 10_000; ms += 500) await this.#pass(500)
-    // Stubborn work, leases of probes, windows and pauses come to their end.
+    // Long work, probe leases, windows and pauses come to their end.
     await this.#pass(1_500)
-    // Pods that could not say goodbye are forgotten, and what they had is everybody's.
+    // Pods that could not leave properly expire, and their shares are redistributed.
     if (this.#world.pods.some(({ connection }) => connection !== undefined))
       await this.#pass(35_000)
     for (const { call, plan, beganMs, abortedMs } of this.#made) {
@@ -219,7 +222,7 @@ class History {
     }
   }
 
-  /** Nothing is held by anybody: looked at, and then tried. */
+  /** Checks that nothing is held, first by reading and then by using everything. */
   async check(): Promise<void> {
     const { clock, pods } = this.#world
     await this.#closeCircuits()
@@ -323,7 +326,7 @@ class History {
     this.#closings.push(guard.close({ graceMs }))
   }
 
-  /** Lets time pass, and looks often at who holds a slot. */
+  /** Advances time and checks often who holds a slot. */
   async #pass(ms: number): Promise<void> {
     const { clock, pods } = this.#world
     const stepMs = Math.max(10, ms / 20)
@@ -332,9 +335,9 @@ class History {
       for (const { guard, jobs } of pods) {
         const { active, closed } = guard.snapshot()
         const held = holding(jobs, clock.now())
-        // Who closes waits for calls, not for what they left behind.
+        // close() waits for calls, not for work they left behind.
         if (closed && active <= held) continue
-        // Looked at so often that `expect` would be most of the work.
+        // A plain comparison, because `expect` would take most of the time.
         if (active === held && active <= this.#config.slots) continue
         expect({ active, slots: this.#config.slots }).toEqual({
           active: held,
@@ -346,8 +349,8 @@ class History {
   }
 
   /**
-   * Nobody has a probe any more. A circuit that is not closed would keep the pods from showing that
-   * they have everything.
+   * No probe is in flight any more. A circuit that is not closed would keep the pods from showing
+   * that they have everything.
    */
   async #closeCircuits(): Promise<void> {
     const { clock, store } = this.#world
@@ -362,7 +365,7 @@ class History {
     await this.#pass(400)
   }
 
-  /** Starts as many calls as the pod has slots: all of them run at once. */
+  /** Starts as many calls as the pod has slots and lets all of them run at once. */
   async #fill({ guard }: Pod): Promise<void> {
     const { clock } = this.#world
     const { slots, limit = slots, pace = slots } = this.#config
@@ -384,12 +387,12 @@ class History {
     await clock.advance(20)
     expect(running).toBe(most)
     finish()
-    // Long enough for the other pod to have as much.
+    // Long enough for the other pod to get as much.
     await clock.advance(600)
     expect(calls.map(({ state }) => state)).toEqual(calls.map(() => 'resolved'))
   }
 
-  /** Between two heartbeats there is a moment with no timer that would keep the process alive. */
+  /** Waits for a moment between two heartbeats in which no timer keeps the process alive. */
   async #awaitQuiet(): Promise<void> {
     const { clock } = this.#world
     for (let i = 0; clock.pending > 0 && i < 20; i++) await clock.advance(7)
@@ -408,9 +411,9 @@ function holding(jobs: Set<Job>, nowMs: number): number {
   return count
 }
 
-describe('a guard, under any interleaving of calls, faults, time and closing', () => {
+describe('guard under random calls, faults, delays and closing', () => {
   const events = fc.array(event, { maxLength: 40, size: 'max' })
-  it('leaks nothing and ends every call in time, with a store at hand', async () => {
+  it('guard with a memory store leaks nothing and ends every call in time', async () => {
     await fc.assert(
       fc.asyncProperty(config, events, async (each, all) => {
         const history = new History(nearWorld(optionsOf(each)), each)
@@ -422,7 +425,7 @@ describe('a guard, under any interleaving of calls, faults, time and closing', (
     )
   })
 
-  it('leaks nothing and ends every call in time, with two pods and a store that fails', async () => {
+  it('guards of two pods with a failing store leak nothing and end every call in time', async () => {
     await fc.assert(
       fc.asyncProperty(config, events, fc.nat(1e9), async (each, all, seed) => {
         const history = new History(farWorld(optionsOf(each), seed), each)

@@ -1,4 +1,4 @@
-/** Bugs that were here once, each with the claim it broke. */
+/** Fixed bugs, each with the claim that it broke. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
 import { createDeadline, currentDeadline, runWithDeadline } from '../src/core/deadline.js'
@@ -13,8 +13,8 @@ import { createGuardPod } from './guard-pod.js'
 
 const BUCKET = { unit: 'tokens', limit: 100, windowMs: '50s', algorithm: 'token-bucket' } as const
 
-describe('a lane that waits for its limits', () => {
-  it('wakes earlier when something is given back', async () => {
+describe('lane waiting for its limits', () => {
+  it('a waiting lane wakes earlier when another call settles below its estimate', async () => {
     const { clock, run } = createGuardPod({
       queue: { size: 10, timeoutMs: '60s' },
       limits: [BUCKET],
@@ -26,13 +26,13 @@ describe('a lane that waits for its limits', () => {
       },
       { cost: { tokens: 100 } },
     )
-    // At first 20 s; with the 30 that come back after one, about 5.
+    // At first 20 s; with the 30 tokens returned after 1 s, about 5 s.
     const waiting = run(() => clock.now(), { cost: { tokens: 40 } })
     await clock.advance(6_000)
     expect(waiting.value).toBeLessThan(5_500)
   })
 
-  it('wakes earlier when the next in turn leaves, and the one behind it wants less', async () => {
+  it('a waiting lane wakes earlier when its first call aborts and the next needs less', async () => {
     const { clock, run } = createGuardPod({
       queue: { size: 10, timeoutMs: '60s' },
       limits: [BUCKET],
@@ -48,8 +48,8 @@ describe('a lane that waits for its limits', () => {
   })
 })
 
-describe('a lane that turns out to be used up when its turn comes', () => {
-  it('leaves the slot to the next lane at once', async () => {
+describe('lane that is used up', () => {
+  it('a lane without permits leaves the slot to the next lane at once', async () => {
     const { clock, run } = createGuardPod({
       concurrency: { limit: 1 },
       queue: { size: 10, timeoutMs: '1h' },
@@ -64,8 +64,8 @@ describe('a lane that turns out to be used up when its turn comes', () => {
   })
 })
 
-describe('a cost that is not all its own', () => {
-  it('is the cost of one call, not of those behind it', async () => {
+describe('cost with inherited properties', () => {
+  it('an inherited cost counts for its own call and not for those behind it', async () => {
     const { clock, run } = createGuardPod({ limits: [{ ...BUCKET, windowMs: '1h' }] })
     run(() => 'dear', { cost: Object.create({ tokens: 90 }) })
     const free = Array.from({ length: 5 }, () => run(() => 'free', { cost: {} }))
@@ -77,8 +77,8 @@ describe('a cost that is not all its own', () => {
   })
 })
 
-describe('a lane whose limits refused a large call', () => {
-  it('takes a small one that fits, without a room too', async () => {
+describe('limits that refused a large call', () => {
+  it('a small call is granted after a large one was refused, also without a queue', async () => {
     const { clock, run } = createGuardPod({
       concurrency: { limit: 10 },
       limits: [{ unit: 'tokens', limit: 100, windowMs: '1h' }],
@@ -92,8 +92,8 @@ describe('a lane whose limits refused a large call', () => {
   })
 })
 
-describe('slots and pace, which belong to all lanes', () => {
-  it('go to whoever waits, before a newcomer of another lane', async () => {
+describe('slots and pace shared by lanes', () => {
+  it('slots and pace go to waiting calls before a new call of another lane', async () => {
     const { clock, run, quick } = createGuardPod({
       queue: { size: 200, timeoutMs: '60s' },
       pace: { limit: 10, windowMs: '1s', burst: 1 },
@@ -110,7 +110,7 @@ describe('slots and pace, which belong to all lanes', () => {
     quick()
   })
 
-  it('are not counted as wanted by a lane that waits for its vendor', async () => {
+  it('a paused lane does not count as demand for slots in shedding and retries', async () => {
     const { clock, run, guard } = createGuardPod({
       shed: { maxQueue: 3 },
       queue: { size: 10, timeoutMs: '60s' },
@@ -138,16 +138,16 @@ describe('slots and pace, which belong to all lanes', () => {
   })
 })
 
-describe('the name of a lane', () => {
-  it('is a non-empty string', async () => {
+describe('lane names', () => {
+  it('guard rejects a lane name that is empty or not a string', async () => {
     const { guard } = createGuardPod({})
     await expect(guard.run(() => 1, { lane: '' })).rejects.toThrow('lane: must be')
     await expect(guard.run(() => 1, { lane: 42 as never })).rejects.toThrow('lane: must be')
   })
 })
 
-describe('a store in this process that throws', () => {
-  it('fails the calls it was asked for, and nobody else', async () => {
+describe('in-process store that throws', () => {
+  it('a memory store that throws fails only the calls of that round trip', async () => {
     const clock = createVirtualClock()
     const store = memoryStore({ clock })
     const { take } = store.limits
@@ -173,8 +173,8 @@ describe('a store in this process that throws', () => {
   })
 })
 
-describe('a pod that missed the news', () => {
-  it('refuses whoever still waits when it hears that the circuit is half-open', async () => {
+describe('pod that missed a push message', () => {
+  it('a pod that learns late of an open circuit refuses its queued calls', async () => {
     const clock = createVirtualClock()
     const store = memoryStore({ clock })
     let deaf = false
@@ -204,15 +204,15 @@ describe('a pod that missed the news', () => {
   })
 })
 
-describe('a guard that was closed by itself', () => {
-  it('makes room for another of its name', async () => {
+describe('guard closed by itself', () => {
+  it('a closed guard frees its name for a new one', async () => {
     const spillway = createSpillway()
     await spillway.guard('openai', {}).close()
     expect(await spillway.guard('openai', {}).run(() => 'again')).toBe('again')
     await spillway.close()
   })
 
-  it('leaves no timer, not even one that would not keep the process alive', async () => {
+  it('a closed guard leaves no timer, not even an unreferenced one', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const guard = spillway.guard('openai', {
@@ -231,8 +231,8 @@ describe('a guard that was closed by itself', () => {
   })
 })
 
-describe('your own word on how an attempt ended', () => {
-  it('is asked for once', async () => {
+describe('classify', () => {
+  it('classify is called once per attempt', async () => {
     let asked = 0
     const classify = () => {
       asked++
@@ -252,8 +252,8 @@ describe('your own word on how an attempt ended', () => {
   })
 })
 
-describe('a guard made again under its name', () => {
-  it('has its settlements heard', async () => {
+describe('guard recreated under its name', () => {
+  it('settlements of a recreated guard are counted', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const options = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1m' } as const] }
@@ -268,8 +268,8 @@ describe('a guard made again under its name', () => {
   })
 })
 
-describe('a pod that isolates itself', () => {
-  it('empties its room at once, and charges nobody it then refuses', async () => {
+describe('self-isolated pod', () => {
+  it('a self-isolated pod empties its queue at once and charges no user it refuses', async () => {
     const { clock, run, quick, guard } = createGuardPod({
       queue: { size: 10, timeoutMs: '20s' },
       concurrency: { limit: 1 },
@@ -290,8 +290,8 @@ describe('a pod that isolates itself', () => {
   })
 })
 
-describe('a retry', () => {
-  it('is not begun when an attempt as long as good ones have been would miss the deadline', async () => {
+describe('retry and deadline', () => {
+  it('guard does not retry when an attempt of usual latency would miss the deadline', async () => {
     const { clock, run } = createGuardPod({ retry: { attempts: 2, baseMs: 1, jitter: 'none' } })
     for (let call = 0; call < 5; call++) {
       await clock.until(run(() => sleep(clock, 300), { timeoutMs: 10_000 }).promise)
@@ -310,8 +310,8 @@ describe('a retry', () => {
   })
 })
 
-describe('a guard with options that do not go together', () => {
-  it('is not made, says where the mistake is, and leaves nothing running', async () => {
+describe('invalid option combinations', () => {
+  it('guard() with contradictory options throws with the path and leaves nothing running', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const limits = [{ limit: 1, windowMs: '1m', burst: 3 } as const]
@@ -327,7 +327,7 @@ describe('a guard with options that do not go together', () => {
   })
 })
 
-describe('a retry after a timeout', () => {
+describe('retry after a timeout', () => {
   const options = {
     timeout: { callMs: 100 },
     retry: { attempts: 3, budget: 1, baseMs: 1, maxMs: 2 },
@@ -342,7 +342,7 @@ describe('a retry after a timeout', () => {
     ['1', 3],
     ['2', 1],
   ])(
-    'of a request that is attempt %s of its caller is made as after an error',
+    'a timeout in a request that is attempt %s of its caller is retried like an error',
     async (hop, made) => {
       const { clock, run, quick } = createGuardPod(options)
       for (let each = 0; each < 30; each++) quick()
@@ -364,7 +364,7 @@ describe('a retry after a timeout', () => {
     },
   )
 
-  it("runs in its caller's async context, as the first attempt did", async () => {
+  it('a retry after a timeout runs in the async context of its caller', async () => {
     const { clock, run, quick } = createGuardPod(options)
     for (let each = 0; each < 30; each++) quick()
     await clock.advance(10)

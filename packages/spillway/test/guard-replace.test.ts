@@ -1,6 +1,6 @@
 // test-group: io
 
-/** A guard that takes the place of another: nobody is refused for it, and nothing shared is forgotten. */
+/** Replacing a guard refuses no call and keeps all shared state. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Guard } from '../src/guard/guard.js'
 import type { GuardOptions } from '../src/guard/options.js'
@@ -12,22 +12,22 @@ import { type RedisServer, startRedis } from './redis-server.js'
 
 const LIMIT = 200
 const WINDOW_MS = 10_000
-/** In virtual time, a second or two; other tests may run beside it. */
+/** A second or two in virtual time; other tests may run in parallel. */
 const LONG_MS = 120_000
 
-/** Another one in every pod, of which only the pod's own stages differ; the old ones are closed when idle. */
+/** Replaces the guard in every pod, with other local stages; the old ones close when idle. */
 function replaceAll({ each }: OutageFleet, options: GuardOptions): void {
   each(({ value }) => {
     const old = value.guard
     value.guard = value.spillway.replaceGuard('vendor', options)
-    // As a gateway does: once nobody has it any more.
+    // As the gateway does once the old guard is no longer used.
     void old.close({ graceMs: '1s' })
   })
 }
 
-describe('a fleet whose guards are replaced again and again', () => {
+describe('fleet with repeatedly replaced guards', () => {
   it(
-    'stays within its limit while the store goes away and comes back',
+    'a fleet with replaced guards stays within its limit while the store fails and returns',
     async () => {
       const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS, expectedPods: 4 })
       const limits = [{ limit: LIMIT, windowMs: WINDOW_MS }]
@@ -51,7 +51,7 @@ describe('a fleet whose guards are replaced again and again', () => {
       expect(load.worst()).toBeLessThanOrEqual(105)
       expect(load.longestMs).toBeLessThanOrEqual(101)
       expect(load.status()).toBe('shared')
-      // And it is used, not only kept.
+      // The limit is also used, not only kept.
       expect(load.used(WINDOW_MS)).toBeGreaterThan(80)
       await load.stop()
     },
@@ -59,7 +59,7 @@ describe('a fleet whose guards are replaced again and again', () => {
   )
 
   it(
-    'counts by a narrower window at once, although the old one never empties',
+    'a narrower window applies at once although the old one never empties',
     async () => {
       const load = createOutageFleet({ limit: LIMIT, windowMs: WINDOW_MS })
       await load.run(WINDOW_MS)
@@ -81,8 +81,8 @@ const BREAKER = {
   rampMs: 0,
 } as const
 
-describe.each(EVERYWHERE)('a guard that is replaced, store: %s', (where) => {
-  it('lets those who wait have their turn, and whoever still has it may call', async () => {
+describe.each(EVERYWHERE)('replaced guard, store: %s', (where) => {
+  it('queued calls of a replaced guard still run, and holders of the old guard may call it', async () => {
     const { clock, run, quick, guard, spillway } = createGuardPod(
       { queue: { size: 5, timeoutMs: '60s' }, concurrency: { limit: 1 } },
       { where },
@@ -97,15 +97,15 @@ describe.each(EVERYWHERE)('a guard that is replaced, store: %s', (where) => {
     job.finish()
     await clock.advance(10)
     expect([waiting.state, late.state]).toEqual(['resolved', 'resolved'])
-    // Calls of both are counted together.
+    // Calls of both guards are counted together.
     expect(next.snapshot().calls).toBe(3)
     await clock.advance(10)
   })
 
   it.each([
     ['the same policy', BREAKER],
-    ['another one', { ...BREAKER, openMs: 30_000 }],
-  ])('keeps an open circuit open, with %s', async (_, breaker) => {
+    ['another policy', { ...BREAKER, openMs: 30_000 }],
+  ])('a replaced guard keeps an open circuit open with %s', async (_, breaker) => {
     const { clock, run, guard, spillway } = createGuardPod({ breaker: BREAKER }, { where })
     for (let i = 0; i < 2; i++) {
       run(() => {
@@ -127,7 +127,7 @@ describe.each(EVERYWHERE)('a guard that is replaced, store: %s', (where) => {
     expect(called).toBe(0)
   })
 
-  it('keeps what users and limits have used', async () => {
+  it('a replaced guard keeps the used units of users and limits', async () => {
     const options: GuardOptions = {
       userLimits: [{ per: 'user', limit: 2, windowMs: '1h' }],
       limits: [{ limit: 3, windowMs: '1m' }],
@@ -148,14 +148,14 @@ describe.each(EVERYWHERE)('a guard that is replaced, store: %s', (where) => {
   })
 })
 
-describe('a window of another length, with Redis', () => {
+describe('changed window with Redis', () => {
   let redis: RedisServer
   beforeAll(async () => {
     redis = await startRedis()
   })
   afterAll(() => redis?.stop())
 
-  it('counts from the next call on, and whoever starts later goes by its own limits', async () => {
+  it('a changed window applies from the next call, and later pods use their own limits', async () => {
     const store = redisStore({ url: redis.url, commandTimeoutMs: 10_000 })
     const spillway = createSpillway({ store })
     const hour = { limits: [{ limit: 5, windowMs: 3_600_000 }] }
@@ -183,14 +183,14 @@ describe('a window of another length, with Redis', () => {
   })
 })
 
-describe('replacing', () => {
-  it('needs a guard of that name', async () => {
+describe('replaceGuard()', () => {
+  it('replaceGuard() rejects an unknown name', async () => {
     const spillway = createSpillway()
     expect(() => spillway.replaceGuard('a', {})).toThrow('needs options the first time')
     await spillway.close()
   })
 
-  it('is followed by the job queues that go by it: what runs ends with the one it began with', async () => {
+  it('job queues follow a replaced guard, and running jobs finish with the old one', async () => {
     const spillway = createSpillway()
     const old = spillway.guard('a', { concurrency: { limit: 2 } })
     const queue = spillway.queue<number>('jobs', { guard: 'a' })

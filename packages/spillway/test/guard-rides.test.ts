@@ -1,6 +1,6 @@
 /**
- * How a guard tells its breaker how calls ended, with a store that is far away: along with the trips
- * for permits while there are any, by itself when there are none, and each outcome exactly once.
+ * How a guard with a remote store reports outcomes: piggybacked on permit requests while there are
+ * any, alone when there are none, and each outcome exactly once.
  */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { onEvent } from '../src/core/events.js'
@@ -14,7 +14,7 @@ const OPTIONS: GuardOptions = {
   breaker: { failureRate: 0.9, windowMs: '5m' },
   limits: [{ limit: 100_000, windowMs: '5m' }],
 }
-/** So many, and the breaker has no reason any more to be told of each success at once. */
+/** With this many calls the breaker no longer needs each success at once. */
 const ENOUGH = 150
 
 interface Sent {
@@ -23,7 +23,7 @@ interface Sent {
   report: BreakerReport
 }
 
-/** A pod that has made some calls, and what it tells the store from now on. */
+/** A pod that has made some calls, and everything it reports from now on. */
 async function setup(options: GuardOptions = OPTIONS, { lanes = ['default'], seed = 1 } = {}) {
   const pod = createGuardPod(options, { where: 'remote', seed })
   const { clock, store, breaker, quick } = pod
@@ -47,13 +47,13 @@ async function setup(options: GuardOptions = OPTIONS, { lanes = ['default'], see
     trips.sync++
     return sync(requests)
   }
-  /** What the fleet knows, as another pod sees it. */
+  /** The breaker's counts, as seen by another pod. */
   const counted = async (lane = 'default') => {
     breaker.state({ lane })
     await clock.advance(1_500)
     return breaker.snapshot({ lane })
   }
-  /** Calls that follow each other for so long; each takes as long as two trips. */
+  /** Makes sequential calls for `ms`; each takes as long as two round trips. */
   const callFor = async (ms: number, lane?: string) => {
     const untilMs = clock.now() + ms
     let calls = 0
@@ -70,8 +70,8 @@ async function setup(options: GuardOptions = OPTIONS, { lanes = ['default'], see
 
 const kinds = (sent: readonly Sent[]) => [...new Set(sent.map(({ kind }) => kind))]
 
-describe('successes of a guard that makes call after call', () => {
-  it('all go along with trips for permits, and nobody has to ask how things are', async () => {
+describe('success reports of a busy guard', () => {
+  it('all successes of a busy guard are piggybacked and no sync is needed', async () => {
     const { sent, trips, callFor, counted } = await setup()
     const calls = await callFor(3_000)
     expect(trips.take).toBe(calls)
@@ -80,7 +80,7 @@ describe('successes of a guard that makes call after call', () => {
     expect(await counted()).toMatchObject({ calls: ENOUGH + calls, failures: 0 })
   })
 
-  it('wait together: few of the trips carry any, and none waits longer than a tenth of a second', async () => {
+  it('successes are batched: few round trips carry reports, and none waits longer than 100 ms', async () => {
     const { sent, trips, callFor } = await setup()
     await callFor(3_000)
     expect(trips.take).toBeGreaterThan(1_000)
@@ -90,7 +90,7 @@ describe('successes of a guard that makes call after call', () => {
     }
   })
 
-  it('of each lane go along with trips for that lane', async () => {
+  it('successes of each lane are piggybacked on permit requests of that lane', async () => {
     const lanes = ['a', 'b', 'c']
     const { clock, sent, counted, quick } = await setup(OPTIONS, { lanes })
     for (let call = 0; call < 1_500; call++) {
@@ -104,7 +104,7 @@ describe('successes of a guard that makes call after call', () => {
     }
   })
 
-  it('go along with the trips of all lanes where all have one breaker', async () => {
+  it("with per: 'vendor' successes are piggybacked on permit requests of all lanes", async () => {
     const vendor: GuardOptions = { ...OPTIONS, breaker: { ...OPTIONS.breaker, per: 'vendor' } }
     const { sent, callFor, counted } = await setup(vendor, { lanes: ['a', 'b'] })
     let calls = 2 * ENOUGH
@@ -114,7 +114,7 @@ describe('successes of a guard that makes call after call', () => {
     expect(await counted('a')).toMatchObject({ calls })
   })
 
-  it('of a pod of a quorum are counted as its own', async () => {
+  it('piggybacked successes count for the reporting pod in a quorum', async () => {
     const quorum: GuardOptions = { ...OPTIONS, breaker: { ...OPTIONS.breaker, quorum: 2 } }
     const { sent, callFor, counted } = await setup(quorum)
     const calls = await callFor(1_000)
@@ -123,8 +123,8 @@ describe('successes of a guard that makes call after call', () => {
   })
 })
 
-describe('outcomes that do not go along', () => {
-  it('are successes while nobody asks for permits: they go alone after a tenth of a second', async () => {
+describe('outcomes that are reported alone', () => {
+  it('without permit requests a success is reported alone after 100 ms', async () => {
     const { clock, sent, run, counted } = await setup()
     const job = createJob()
     run(job.fn)
@@ -139,7 +139,7 @@ describe('outcomes that do not go along', () => {
     expect(await counted()).toMatchObject({ calls: ENOUGH + 1 })
   })
 
-  it('are failures: they go at once, with the successes before them, in order', async () => {
+  it('a failure is reported at once, in order and with the successes before it', async () => {
     const { clock, sent, run, quick } = await setup()
     for (let call = 0; call < 5; call++) quick()
     await clock.advance(10)
@@ -160,7 +160,7 @@ describe('outcomes that do not go along', () => {
     expect(sent[0]!.atMs).toBe(clock.now())
   })
 
-  it('are successes of a breaker that knows of few calls: they are told at once', async () => {
+  it('successes are reported at once while the breaker has counted few calls', async () => {
     const { clock, store, quick } = createGuardPod(OPTIONS, { where: 'remote' })
     const { take } = store.limits
     let along = 0
@@ -176,8 +176,8 @@ describe('outcomes that do not go along', () => {
   })
 })
 
-describe('a trip with outcomes whose answer is lost', () => {
-  /** The next trip with outcomes meets this, and it alone. */
+describe('lost replies of piggybacked reports', () => {
+  /** Applies the fault to the next round trip with outcomes only. */
   const during = async (fault: 'loseReplies' | 'loseRequests') => {
     const all = await setup()
     const { clock, connection, sent, callFor, quick, trips } = all
@@ -186,21 +186,21 @@ describe('a trip with outcomes whose answer is lost', () => {
     sent.length = 0
     quick()
     await clock.advance(3)
-    // Its success waits; what leaves after half of its time takes it along.
+    // The success waits for half of its time and is then piggybacked.
     await clock.advance(60)
     connection[fault](1)
     const takesBefore = trips.take
     const late = quick()
     await clock.advance(1)
     expect(sent).toMatchObject([{ kind: 'along' }])
-    // Before anybody doubts that the store is there.
+    // Before the store is judged unreachable.
     await clock.advance(30)
     connection[fault](0)
     await clock.until(late.promise)
     return { ...all, calls: ENOUGH + before + 2, late, takes: trips.take - takesBefore }
   }
 
-  it('is not made again, but they are told again, alone and under the same number', async () => {
+  it('a lost piggybacked report is sent again alone under the same number', async () => {
     for (const fault of ['loseReplies', 'loseRequests'] as const) {
       const { sent, late, calls, counted, used, takes } = await during(fault)
       expect(fateOf(late)).toBe('resolved')
@@ -208,13 +208,13 @@ describe('a trip with outcomes whose answer is lost', () => {
       const [along, alone] = sent
       expect([along!.kind, alone!.kind]).toEqual(['along', 'alone'])
       expect(alone!.report).toEqual(along!.report)
-      // The call lined up once more. What may have been granted before is spent.
+      // The call requested a permit once more; the first one counts as spent.
       expect(takes).toBe(2)
       expect(await used()).toBe(calls + (fault === 'loseReplies' ? 1 : 0))
     }
   })
 
-  it('loses no outcome and counts none twice, as long as the store is thought to be there', async () => {
+  it('no outcome is lost or counted twice while the store counts as reachable', async () => {
     let toldAgain = 0
     let outages = 0
     let withOutages = 0
@@ -256,11 +256,11 @@ describe('a trip with outcomes whose answer is lost', () => {
         const { calls: known, failures } = await counted(lane)
         const ends = told.get(lane)!
         expect(known, `${seed}`).toBeLessThanOrEqual(ends.calls)
-        // What happens without the store stays with the pod.
+        // Outcomes during an outage stay with the pod.
         if (outages === 0) expect({ calls: known, failures }, `${seed}`).toEqual(ends)
         else withOutages++
       }
-      // No trip carries what an earlier one did.
+      // No round trip repeats a report of an earlier one.
       const carried = sent.flatMap(({ kind, report }) => (kind === 'along' ? report.sequence : []))
       expect(new Set(carried).size).toBe(carried.length)
       for (const { kind, report } of sent) {
@@ -273,8 +273,8 @@ describe('a trip with outcomes whose answer is lost', () => {
   })
 })
 
-describe('an answer with the breaker’s state', () => {
-  it('stops calls whose permits it brings, where nobody was told that it opened', async () => {
+describe('breaker state in a permit reply', () => {
+  it('an open breaker in the reply stops calls with granted permits when the push was lost', async () => {
     const { clock, connection, breaker, sent, quick, run, callFor, used } = await setup()
     await callFor(200)
     await clock.advance(200)
@@ -297,14 +297,14 @@ describe('an answer with the breaker’s state', () => {
   })
 })
 
-describe('asking how the breaker is', () => {
-  it('happens every second while nothing is heard of it', async () => {
+describe('breaker sync', () => {
+  it('an idle guard syncs its breaker every second', async () => {
     const { clock, trips } = await setup()
     await clock.advance(10_000)
     expect(trips.sync).toBe(10)
   })
 
-  it('happens while it is open, whatever else is heard', async () => {
+  it('guard syncs every second while the breaker is open, despite push messages', async () => {
     const { clock, trips, breaker, connection } = await setup()
     await breaker.trip()
     await clock.advance(1_000)
@@ -318,17 +318,17 @@ describe('asking how the breaker is', () => {
     expect(trips.sync).toBe(5)
   })
 
-  it('happens at once where messages may have been missed, whatever was just heard', async () => {
+  it('guard syncs at once after a gap in the push messages', async () => {
     const { clock, trips, connection, callFor } = await setup()
     await callFor(200)
     connection.goDown()
     connection.comeBack()
-    // As long as it takes to listen again.
+    // The time it takes to subscribe again.
     await clock.advance(5)
     expect(trips.sync).toBe(1)
   })
 
-  it('finds out within a second and a half what a lost message said', async () => {
+  it('guard learns of a transition within 1.5 s although the push message was lost', async () => {
     for (let phase = 0; phase < 1_000; phase += 50) {
       const { clock, connection, breaker, guard, callFor } = await setup()
       await callFor(1_000 + phase)

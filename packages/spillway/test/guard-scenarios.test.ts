@@ -1,4 +1,4 @@
-/** What a guard is for, as somebody would tell it who had the trouble. */
+/** Typical incidents and how a guard handles them. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createDeadline, runWithDeadline } from '../src/core/deadline.js'
@@ -23,7 +23,7 @@ import {
 } from './guard-pod.js'
 
 describe.each(EVERYWHERE)(
-  '500 requests of 3 seconds that hit one pod at once, store: %s',
+  '500 concurrent requests of 3 seconds each at one pod, store: %s',
   (where) => {
     const options: GuardOptions = {
       queue: { size: 450, timeoutMs: '5s' },
@@ -33,7 +33,7 @@ describe.each(EVERYWHERE)(
       breaker: { failureRate: 0.5 },
     }
 
-    it('run as far as the pod can, and the others are told within 5 seconds', async () => {
+    it('guard runs what the pod can handle and refuses the rest within 5 seconds', async () => {
       const { clock, run, guard } = createGuardPod(options, { where })
       const starts: number[] = []
       const ask = async ({ signal }: { signal: AbortSignal }) => {
@@ -47,10 +47,10 @@ describe.each(EVERYWHERE)(
       expect(starts).toHaveLength(50)
       expect(guard.snapshot()).toMatchObject({ active: 50, room: { waiting: 450 } })
       await clock.advance(5_000)
-      // Everybody knows by now: they run, have run, or were refused.
+      // Every call runs, has run or was refused by now.
       expect(guard.snapshot().room.waiting).toBe(0)
       const later = starts.length - 50
-      // A burst of 80, and what the pace adds in the 5 seconds.
+      // A burst of 80, plus what the pace adds in 5 seconds.
       expect(later).toBeGreaterThanOrEqual(30)
       expect(later).toBeLessThanOrEqual(37)
       const refused = calls.filter(({ state }) => state === 'rejected')
@@ -62,7 +62,7 @@ describe.each(EVERYWHERE)(
       expect(guard.snapshot().active).toBe(0)
     })
 
-    it('are refused at once beyond what may wait', async () => {
+    it('guard refuses calls beyond slots and queue size at once', async () => {
       const { clock, run } = createGuardPod({ ...options, queue: { size: 100 } }, { where })
       await clock.advance(10)
       const calls = Array.from({ length: 500 }, () => run(() => sleep(clock, 3_000)))
@@ -72,14 +72,14 @@ describe.each(EVERYWHERE)(
   },
 )
 
-describe('a circuit that opens', () => {
+describe('circuit that opens', () => {
   const options: GuardOptions = {
     breaker: { consecutiveFailures: 1, openMs: '30s' },
     concurrency: { limit: 2 },
     queue: { size: 100, timeoutMs: '60s' },
   }
 
-  it('empties the room in the same tick, and nobody is let in by the slot that came free', async () => {
+  it('an opening circuit empties the queue in the same tick, and no call starts in the freed slot', async () => {
     const { clock, run, guard } = createGuardPod(options)
     const failing = createJob()
     const running = createJob()
@@ -98,7 +98,7 @@ describe('a circuit that opens', () => {
     expect(calls[0]?.error).toMatchObject({ stage: 'breaker', scope: 'shared', status: 503 })
   })
 
-  it('empties it too when another pod has opened it, as soon as that is heard', async () => {
+  it('a circuit opened by another pod empties the queue as soon as this pod knows', async () => {
     for (const where of EVERYWHERE) {
       const { clock, run, breaker } = createGuardPod(options, { where })
       const job = createJob()
@@ -112,7 +112,7 @@ describe('a circuit that opens', () => {
     }
   })
 
-  it('empties only the lane it is the circuit of', async () => {
+  it('an opening circuit empties only the queue of its own lane', async () => {
     const { clock, run, breaker } = createGuardPod(options)
     const job = createJob()
     run(job.fn, { lane: 'a' })
@@ -124,7 +124,7 @@ describe('a circuit that opens', () => {
     expect([fateOf(a), fateOf(b)]).toEqual(['CIRCUIT_OPEN', 'pending'])
   })
 
-  it('empties all lanes where it spans them', async () => {
+  it("a circuit with per: 'vendor' empties the queues of all lanes", async () => {
     const { clock, run, breaker } = createGuardPod({
       ...options,
       breaker: { ...options.breaker, per: 'vendor' },
@@ -139,14 +139,14 @@ describe('a circuit that opens', () => {
   })
 })
 
-describe('a lane that a 429 has paused for 10 seconds', () => {
+describe('lane paused by a 429 for 10 seconds', () => {
   const cases = EVERYWHERE.flatMap((where) => [
     { where, name: 'with shared limits', limits: [{ limit: 1_000, windowMs: '1m' }] as const },
     { where, name: 'without shared limits', limits: undefined },
   ])
 
   it.each(cases)(
-    'costs calls of another lane not a millisecond, $name, store: $where',
+    'a paused lane does not delay calls of another lane, $name, store: $where',
     async ({ where, limits }) => {
       const { clock, run, quick, guard } = createGuardPod(
         {
@@ -186,7 +186,7 @@ describe('a lane that a 429 has paused for 10 seconds', () => {
     },
   )
 
-  it('lets nobody in by the slot that came free', async () => {
+  it('no queued call starts in the slot of the 429 that paused the lane', async () => {
     for (const limits of [undefined, [{ limit: 100, windowMs: '1m' }] as const]) {
       const { clock, run } = createGuardPod({
         ...(limits && { limits }),
@@ -206,7 +206,7 @@ describe('a lane that a 429 has paused for 10 seconds', () => {
     }
   })
 
-  it('tells those at once who cannot wait so long', async () => {
+  it('calls that cannot wait for the end of a pause are refused at once', async () => {
     for (const { where, limits } of cases) {
       const { clock, run, quick } = createGuardPod(
         {
@@ -233,7 +233,7 @@ describe('a lane that a 429 has paused for 10 seconds', () => {
     }
   })
 
-  it('is paused for the longer of two pauses', async () => {
+  it('the longer of two pauses applies to the lane', async () => {
     const { clock, run } = createGuardPod({ queue: { size: 10, timeoutMs: '1m' } })
     const [long, short, waiting] = [createJob(), createJob(), createJob()]
     run(long.fn)
@@ -250,8 +250,8 @@ describe('a lane that a 429 has paused for 10 seconds', () => {
   })
 })
 
-describe('three tiers that each try three times', () => {
-  /** How many calls reach the vendor for a thousand of ours. */
+describe('three tiers with three attempts each', () => {
+  /** Number of vendor calls for a thousand calls. */
   async function callsForAThousand(answers: 'throw' | 'response'): Promise<number> {
     const clock = createVirtualClock()
     const random = createRandom(7)
@@ -273,15 +273,15 @@ describe('three tiers that each try three times', () => {
     return vendor.arrivalCount
   }
 
-  it('make at most 1.2 calls for one when the last one is down', async () => {
+  it('three tiers make at most 1.2 vendor calls per call when the vendor throws', async () => {
     expect(await callsForAThousand('throw')).toBeLessThanOrEqual(1_200)
   })
 
-  it('make at most 1.2 calls for one when the last one answers with 503', async () => {
+  it('three tiers make at most 1.2 vendor calls per call when the vendor answers 503', async () => {
     expect(await callsForAThousand('response')).toBeLessThanOrEqual(1_200)
   })
 
-  it('try again where only the last tier does, when it is a blip', async () => {
+  it('only the last tier retries a transient error', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock, random: createRandom(1) })
     const tier = (name: string) => spillway.guard(name, { retry: { attempts: 3, baseMs: 10 } })
@@ -299,7 +299,7 @@ describe('three tiers that each try three times', () => {
   })
 })
 
-describe('a retry', () => {
+describe('guard retry', () => {
   const options: GuardOptions = {
     userLimits: [{ per: 'user', limit: 10, windowMs: '1h' }],
     queue: { size: 10, timeoutMs: '5s' },
@@ -309,7 +309,7 @@ describe('a retry', () => {
     retry: { attempts: 3, baseMs: 1_000, jitter: 'none', budget: 1 },
   }
 
-  it('is decided only after everything has been released', async () => {
+  it('a retry is decided after slots and permits were released', async () => {
     for (const where of EVERYWHERE) {
       const { clock, run, guard } = createGuardPod(options, { where })
       const held: unknown[] = []
@@ -329,7 +329,7 @@ describe('a retry', () => {
     }
   })
 
-  it('holds nothing while it sleeps: others have its slot', async () => {
+  it('a call holds no slot during its retry delay', async () => {
     const { clock, run, guard } = createGuardPod(options)
     const job = createJob()
     run(() => Promise.reject(vendorError(503)))
@@ -341,7 +341,7 @@ describe('a retry', () => {
     expect(job.running).toBe(2)
   })
 
-  it('goes back to the room by when its call came, and is timed from its return', async () => {
+  it('a retry is queued by the arrival of its call and timed from its return', async () => {
     const { clock, run } = createGuardPod({ ...options, concurrency: { limit: 11 } })
     const order: string[] = []
     const jobs = Array.from({ length: 11 }, createJob)
@@ -354,20 +354,20 @@ describe('a retry', () => {
     for (const { fn } of jobs) run(fn)
     await clock.advance(100)
     run(() => void order.push('second'))
-    // The wait of a second is over: it comes back into a room with somebody who came later.
+    // After its delay of 1 s it returns to a queue with a later call.
     await clock.advance(900)
     expect(order).toEqual(['first'])
     await clock.advance(3_900)
     expect(first.state).toBe('pending')
     jobs[0]!.finish()
     await clock.advance(1)
-    // Five seconds after its call came, and four after its return.
+    // Five seconds after its call arrived, and four after its return.
     expect(clock.now()).toBeGreaterThan(5_000)
     expect(order.slice(0, 2)).toEqual(['first', 'first'])
     expect(first.state).toBe('resolved')
   })
 
-  it('charges the user once, and the vendor for every attempt', async () => {
+  it('a retried call charges the user once and the vendor for every attempt', async () => {
     const { clock, run, quick, used } = createGuardPod(options)
     const call = run(() => Promise.reject(vendorError(503)), { user: 'u' })
     await clock.until(call.promise)
@@ -378,7 +378,7 @@ describe('a retry', () => {
     expect(countFates(calls)).toEqual({ resolved: 9, USER_LIMITED: 1 })
   })
 
-  it('is not made for a call that might do harm twice, unless it has a key', async () => {
+  it('a call that is not idempotent is retried only with an idempotency key', async () => {
     const { clock, run } = createGuardPod(options)
     const [plain, keyed] = [createFailure(vendorError(503)), createFailure(vendorError(503))]
     const calls = [
@@ -389,8 +389,8 @@ describe('a retry', () => {
     expect([plain.started, keyed.started]).toEqual([1, 3])
   })
 
-  // The budget asks whether any circuit is open, and one that nobody tries again stays half-open.
-  it('is not kept from a lane by the circuit of another', async () => {
+  // The budget asks whether any circuit is open, and one without calls stays half-open.
+  it('an open circuit of another lane does not prevent retries', async () => {
     const { clock, run, quick, breaker } = createGuardPod(options)
     await clock.until(quick({ lane: 'other' }).promise)
     await breaker.trip({ lane: 'other' })
@@ -400,7 +400,7 @@ describe('a retry', () => {
     expect(failure.started).toBe(3)
   })
 
-  it('is told of by tryRun, attempt by attempt', async () => {
+  it('tryRun() returns every attempt', async () => {
     const { clock, guard } = createGuardPod(options)
     let tries = 0
     const result = await clock.until(
@@ -423,8 +423,8 @@ describe('a retry', () => {
   })
 })
 
-describe('a deadline', () => {
-  it('of the request ends the call, the wait and the retries', async () => {
+describe('guard deadline', () => {
+  it('the deadline of the request ends calls, waits and retries', async () => {
     const options: GuardOptions = {
       concurrency: { limit: 1 },
       queue: { size: 10, timeoutMs: '5s' },
@@ -446,13 +446,13 @@ describe('a deadline', () => {
     const failure = createFailure(vendorError(503))
     const failing = within(1_000, () => run(failure.fn))
     await clock.until(failing.promise)
-    // After 400 ms it could, after 1,200 it could not.
+    // A retry fits after 400 ms and not after 1,200 ms.
     expect(failure.started).toBe(2)
     expect(clock.now()).toBe(1_400)
     expect(failing.error).toMatchObject({ status: 503 })
   })
 
-  it('is heeded by a guard inside, and the earlier one always wins', async () => {
+  it('a nested guard obeys the earlier of two deadlines', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const outer = spillway.guard('outer', {})
@@ -487,7 +487,7 @@ describe('a deadline', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('that has passed already is told at once, and nothing is asked', async () => {
+  it('an expired deadline refuses the call at once without a round trip', async () => {
     const { clock, run, connection } = createGuardPod(
       {
         limits: [{ limit: 1, windowMs: '1m' }],
@@ -506,7 +506,7 @@ describe('a deadline', () => {
     expect(connection?.counts.sent).toBe(sent)
   })
 
-  it('and an abort do not wait for the store to answer about the user', async () => {
+  it('a deadline or an abort does not wait for the user-limit reply', async () => {
     for (const retry of [undefined, { attempts: 3 }]) {
       const { clock, run, quick, connection } = createGuardPod(
         { userLimits: [{ per: 'user', limit: 2, windowMs: '1h' }], ...(retry && { retry }) },
@@ -528,7 +528,7 @@ describe('a deadline', () => {
       expect(aborted).toMatchObject({ error: { message: 'bye' }, atMs: 30 })
       await clock.advance(200)
       expect(job.started).toBe(0)
-      // Both got back what they had been charged.
+      // Both calls were refunded.
       connection?.setLatency(2)
       const calls = [quick({ user: 'u' }), quick({ user: 'u' }), quick({ user: 'u' })]
       await clock.advance(10)
@@ -537,8 +537,8 @@ describe('a deadline', () => {
   })
 })
 
-describe('what a guarded function sees and says', () => {
-  it('comes out unchanged: its value, its error, and its async context', async () => {
+describe('guarded function', () => {
+  it('guard passes values, errors and async context through unchanged', async () => {
     const { clock, guard, run } = createGuardPod({ concurrency: { limit: 1 }, queue: { size: 5 } })
     const error = new Error('mine')
     const thrown = run(() => {
@@ -554,7 +554,7 @@ describe('what a guarded function sees and says', () => {
     expect(await clock.until(waited)).toBe(deadline)
   })
 
-  it('is its own caller’s async context, also where several who waited begin together', async () => {
+  it('queued calls that start together run in the async context of their own caller', async () => {
     for (const where of EVERYWHERE) {
       const { clock, guard, run } = createGuardPod(
         { concurrency: { limit: 2 }, queue: { size: 9 }, limits: [{ limit: 99, windowMs: '1m' }] },
@@ -574,7 +574,7 @@ describe('what a guarded function sees and says', () => {
     }
   })
 
-  it('is its own caller’s async context, also where one reply of the store was for several', async () => {
+  it('calls that share a store reply run in the async context of their own caller', async () => {
     for (const where of EVERYWHERE) {
       const { clock, guard } = createGuardPod(
         { userLimits: [{ per: 'user', limit: 10, windowMs: '1m' }] },
@@ -598,7 +598,7 @@ describe('what a guarded function sees and says', () => {
     }
   })
 
-  it('costs what it cost when it was called, whatever becomes of that object', async () => {
+  it('cost is copied when the call is made, so later changes have no effect', async () => {
     const { clock, run, used } = createGuardPod({
       concurrency: { limit: 1 },
       queue: { size: 9 },
@@ -614,7 +614,7 @@ describe('what a guarded function sees and says', () => {
     expect(await used()).toBe(6)
   })
 
-  it('is refused in one sentence, with the numbers behind it', async () => {
+  it('a refusal has a one-sentence message and the numbers behind it', async () => {
     const { clock, run, quick } = createGuardPod({
       concurrency: { limit: 1 },
       queue: { size: 1, timeoutMs: 1_500 },
@@ -640,7 +640,7 @@ describe('what a guarded function sees and says', () => {
     })
   })
 
-  it('is counted: calls, attempts, outcomes and refusals', async () => {
+  it('guard counts calls, attempts, outcomes and refusals', async () => {
     const { clock, run, quick, guard } = createGuardPod({
       concurrency: { limit: 1 },
       retry: { attempts: 2, baseMs: 10, budget: 1 },
@@ -661,14 +661,14 @@ describe('what a guarded function sees and says', () => {
     })
   })
 
-  it('never sees a call shed that is critical', async () => {
+  it('guard never sheds a critical call', async () => {
     const { clock, quick } = createGuardPod({ shed: { when: () => true } })
     const calls = [quick({ priority: 'critical' }), quick({ priority: 'high' })]
     await clock.settle()
     expect(calls.map(fateOf)).toEqual(['resolved', 'SHED'])
   })
 
-  it('is shed by how many wait, or by your own rule, which sees who it is', async () => {
+  it('guard sheds by maxQueue or by `when`, which receives user and tier', async () => {
     const questions: unknown[] = []
     const { clock, run, quick } = createGuardPod({
       shed: {

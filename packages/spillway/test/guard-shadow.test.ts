@@ -1,4 +1,4 @@
-/** Stages in shadow: they decide as they always would, report it, and stand in nobody's way. */
+/** Stages in shadow mode decide as usual, report refusals and let every call pass. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { sleep } from '../src/core/sleep.js'
@@ -22,7 +22,7 @@ const BREAKER = {
   rampMs: 0,
 } as const
 
-/** What each stage would refuse of five calls that come together, after two that failed. */
+/** Refusals of each stage for five concurrent calls after two failed ones. */
 const STAGES: [ShadowStage, GuardOptions, code: string, refused: number][] = [
   ['shed', { shed: { when: ({ user }) => user === 'u3' } }, 'SHED', 1],
   ['user-limit', { userLimits: [{ per: 'tier', limit: 4, windowMs: '1h' }] }, 'USER_LIMITED', 3],
@@ -37,7 +37,7 @@ async function callSeven(options: GuardOptions, where: Where) {
   const events: SpillwayEvent[] = []
   const stop = onEvent((event) => events.push(event))
   const told: string[] = []
-  // Connected, and a heartbeat heard.
+  // Connected and with one heartbeat received.
   await clock.advance(1_500)
   for (let i = 0; i < 2; i++) {
     run(
@@ -63,9 +63,9 @@ async function callSeven(options: GuardOptions, where: Where) {
   return { fates: countFates(calls), snapshot: guard.snapshot(), told, events }
 }
 
-describe.each(EVERYWHERE)('a stage in shadow, store: %s', (where) => {
+describe.each(EVERYWHERE)('stage in shadow mode, store: %s', (where) => {
   it.each(STAGES)(
-    '%s refuses nobody, and reports all it would have',
+    '%s in shadow mode refuses no call and reports every refusal it would make',
     async (stage, options, code, refused) => {
       const strict = await callSeven(options, where)
       expect(strict.fates).toEqual({
@@ -88,7 +88,7 @@ describe.each(EVERYWHERE)('a stage in shadow, store: %s', (where) => {
     },
   )
 
-  it('does not wait for a store that is away, nor pause for a vendor that wants it', async () => {
+  it('shadow mode waits for neither an unreachable store nor a paused lane', async () => {
     const { clock, run, quick, connection } = createGuardPod(
       { limits: [{ limit: 5, windowMs: '1h' }], queue: { size: 5 }, shadow: true },
       { where },
@@ -105,7 +105,7 @@ describe.each(EVERYWHERE)('a stage in shadow, store: %s', (where) => {
     await clock.advance(1_000)
   })
 
-  it('counts what calls cost in the end, as it would in force', async () => {
+  it('shadow mode settles costs as usual', async () => {
     const { clock, run, used, guard } = createGuardPod(
       { limits: [{ unit: 'tokens', limit: 100, windowMs: '1h' }], shadow: ['vendor-limit'] },
       { where },
@@ -123,7 +123,7 @@ describe.each(EVERYWHERE)('a stage in shadow, store: %s', (where) => {
     expect(guard.snapshot().wouldHaveRefused).toEqual([])
   })
 
-  it('leaves the others in force', async () => {
+  it('stages that are not in shadow mode still refuse', async () => {
     const { clock, quick } = createGuardPod(
       {
         userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
@@ -139,7 +139,7 @@ describe.each(EVERYWHERE)('a stage in shadow, store: %s', (where) => {
   })
 })
 
-describe('options of shadow', () => {
+describe('shadow options', () => {
   it.each<[object, string]>([
     [{ shadow: false }, 'guard(a).shadow: must be true, or a list of stages: shed, user-limit'],
     [{ shadow: ['room'] }, 'guard(a).shadow[0]: must be one of'],
@@ -148,7 +148,7 @@ describe('options of shadow', () => {
       { concurrency: { adaptive: 'aimd' }, shadow: true },
       'guard(a).concurrency.adaptive: cannot be in shadow',
     ],
-  ])('%j is a mistake', (options, message) => {
+  ])('shadow options %j are rejected', (options, message) => {
     expect(() => createSpillway().guard('a', options)).toThrow(message)
   })
 })

@@ -12,7 +12,7 @@ const OPTIONS = {
 } as const
 
 describe('health over Redis', () => {
-  it("pod B's health says what pod A has counted, and goes on without Redis", async () => {
+  it('health of one pod shows the counts of another one and keeps working without Redis', async () => {
     const redis = await startRedis()
     const stores = [0, 1].map(() => redisStore({ url: redis.url, commandTimeoutMs: 10_000 }))
     const [storeA, storeB] = stores as [(typeof stores)[0], (typeof stores)[0]]

@@ -39,7 +39,7 @@ afterAll(async () => {
   await Promise.all([vendor?.stop(), server?.stop()])
 })
 
-/** Lets the first so many pods do something at the same time, and sums up what came of it. */
+/** Runs a task on the first `count` pods at the same time and sums up the results. */
 async function runOn(count: number, taskOf: (pod: number) => Task) {
   const reports = await Promise.all(pods.slice(0, count).map((pod, at) => pod.run(taskOf(at))))
   const sum = (what: 'passed' | 'failed' | 'replies' | 'lost') =>
@@ -54,16 +54,16 @@ const sumOf = (arrivals: readonly Arrival[], unitsOf: (arrival: Arrival) => numb
   arrivals.reduce((sum, arrival) => sum + unitsOf(arrival), 0)
 
 /**
- * The share of a contract that was used: how much longer than a window it takes, on average, until as
- * many calls have arrived as a window allows.
+ * The used share of the limit: how much longer than a window it takes, on average, until as many
+ * calls have arrived as a window allows.
  */
 function shareUsed(arrivals: readonly Arrival[], limit: number, windowMs: number): number {
   const takesMs = arrivals.slice(limit).map(({ atMs }, index) => atMs - arrivals[index]!.atMs)
   return (windowMs * takesMs.length) / takesMs.reduce((sum, ms) => sum + ms, 0)
 }
 
-describe('a fleet', () => {
-  it('of two pods that make 15 calls at once lets exactly 10 pass', async () => {
+describe('rate-limited fleet', () => {
+  it('two pods with 15 concurrent calls get exactly 10 permits', async () => {
     const limiter = { name: 'two', jitterMs: 1_000, limits: [{ limit: 10, windowMs: 1_000 }] }
     const { passed } = await runOn(2, (pod) => ({
       job: 'ask',
@@ -74,13 +74,13 @@ describe('a fleet', () => {
     expect(passed).toBe(10)
   })
 
-  it.skipIf(!HAS_FAKETIME)('has a pod whose clock is an hour ahead (needs faketime)', () => {
+  it.skipIf(!HAS_FAKETIME)('one pod has a clock an hour ahead (needs faketime)', () => {
     const isAhead = pods.map(({ ready }) => ready.wallMs - Date.now() > HOUR_MS / 2)
     expect(isAhead.lastIndexOf(false)).toBe(PODS - 2)
     expect(isAhead.indexOf(true)).toBe(PODS - 1)
   })
 
-  it('keeps to the contract at the vendor and uses it, although 1 % of replies are lost', async ({
+  it('the fleet keeps the vendor limit and uses at least 93 % of it although 1 % of replies are lost', async ({
     annotate,
   }) => {
     const [limit, windowMs] = [60, 6_000]
@@ -91,7 +91,7 @@ describe('a fleet', () => {
       limiter,
       lose: { every: 100, offset: Math.round((100 / PODS) * pod), key: '{eight}' },
       lanes,
-      // At first what the contract allows, so that not all of it is used in one moment.
+      // Starts with what the limit allows, so that not everything is used at once.
       calmMs: windowMs,
       everyMs: (windowMs / limit) * PODS,
       forMs: 2 * windowMs + 500,
@@ -109,7 +109,7 @@ describe('a fleet', () => {
     expect(share).toBeGreaterThanOrEqual(0.93)
   })
 
-  it('keeps to a limit on tokens, of which 1,000 concurrent calls only know estimates', async ({
+  it('the fleet keeps a token limit although 1,000 concurrent calls only know estimates', async ({
     annotate,
   }) => {
     const [limit, windowMs] = [300_000, 1_000]
@@ -118,7 +118,7 @@ describe('a fleet', () => {
       jitterMs: 500,
       limits: [
         { unit: 'tokens', limit, windowMs },
-        // The same tokens, in a window that holds the whole test: what the books say in the end.
+        // The same tokens in a window that holds the whole test, to check the final sum.
         { unit: 'ledger', limit: 10_000_000, windowMs: HOUR_MS },
       ],
     }
@@ -145,13 +145,13 @@ describe('a fleet', () => {
       mostInAWindow(arrivals, windowMs, (call) => actual(call) - overrun(call)),
     ).toBeLessThanOrEqual(limit)
 
-    // Settlements whose replies were lost were sent again, and count once.
+    // Settlements whose replies were lost were sent again and count once.
     expect(lost).toBeGreaterThan(0)
     expect(await usedOfLedger(limiter)).toBe(sumOf(arrivals, actual))
   })
 })
 
-/** What the books say, to a pod that has just come. */
+/** The final sum, as seen by a new pod. */
 async function usedOfLedger(limiter: Task['limiter']): Promise<number | undefined> {
   const store = redisStore({ url: server.url, commandTimeoutMs: 2_000 })
   onTestFinished(() => store.close())

@@ -35,12 +35,12 @@ afterAll(() => redis.stop())
 
 let runs = 0
 
-/** `pod` serves calls, `operator` belongs to a process that never does. */
+/** `pod` serves calls; `operator` belongs to a process that never does. */
 interface Fleet {
   readonly operator: Operator
   readonly guard: Guard
   readonly store: Store
-  /** Another pod, that starts now. */
+  /** Starts another pod. */
   join(): Promise<Guard>
   close(): Promise<void>
 }
@@ -87,7 +87,7 @@ const outcomeOf = (guard: Guard, lane = 'default') =>
   guard.run(() => 'served', { lane }).catch((error) => error.code as string)
 const soon = (guard: Guard, lane = 'default') => expect.poll(() => outcomeOf(guard, lane))
 
-describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
+describe.each(Object.keys(STORES))('operator on the %s store', (kind) => {
   let fleet: Fleet
   let events: SpillwayEvent[]
   let stop: () => void
@@ -97,7 +97,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     stop = onEvent((event) => {
       if (event.type === 'operator.acted') events.push(event)
     })
-    // A vendor whose lanes have been used.
+    // Lanes that have been used.
     for (const lane of ['default', 'a', 'b'])
       expect(await outcomeOf(fleet.guard, lane)).toBe('served')
   })
@@ -106,7 +106,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     await fleet.close()
   })
 
-  it('isolates all lanes, also those nobody has used yet, on pods that start later as well', async () => {
+  it('isolate applies to all lanes, unused ones and pods that start later included', async () => {
     const { operator, guard } = fleet
     const done = await operator.perform({
       action: 'isolate',
@@ -122,14 +122,14 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     expect(guard.breaker?.state({ lane: 'a' })).toBe('isolated')
     const { guards } = await operator.fleet()
     expect(guards[0]?.breakers.map(({ state }) => state)).toContain('isolated')
-    await operator.perform({ action: 'release', guard: 'vendor', by: 'somebody else' })
+    await operator.perform({ action: 'release', guard: 'vendor', by: 'dora' })
     expect(await outcomeOf(guard, 'a')).toBe('CIRCUIT_OPEN')
     await operator.perform({ action: 'release', guard: 'vendor', by: 'ada' })
     await soon(guard, 'a').toBe('served')
     await soon(late, 'b').toBe('served')
   })
 
-  it('isolates one lane and leaves the others alone, and close ends what anybody isolated', async () => {
+  it('isolate applies to one lane only, and close ends the isolations of all operators', async () => {
     const { operator, guard } = fleet
     const on = { guard: 'vendor', lane: 'a' } as const
     await operator.perform({ action: 'isolate', ...on, forMs: '10m', by: 'ada' })
@@ -142,14 +142,14 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     await soon(guard, 'a').toBe('served')
   })
 
-  it('opens a breaker for the time it is told, and closes it', async () => {
+  it('open keeps a breaker open for the given time, and close ends it', async () => {
     const { operator, guard } = fleet
     const on = { guard: 'vendor', lane: 'a', by: 'ada' } as const
     await operator.perform({ action: 'open', ...on, forMs: '10m' })
     await soon(guard, 'a').toBe('CIRCUIT_OPEN')
     const untilMs = guard.breaker?.snapshot({ lane: 'a' }).untilMs ?? 0
     expect(untilMs).toBeGreaterThan(300_000)
-    // Open already: the new time counts.
+    // The breaker is already open, so the new time applies.
     await operator.perform({ action: 'open', ...on, forMs: '1m' })
     await expect
       .poll(() => guard.breaker?.snapshot({ lane: 'a' }).untilMs)
@@ -158,7 +158,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     await soon(guard, 'a').toBe('served')
   })
 
-  it('pauses all lanes of a vendor, and lifts it at once', async () => {
+  it('pause stops all lanes of a vendor, and resume ends it at once', async () => {
     const { operator, guard } = fleet
     await operator.perform({ action: 'pause', guard: 'vendor', forMs: '10m', by: 'ada' })
     expect(await outcomeOf(guard, 'a')).toBe('VENDOR_LIMITED')
@@ -166,12 +166,12 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     const { guards } = await operator.fleet()
     expect(guards[0]?.limits[0]?.pausedMs).toBeGreaterThan(300_000)
     await operator.perform({ action: 'resume', guard: 'vendor', by: 'ada' })
-    // A pod asks again after a second at the latest.
+    // A pod asks again after one second at most.
     await expect.poll(() => outcomeOf(guard, 'a')).toBe('served')
     await expect.poll(() => outcomeOf(guard, 'never used')).toBe('served')
   })
 
-  it('pauses one lane, longer than a vendor could talk us into', async () => {
+  it('pause of one lane may be longer than maxPauseMs', async () => {
     const { operator, guard } = fleet
     const on = { guard: 'vendor', lane: 'a', by: 'ada' } as const
     await operator.perform({ action: 'pause', ...on, forMs: '1h' })
@@ -181,7 +181,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     await expect.poll(() => outcomeOf(guard, 'a')).toBe('served')
   })
 
-  it('sets another limit for a while, and the usual one early', async () => {
+  it('override changes a limit for a while, and restore ends it early', async () => {
     const { operator, guard } = fleet
     const on = { guard: 'vendor', unit: 'requests', by: 'ada' } as const
     const done = await operator.perform({ action: 'override', ...on, limit: 3, forMs: '10m' })
@@ -195,7 +195,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     await expect.poll(() => outcomeOf(guard, 'c')).toBe('served')
   })
 
-  it('leaves what was done where every process can read it, and not what made no sense', async () => {
+  it('performed actions are readable by every process, and rejected ones are not recorded', async () => {
     const { operator, store } = fleet
     await operator.perform({ action: 'pause', guard: 'vendor', forMs: '1s', by: 'ada' })
     await operator.perform({ action: 'resume', guard: 'vendor', lane: 'a', by: 'bob' })
@@ -208,7 +208,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
     expect(new Set(recent.map(({ id }) => id)).size).toBe(2)
   })
 
-  it('tells of every action once: who, what, on what, for how long, and what came of it', async () => {
+  it('every action emits one event with operator, target, duration and result', async () => {
     const { operator } = fleet
     await operator.perform({ action: 'isolate', guard: 'vendor', forMs: '1s', by: ' ada ' })
     const wrong = { action: 'isolate', guard: 'vendro', forMs: '1s', by: 'ada' } as const
@@ -222,7 +222,7 @@ describe.each(Object.keys(STORES))('an operator over the %s store', (kind) => {
   })
 })
 
-describe('an operator', () => {
+describe('operator requests', () => {
   const operator = createOperator({ store: memoryStore(), guards: GUARDS })
   it.each([
     [{ action: 'isolat' }, 'action: must be one of'],
@@ -241,11 +241,11 @@ describe('an operator', () => {
       'limit: must be a positive integer, got 0',
     ],
     [undefined, 'action: must be one of'],
-  ])('refuses %j, and says why', async (request, message) => {
+  ])('operator request %j is rejected with a reason', async (request, message) => {
     await expect(operator.perform(request as OperatorRequest)).rejects.toThrow(message)
   })
 
-  it('says that the store did not answer, and tells of it', async () => {
+  it('an action during an outage fails with STORE_UNAVAILABLE and is reported', async () => {
     const server = await startRedis()
     const store = redisStore({ url: server.url, commandTimeoutMs: 10_000 })
     while (!store.ready) await sleep(5)

@@ -1,4 +1,7 @@
-/** Breakers while the store is away: this pod's own, from where the fleet's was; then shared again. */
+/**
+ * Breakers while the store is unreachable: local, starting from the shared state, then shared
+ * again.
+ */
 import { describe, expect, it } from 'vitest'
 import { createSpillway, type GuardOptions } from '../src/index.js'
 import { createHarness } from '../src/testing/index.js'
@@ -38,8 +41,8 @@ async function fail(call: ReturnType<typeof setup>['call'], pod: number, times =
   for (let failure = 0; failure < times; failure++) await call(pod, true)
 }
 
-describe('a breaker whose store is away', () => {
-  it('that was open stays so until its time is over, and then lets this pod probe', async () => {
+describe('breaker during an outage', () => {
+  it('an open breaker stays open for its time and then lets this pod probe', async () => {
     const { fleet, all, call, states } = setup()
     await fleet.run(100)
     await fail(call, 0)
@@ -54,7 +57,7 @@ describe('a breaker whose store is away', () => {
     expect(states()).toEqual(['half-open', 'closed'])
   })
 
-  it('opens for this pod alone, and the fleet’s word counts again within two seconds', async () => {
+  it('during an outage a breaker opens for this pod alone, and is shared again 2 s after its end', async () => {
     const { fleet, all, call, states, guards } = setup()
     await fleet.run(1_100)
     all('goDown')
@@ -64,14 +67,15 @@ describe('a breaker whose store is away', () => {
     expect(states()).toEqual(['open', 'closed'])
     all('comeBack')
     await fleet.run(2_000)
-    // What one pod saw without the others does not open it for them, nor keep it open for itself.
+    // The failures of one pod during the outage neither open the shared breaker nor keep its own
+    // open.
     expect(states()).toEqual(['closed', 'closed'])
     await fail(call, 0)
     await fleet.run(50)
     expect(states()).toEqual(['open', 'open'])
   })
 
-  it('keeps what was isolated by hand isolated', async () => {
+  it('an isolated breaker stays isolated during an outage', async () => {
     const { fleet, all, call, guards } = setup()
     await fleet.run(100)
     await fleet.settle(guards[0]!.breaker!.isolate('1m'))
@@ -86,7 +90,7 @@ describe('a breaker whose store is away', () => {
     expect(await call(1)).toBe('fine')
   })
 
-  it('lets everything through if that is its rule', async () => {
+  it('a breaker whose outage rule allows calls lets every call through', async () => {
     const { fleet, all, call } = setup({ ...BREAKER, outage: 'open' })
     await fleet.run(100)
     await fail(call, 0)
@@ -101,7 +105,7 @@ describe('a breaker whose store is away', () => {
     expect(await call(0)).toBe('CIRCUIT_OPEN')
   })
 
-  it('lets nothing through if that is its rule, and says why', async () => {
+  it('a breaker whose outage rule refuses calls refuses with STORE_UNAVAILABLE', async () => {
     const { fleet, all, call } = setup({ ...BREAKER, outage: 'closed' })
     await fleet.run(100)
     expect(await call(0)).toBe('fine')

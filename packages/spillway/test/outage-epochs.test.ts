@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Epochs: both stores have to notice the same, and a real server what only a real one can do. */
+/** Store epochs: both stores have to behave the same, and a real server is tested as well. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
 import { createSpillway } from '../src/index.js'
@@ -29,7 +29,7 @@ afterAll(async () => {
 const SECOND = 1_000_000
 let stores = 0
 
-describe.each(['memory', 'redis'])('epochs in %s', (kind) => {
+describe.each(['memory', 'redis'])('store epochs in %s', (kind) => {
   function setup() {
     let nowUs = 1_900_000_000_000_000
     const create = (): PulseStore =>
@@ -45,24 +45,24 @@ describe.each(['memory', 'redis'])('epochs in %s', (kind) => {
     return { pulse, pass, now: () => nowUs }
   }
 
-  it('begin with whoever comes first, and nothing is lost by that', async () => {
+  it('the first pod sets the epoch and nothing counts as lost', async () => {
     const { pulse } = setup()
     expect(await pulse('a')).toMatchObject({ epoch: 'epoch-of-a', count: 1, lostUs: 0, pods: 1 })
     expect(await pulse('b')).toMatchObject({ epoch: 'epoch-of-a', count: 2, lostUs: 0, pods: 2 })
   })
 
-  it('begin anew where the store is behind what a pod has seen', async () => {
+  it('a new epoch begins when the store is behind what a pod has seen', async () => {
     const { pulse, now } = setup()
     const { epoch, count } = await pulse('a')
     const lost = await pulse('b', 'joined', epoch, count + 5)
     expect(lost).toMatchObject({ epoch: 'epoch-of-b', count: 1, lostUs: now() })
-    // The other hears of it, although it has seen no more than there is.
+    // The other pod learns of it, although it has seen no later state.
     expect(await pulse('a', 'joined', epoch, count)).toMatchObject({ epoch: 'epoch-of-b' })
   })
 
-  it('are known as a loss by whoever knew another one, soon after they began', async () => {
+  it('a pod that knew another epoch reports a loss soon after a new epoch began', async () => {
     const { pulse, pass, now } = setup()
-    // A new pod was faster than those who know what is lost.
+    // A new pod was faster than the pods that know the lost epoch.
     expect(await pulse('new')).toMatchObject({ lostUs: 0 })
     pass(SECOND)
     const lostUs = now()
@@ -72,14 +72,14 @@ describe.each(['memory', 'redis'])('epochs in %s', (kind) => {
     expect(await pulse('very-old', 'apart', 'epoch-long-ago', 7)).toMatchObject({ lostUs })
   })
 
-  it('do not mistrust the fleet because of one pod that was away for long', async () => {
+  it('one pod that was cut off for long does not make the fleet distrust the store', async () => {
     const { pulse, pass } = setup()
     await pulse('a')
     pass(60 * SECOND)
     expect(await pulse('b', 'apart', 'epoch-long-ago', 7)).toMatchObject({ lostUs: 0 })
   })
 
-  it('keep the shares of pods that are silent or apart, for a while', async () => {
+  it('shares of silent or separated pods are reserved for a while', async () => {
     const { pulse, pass } = setup()
     await pulse('a')
     await pulse('b', 'apart')
@@ -96,7 +96,7 @@ describe.each(['memory', 'redis'])('epochs in %s', (kind) => {
   })
 })
 
-describe('a real server', () => {
+describe('store epochs on a real server', () => {
   const podOn = (url: string) => {
     const store = redisStore({ url })
     const spillway = createSpillway({ store, expectedPods: 2 })
@@ -112,7 +112,7 @@ describe('a real server', () => {
     return { guard, spillway, status: () => guard.snapshot().store?.status }
   }
 
-  it('that is not there at the start is done without, and joined when it appears', async () => {
+  it('a pod starts without an absent server and joins it when it appears', async () => {
     const first = await startRedis()
     const { port } = first
     await first.stop()
@@ -127,7 +127,7 @@ describe('a real server', () => {
     expect(spillway.health().status).toBe('ok')
   })
 
-  it('that is emptied is another one from the next heartbeat on', async () => {
+  it('a flushed server counts as a new epoch from the next heartbeat on', async () => {
     const own = await startRedis()
     onTestFinished(() => own.stop())
     const { guard, status } = podOn(own.url)
@@ -139,7 +139,7 @@ describe('a real server', () => {
     await vi.waitUntil(() => status() === 'shared', { timeout: 5_000 })
   })
 
-  it('that is restarted is another one, even if it has forgotten nothing', async () => {
+  it('a restarted server counts as a new epoch even if it has kept its data', async () => {
     const own = await startRedis()
     const { guard, status } = podOn(own.url)
     await vi.waitUntil(() => status() === 'shared', { timeout: 4_000 })

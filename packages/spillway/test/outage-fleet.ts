@@ -1,4 +1,4 @@
-/** A fleet under saturating load on the virtual clock, with a vendor that counts, for outages. */
+/** A fleet under saturating load in virtual time with a counting vendor, for outages. */
 import { onEvent, SpillwayError } from 'spillway'
 import {
   createHarness,
@@ -15,11 +15,11 @@ export interface OutageFleetOptions {
   pods?: number
   limit?: number
   windowMs?: number
-  /** Callers that never rest, in each pod; by its number. */
+  /** Number of callers in a pod that call without pause. */
   callers?: (pod: number) => number
   guard?: GuardOptions
   expectedPods?: number
-  /** Before the pods start. */
+  /** Makes the store unreachable before the pods start. */
   down?: boolean
 }
 
@@ -33,17 +33,17 @@ export interface OutageFleet {
   readonly vendor: Vendor
   readonly limit: number
   readonly windowMs: number
-  /** How calls ended that did not get through, by code. */
+  /** Number of refused or failed calls by code. */
   readonly refusals: Record<string, number>
-  /** The longest any call took in its guard before it was made or refused. */
+  /** The longest time a call spent in its guard before it was made or refused. */
   readonly longestMs: number
-  /** What was degraded and restored, and when. */
+  /** Events about degraded and restored state, with their time. */
   readonly events: { type: string; atMs: number }[]
   run(ms: number): Promise<void>
   status(pod?: number): string | undefined
-  /** The most at the vendor in any window, in per cent of the limit. */
+  /** The most calls at the vendor in any window, in per cent of the limit. */
   worst(): number
-  /** Calls at the vendor in so many last milliseconds, in per cent of what is allowed. */
+  /** Calls at the vendor in the last `lastMs`, in per cent of the limit. */
   used(lastMs: number): number
   each(act: (pod: HarnessPod<PodValue>, index: number) => void): void
   stop(): Promise<void>

@@ -1,4 +1,4 @@
-/** Limits while the store is away, and at both ends of it: what reaches the vendor. */
+/** Calls that reach the vendor before, during and after an outage. */
 import { describe, expect, it } from 'vitest'
 import { usualOrLong } from './long-run.js'
 import { createOutageFleet } from './outage-fleet.js'
@@ -6,8 +6,8 @@ import { createOutageFleet } from './outage-fleet.js'
 const MOST = 105
 const SEEDS = usualOrLong([1], [1, 2, 3, 4, 5, 6])
 
-describe.each(SEEDS)('a saturated fleet, seed %i', (seed) => {
-  it('stays within the contract when the store hangs, and when it answers again', async () => {
+describe.each(SEEDS)('saturated fleet, seed %i', (seed) => {
+  it('the fleet stays within the vendor limit when the store hangs and when it answers again', async () => {
     const all = createOutageFleet({ seed })
     await all.run(25_000)
     all.each(({ store }) => {
@@ -25,7 +25,7 @@ describe.each(SEEDS)('a saturated fleet, seed %i', (seed) => {
     expect(all.worst()).toBeLessThanOrEqual(MOST)
   })
 
-  it('stays within it when the store restarts empty', async () => {
+  it('the fleet stays within the vendor limit when the store restarts empty', async () => {
     const all = createOutageFleet({ seed })
     await all.run(24_000)
     all.each(({ store }) => {
@@ -45,7 +45,7 @@ describe.each(SEEDS)('a saturated fleet, seed %i', (seed) => {
     expect(all.worst()).toBeLessThanOrEqual(MOST)
   })
 
-  it('stays within it when one pod is cut off', async () => {
+  it('the fleet stays within the vendor limit when one pod is cut off', async () => {
     const all = createOutageFleet({ seed })
     await all.run(24_000)
     all.fleet.pods[1]!.store.goDown()

@@ -7,7 +7,7 @@ import { createOutageFleet, type OutageFleet } from './outage-fleet.js'
 const DURATION_MS = usualOrLong(1_800_000, 36_000_000)
 const PODS = 3
 
-/** Each begins something; what it answers with ends it. */
+/** Each fault starts something and returns the function that ends it. */
 const FAULTS: Record<string, (all: OutageFleet, pod: number) => () => void> = {
   gone(all) {
     all.each(({ store }) => store.goDown())

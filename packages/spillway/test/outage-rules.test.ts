@@ -1,4 +1,4 @@
-/** Which rule is in force when, what callers are told, and what operators see. */
+/** Which outage rule applies when, what callers receive and what operators see. */
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createSpillway, type GuardOptions, onEvent, type SpillwayEvent } from '../src/index.js'
 import { createRateLimiter } from '../src/shared/index.js'
@@ -36,14 +36,14 @@ function setup(options: GuardOptions, { pods = 1, expectedPods = 1, down = false
 const limits = (outage?: 'share' | 'local' | 'open' | 'closed') =>
   ({ limits: [{ limit: 8, windowMs: '1m', ...(outage && { outage }) }] }) as const
 
-describe('a limit whose store is away', () => {
+describe('limits during an outage', () => {
   it.each([
     ['share', 2],
     ['local', 8],
     ['open', 20],
     ['closed', 0],
   ] as const)(
-    'by the rule %s lets so many of 20 calls of one of four pods through: %i',
+    'outage rule %s of a limit allows one of four pods %i of its 20 calls',
     async (rule, most) => {
       const { fleet, all, passing } = setup(limits(rule), { pods: 4 })
       await fleet.run(1_500)
@@ -53,7 +53,7 @@ describe('a limit whose store is away', () => {
     },
   )
 
-  it('shares without being told to', async () => {
+  it("the default outage rule of a limit is 'share'", async () => {
     const { fleet, all, passing } = setup(limits(), { pods: 4 })
     await fleet.run(1_500)
     all('goDown')
@@ -61,7 +61,7 @@ describe('a limit whose store is away', () => {
     expect(await passing(20)).toBe(2)
   })
 
-  it('says in its refusals that it is the share of this pod that is used up', async () => {
+  it("a refusal during an outage says that this pod's share is used up", async () => {
     const { fleet, all, passing, call } = setup(limits(), { pods: 4 })
     await fleet.run(1_500)
     all('goDown')
@@ -77,7 +77,7 @@ describe('a limit whose store is away', () => {
     expect(error.retryAfterMs).toBeGreaterThan(0)
   })
 
-  it('of which nothing was ever heard shares among as many pods as are expected, and warns', async () => {
+  it('a pod that never reached the store divides by expectedPods and warns', async () => {
     const { fleet, passing, spillway } = setup(limits(), { expectedPods: 4, down: true })
     await fleet.run(1_100)
     expect(await passing(20)).toBe(2)
@@ -91,7 +91,7 @@ describe('a limit whose store is away', () => {
     })
   })
 
-  it('is suggested its rules when one is misspelt', () => {
+  it('a misspelt outage rule is rejected with a suggestion', () => {
     const build = (options: object) => () => createSpillway().guard('vendor', options)
     const misspelt = { limits: [{ limit: 1, windowMs: 1_000, outage: 'shared' }] }
     expect(build(misspelt)).toThrow(/limits\[0\]\.outage: must be one of .* did you mean 'share'\?/)
@@ -103,7 +103,7 @@ describe('a limit whose store is away', () => {
   })
 })
 
-describe('user limits whose store is away', () => {
+describe('user limits during an outage', () => {
   const users = (outage?: 'share' | 'local' | 'open' | 'closed') =>
     ({
       userLimits: [{ per: 'user', limit: 8, windowMs: '1h', ...(outage && { outage }) }],
@@ -116,7 +116,7 @@ describe('user limits whose store is away', () => {
     ['local', 8],
     ['closed', 0],
   ] as const)(
-    'by the rule %s let so many of 20 calls of one user through: %i',
+    'outage rule %s of a user limit allows %i of 20 calls of one user',
     async (rule, most) => {
       const { fleet, all, passing } = setup(users(rule), { pods: 4 })
       await fleet.run(1_500)
@@ -125,12 +125,12 @@ describe('user limits whose store is away', () => {
       expect(await passing(20)).toBe(most)
       all('comeBack')
       await fleet.run(1_500)
-      // Nothing of it was told to the store: its bucket is full.
+      // Nothing was reported to the store, so its bucket is full.
       expect(await passing(20)).toBe(8)
     },
   )
 
-  it('say that it is this pod that counts', async () => {
+  it('a user-limit refusal during an outage has local scope', async () => {
     const { fleet, all, passing, call } = setup(users('local'))
     await fleet.run(1_500)
     all('goDown')
@@ -140,8 +140,8 @@ describe('user limits whose store is away', () => {
   })
 })
 
-describe('what operators see', () => {
-  it('is in events, snapshots and health, from the first failure to the return', async () => {
+describe('outage in events and health', () => {
+  it('an outage appears in events, snapshots and health from its first failure to its end', async () => {
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
     const { fleet, all, spillway, guard } = setup({ ...limits(), breaker: {} })
@@ -180,7 +180,7 @@ describe('what operators see', () => {
 })
 
 describe('SPILLWAY_SHARED', () => {
-  it('=off turns a pod to its share of what is expected, and asks the store nothing', async () => {
+  it('SPILLWAY_SHARED=off gives the pod its share of expectedPods and makes no round trip', async () => {
     vi.stubEnv('SPILLWAY_SHARED', 'off')
     const { fleet, passing, spillway } = setup(limits(), { expectedPods: 4 })
     await fleet.run(3_000)
@@ -189,14 +189,14 @@ describe('SPILLWAY_SHARED', () => {
     expect(fleet.pods[0]!.store.counts.sent).toBe(0)
   })
 
-  it('that is neither on nor off is a mistake', () => {
+  it('SPILLWAY_SHARED rejects a value that is neither on nor off', () => {
     vi.stubEnv('SPILLWAY_SHARED', 'of')
     expect(() => createSpillway()).toThrow(/SPILLWAY_SHARED: must be one of 'on', 'off'/)
   })
 })
 
-describe('bugs others shipped', () => {
-  it('a store that is gone does not hang requests, nor answer them with false 429s', async () => {
+describe('outage bugs known from other libraries', () => {
+  it('an unreachable store causes neither hanging requests nor false 429s', async () => {
     const all = createOutageFleet({ guard: { limits: [{ limit: 100_000, windowMs: 10_000 }] } })
     await all.run(3_000)
     for (const { store } of all.fleet.pods) store.loseRequests(1)
@@ -206,7 +206,7 @@ describe('bugs others shipped', () => {
     expect(all.longestMs).toBeLessThanOrEqual(100)
   })
 
-  it('no call pays the deadline of the store again and again', async () => {
+  it('calls do not pay the command timeout again and again during an outage', async () => {
     const all = createOutageFleet({ pods: 1, callers: () => 1, limit: 100_000 })
     await all.run(3_000)
     const { store } = all.fleet.pods[0]!
@@ -216,13 +216,13 @@ describe('bugs others shipped', () => {
     const sentBefore = store.counts.sent
     await all.run(10_000)
     await all.stop()
-    // One caller that is never kept waiting, and what looks for the store in the background.
+    // One caller that never waits, plus background attempts to reach the store.
     expect(all.vendor.arrivalCount - callsBefore).toBeGreaterThan(10_000 / 25)
     expect(store.counts.sent - sentBefore).toBeLessThan(60)
   })
 
-  it('an idle pod does not get a share of what others have used already', async () => {
-    // Three use everything, the fourth does nothing until the store is gone.
+  it('an idle pod gets no share of units that other pods have already used', async () => {
+    // Three pods use everything; the fourth does nothing until the store is down.
     let idle = true
     const all = createOutageFleet({ callers: (pod) => (pod === 3 ? 0 : 10) })
     await all.run(24_900)
@@ -246,7 +246,7 @@ describe('bugs others shipped', () => {
     expect(all.worst()).toBeLessThanOrEqual(105)
   })
 
-  it('a limiter without a guard has the same rules', async () => {
+  it('a rate limiter without a guard has the same outage rules', async () => {
     const clock = createVirtualClock()
     const fleet = createHarness({
       seed: 1,

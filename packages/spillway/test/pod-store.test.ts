@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Which pods are alive: both stores have to say the same. */
+/** Live pods: both stores have to give the same replies. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
 import { createKeys } from '../src/store/keys.js'
@@ -27,7 +27,7 @@ afterAll(async () => {
 const SECOND = 1_000_000
 let stores = 0
 
-describe.each(['memory', 'redis'])('pods in %s', (kind) => {
+describe.each(['memory', 'redis'])('live pods in %s', (kind) => {
   function setup(): { store: PodStore; pass(us: number): void } {
     let nowUs = 1_900_000_000_000_000
     const time = () => String(nowUs)
@@ -44,7 +44,7 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
   }
   const beatOf = (pod: string, lifeUs = 10 * SECOND) => ({ group: 'g', pod, lifeUs, snapshot: '' })
 
-  it('are alive until they have been silent for as long as they said', async () => {
+  it('a pod is live until its lifetime has passed without a heartbeat', async () => {
     const { store, pass } = setup()
     expect(await store.beat(beatOf('a'))).toMatchObject({ live: 1 })
     pass(6 * SECOND)
@@ -56,7 +56,7 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
     expect(await store.beat(beatOf('b'))).toMatchObject({ live: 1 })
   })
 
-  it('hear with every beat what is wanted of them, until its time is over', async () => {
+  it('every heartbeat reply carries the pending request to the pod until it expires', async () => {
     const { store, pass } = setup()
     const ask = (pod: string, what: string, forUs = 3 * SECOND) =>
       store.ask({ group: 'g', pod, forUs, ask: what })
@@ -73,7 +73,7 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
     expect(await store.beat(beatOf('a'))).toEqual({ live: 2, ask: '' })
   })
 
-  it('are not asked for what was wanted of them before they left', async () => {
+  it('a request to a pod ends when the pod leaves', async () => {
     const { store, pass } = setup()
     await store.beat(beatOf('a'))
     await store.ask({ group: 'g', pod: 'a', forUs: 60 * SECOND, ask: 'drain' })
@@ -85,16 +85,16 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
     expect(await store.beat(beatOf('a'))).toEqual({ live: 1, ask: '' })
   })
 
-  it('are gone at once when they leave', async () => {
+  it('a pod that leaves disappears at once', async () => {
     const { store } = setup()
     await store.beat(beatOf('a'))
     await store.beat(beatOf('b'))
     await store.leave({ group: 'g', pod: 'a' })
-    await store.leave({ group: 'nobody was here', pod: 'a' })
+    await store.leave({ group: 'empty group', pod: 'a' })
     expect(await store.beat(beatOf('b'))).toMatchObject({ live: 1 })
   })
 
-  it('say of themselves what they said last, whatever it is', async () => {
+  it('list() returns the last snapshot of each pod, whatever its content', async () => {
     const { store, pass } = setup()
     await store.beat({ ...beatOf('__proto__'), snapshot: 'old' })
     pass(SECOND)
@@ -109,7 +109,7 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
     expect(await store.list({ group: 'other' })).toEqual([])
   })
 
-  it('do not live on because the clock was set back', async () => {
+  it('a clock that is set back does not extend the life of dead pods', async () => {
     const { store, pass } = setup()
     await store.beat(beatOf('dead'))
     await store.beat(beatOf('alive'))
@@ -117,7 +117,7 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
     expect(await store.beat(beatOf('alive'))).toMatchObject({ live: 1 })
   })
 
-  it('that live longer than others are not cut short by them', async () => {
+  it('a pod with a long lifetime is not shortened by others', async () => {
     const { store, pass } = setup()
     await store.beat(beatOf('patient', 60 * SECOND))
     expect(await store.beat(beatOf('hasty', SECOND))).toMatchObject({ live: 2 })
@@ -126,7 +126,7 @@ describe.each(['memory', 'redis'])('pods in %s', (kind) => {
   })
 })
 
-it('pods in Redis leave nothing behind while others go on', async () => {
+it('pods that leave Redis leave no data behind while others continue', async () => {
   let nowUs = 1_900_000_000_000_000
   const keys = createKeys('churn-')
   const store = createRedisPods(runner, keys, () => String(nowUs))
@@ -139,7 +139,7 @@ it('pods in Redis leave nothing behind while others go on', async () => {
   expect(await server.send('HLEN', keys.podSnapshots('g'))).toBe(1)
 })
 
-it('pods in Redis leave keys that end when the last pod is gone, not with the last beat', async () => {
+it('pod keys in Redis expire with the longest-lived pod and not with the last heartbeat', async () => {
   const keys = createKeys('ttl-')
   const store = createRedisPods(runner, keys)
   await store.beat({ group: 'g', pod: 'patient', lifeUs: 60 * SECOND, snapshot: '' })

@@ -1,4 +1,4 @@
-/** Pods in processes of their own, and the vendor they call. */
+/** Pods in separate processes, and the vendor they call. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -8,49 +8,49 @@ import type { RateLimiterOptions } from 'spillway/shared'
 
 const PROGRAM = fileURLToPath(new URL('fixtures/limited-pod.mjs', import.meta.url))
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url))
-/** Starts a program that sees another time of day; see scripts/ensure-faketime.mjs. */
+/** Starts a program with another time of day; see scripts/ensure-faketime.mjs. */
 const FAKETIME = 'faketime'
 
 export const HAS_FAKETIME = spawnSync(FAKETIME, ['--version']).status === 0
 
-/** What a pod can be asked to do is in its program. */
+/** A task of a pod; see its program. */
 export interface Task {
   job: 'ask' | 'press' | 'spend'
   limiter: Omit<RateLimiterOptions, 'store'>
-  /** The longest it waits for a reply of the store. */
+  /** The command timeout of the store. */
   commandTimeoutMs?: number
-  /** Replies that never arrive: every so many-th to commands on keys with this in their names. */
+  /** Loses every `every`-th reply to commands on keys that contain `key`. */
   lose?: { every: number; offset: number; key: string }
   [detail: string]: unknown
 }
 
 export interface Report {
   passed: number
-  /** Calls that were told that the store did not answer. */
+  /** Calls that failed because the store did not answer. */
   failed: number
   /** Replies that could have been lost, and those that were. */
   replies: number
   lost: number
-  /** What time of day it was in the pod. */
+  /** The time of day in the pod. */
   wallMs: number
 }
 
 export interface Pod {
-  /** What it said when it was ready. */
+  /** The first report of the pod. */
   readonly ready: Report
   run(task: Task): Promise<Report>
   stop(): Promise<void>
 }
 
 export interface PodOptions {
-  /** Of the Redis server. */
+  /** URL of the Redis server. */
   url: string
   vendorPort: number
-  /** How far the pod's clock is off, such as `+1h`; needs `faketime`. */
+  /** The offset of the pod's clock, such as `+1h`; needs `faketime`. */
   clock?: string
 }
 
-/** Starts a pod, and waits until it is connected. */
+/** Starts a pod and waits until it is connected. */
 export async function startPod({ url, vendorPort, clock }: PodOptions): Promise<Pod> {
   const node = [process.execPath, PROGRAM, url, String(vendorPort)]
   const [command = '', ...args] = clock === undefined ? node : [FAKETIME, '-f', clock, ...node]
@@ -69,7 +69,7 @@ export async function startPod({ url, vendorPort, clock }: PodOptions): Promise<
     async stop() {
       if (!child.connected) return
       const gone = once(child, 'exit')
-      // Not a signal: with a clock of its own, the process we know is not the pod itself.
+      // Not by a signal: with faketime the child process is not the pod itself.
       child.disconnect()
       await gone
     },
@@ -91,18 +91,18 @@ async function nextReport(child: ChildProcess): Promise<Report> {
   }
 }
 
-/** A call, as the vendor sees it. */
+/** A call as the vendor sees it. */
 export interface Arrival {
   atMs: number
   lane: string
-  /** Tokens. */
+  /** In tokens. */
   estimate: number
   actual: number
 }
 
 export interface Vendor {
   readonly port: number
-  /** The calls that have arrived since we last asked, with the time at which they did. */
+  /** The calls that arrived since the last request, with their times. */
   takeArrivals(): Arrival[]
   stop(): Promise<void>
 }
@@ -131,7 +131,7 @@ export async function startVendor(): Promise<Vendor> {
   }
 }
 
-/** The most that was used in any window of this length, wherever it is laid. */
+/** The most units used in any window of this length. */
 export function mostInAWindow(
   arrivals: readonly Arrival[],
   windowMs: number,

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 
 const packageRoot = fileURLToPath(new URL('..', import.meta.url))
 
-/** Runs a program that uses the built package, and says what it printed when it ended by itself. */
+/** Runs a program with the built package and returns its output once it has ended by itself. */
 async function runProgram(body: string): Promise<string> {
   const program = `
     import {
@@ -23,8 +23,8 @@ async function runProgram(body: string): Promise<string> {
   return stdout.trim()
 }
 
-describe('a process that uses Spillway', () => {
-  it('ends when its work is done, although timeouts of an hour were armed', async () => {
+describe('process that uses Spillway', () => {
+  it('a process ends when its work is done although timeouts of an hour were set', async () => {
     const printed = await runProgram(`
       const timeout = createTimeout({ callMs: '1h', firstByteMs: '1h', totalMs: '1h' })
       const bulkhead = createBulkhead({ limit: 1, queue: { size: 9, timeoutMs: '1h' } })
@@ -36,7 +36,7 @@ describe('a process that uses Spillway', () => {
     expect(printed).toBe('false')
   })
 
-  it('stays alive while a call waits for a timer of ours', async () => {
+  it('a process stays alive while a call waits for a Spillway timer', async () => {
     const printed = await runProgram(`
       const timeout = createTimeout({ callMs: 30 })
       const retry = createRetry({ attempts: 2, baseMs: 10 })
@@ -49,7 +49,7 @@ describe('a process that uses Spillway', () => {
     expect(printed).toBe('CALL_TIMEOUT 2\ntrue')
   })
 
-  it('is not kept alive by a load shedder that samples, or by a hedge that was not needed', async () => {
+  it('a sampling load shedder or an unused hedge does not keep a process alive', async () => {
     const printed = await runProgram(`
       const shedder = createLoadShedder({ cpu: 1, memory: 1, loopUtilization: 1, loopDelayMs: '1m' })
       const hedge = createHedge({ delayMs: '1h' })
@@ -57,7 +57,7 @@ describe('a process that uses Spillway', () => {
     expect(printed).toBe('done')
   })
 
-  it('is not kept alive by work that hangs after its call timed out', async () => {
+  it('hanging work of a timed-out call does not keep a process alive', async () => {
     const printed = await runProgram(`
       const timeout = createTimeout({ callMs: 10 })
       const bulkhead = createBulkhead({ limit: 1, graceMs: '1h' })
@@ -66,7 +66,7 @@ describe('a process that uses Spillway', () => {
     expect(printed).toBe('CALL_TIMEOUT 1')
   })
 
-  it('is kept alive neither by health and features that look now and then, nor by its limits', async () => {
+  it('health, feature manager and HTTP limits do not keep a process alive', async () => {
     const printed = await runProgram(`
       const { createFeatureManager, createHealth } = await import('spillway')
       const { spillwayHttp } = await import('spillway/http')

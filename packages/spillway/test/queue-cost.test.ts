@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What jobs cost the server, counted in commands, because that does not depend on the machine. */
+/** Costs of jobs, counted in Redis commands because that is independent of the machine. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { JobEnd, NewJob, ReserveRequest } from '../src/store/queue-port.js'
@@ -53,7 +53,7 @@ function kit(queue: string, resultUs: number) {
   return {
     add: (...jobs: Partial<NewJob>[]) =>
       store.queues.add({ ...ref, maxSize: 1_000, jobs: jobs.map((job) => ({ ...JOB, ...job })) }),
-    /** Takes the next, and tells how those before ended. */
+    /** Takes the next job and reports how the previous ones ended. */
     async turn(before: readonly { id: string; turn: number }[], kind: JobEnd['kind'] = 'done') {
       const ends = before.map(({ id, turn }) => ({ id, turn, kind, ...NOTHING }))
       return (await store.queues.reserve({ ...asking, finish: { ends, ...lives } })).jobs
@@ -62,30 +62,31 @@ function kit(queue: string, resultUs: number) {
   }
 }
 
-/** Of all kinds, but those that look at it. */
+/** All commands except those that read the statistics. */
 async function commands(): Promise<number> {
   const stats = String(await server.send('INFO', 'commandstats'))
   const counted = [...stats.matchAll(/cmdstat_(\S+?):calls=(\d+)/g)]
   return counted.reduce((sum, [, name, calls]) => (name === 'info' ? sum : sum + Number(calls)), 0)
 }
 
-describe('a job that is done while the next is taken', () => {
+describe('Redis commands per job', () => {
   it.each([
-    // The script, when and how the queue stands; lease and job away; the next, from the line to a lease.
-    ['of which nothing is kept', 0, {}, 10],
+    // Script, time and queue state; remove lease and job; move the next job from the queue to a
+    // lease.
+    ['without a kept result', 0, {}, 10],
     ['of a tenant', 0, { tenant: 'acme' }, 12],
-    ['whose result is kept', 60_000_000, {}, 12],
+    ['with a kept result', 60_000_000, {}, 12],
     ['with a key', 0, { key: 'k' }, 14],
     ['with long data', 0, { data: JSON.stringify('x'.repeat(10_000)) }, 14],
   ] as [string, number, Partial<NewJob>, number][])(
-    '%s costs so many commands, and no more',
+    'a job %s takes a bounded number of Redis commands to finish and replace',
     async (name, resultUs, job, most) => {
       const { add, turn, waiting } = kit(`${name} ${++tries}`, resultUs)
       const jobs = Array.from({ length: 21 }, (_, at) =>
         job.key ? { ...job, key: `k${at}` } : job,
       )
       await add(...jobs)
-      // The first of their kind make keys, which then get an expiry.
+      // The first jobs create keys, which then get an expiry.
       let [mine, other] = [await turn(await turn([])), await turn([])]
       const before = await commands()
       for (let times = 0; times < 8; times++) {
@@ -98,8 +99,8 @@ describe('a job that is done while the next is taken', () => {
   )
 })
 
-describe('all that is kept of a queue', () => {
-  it('ends at one time, not before it was left alone for its whole life', async () => {
+describe('expiry of job queue keys', () => {
+  it('all keys of a job queue expire together, after a full lifetime without use', async () => {
     const { add, turn } = kit('ends', 60_000_000)
     await add({ key: 'k', tenant: 't' }, {}, {}, { delayUs: 60_000_000 })
     await sleep(5)

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What is kept of a queue in Redis: whose it is, how long it stays, and what becomes of it when a part is lost. */
+/** Job queue data in Redis: ownership, expiry and recovery from lost keys. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRedisFleet } from './limit-claims/fleet.js'
 import { createQueueKit, SECOND } from './queue-claims/queue-kit.js'
@@ -11,8 +11,8 @@ const fleet = createRedisFleet()
 beforeAll(() => fleet.start())
 afterAll(() => fleet.stop())
 
-describe('a queue that another build keeps in another form', () => {
-  it('is left alone, and does not keep this one from its own', async () => {
+describe('job queue data of another release', () => {
+  it('job queue data in another format is left alone and does not disturb this release', async () => {
     const { add, reserve, ref } = createQueueKit(fleet)
     const theirs = `sw1:{${ref.guard}}:j:${ref.queue}:m`
     await fleet.send('SET', theirs, 'as it was kept before')
@@ -22,8 +22,8 @@ describe('a queue that another build keeps in another form', () => {
   })
 })
 
-describe('how long a queue stays, where pods say different things', () => {
-  /** When each of its keys ends; nothing, if they differ. */
+describe('job queue lifetime with different pod settings', () => {
+  /** The common expiry of all keys, or undefined if they differ. */
   async function endMs(guard: string): Promise<number | undefined> {
     const [keys] = (await fleet.everywhere('KEYS', `sw1:{${guard}}:*`)) as string[][]
     const ends = new Set<number>()
@@ -40,7 +40,7 @@ describe('how long a queue stays, where pods say different things', () => {
     return { ...rest, ref, add }
   }
 
-  it('all of it stays for the longer life of whoever adds, at once', async () => {
+  it('adding a job with a longer lifetime extends all keys at once', async () => {
     const { ref, add } = kitOf()
     await add(3_600 * SECOND)
     const before = (await endMs(ref.guard)) as number
@@ -51,18 +51,18 @@ describe('how long a queue stays, where pods say different things', () => {
     expect(after).toBeGreaterThanOrEqual(Date.now() + month * 1_000)
   })
 
-  it('nobody shortens it, not even with what is renewed', async () => {
+  it('a shorter lifetime never shortens the expiry, even on renewal', async () => {
     const { ref, add } = kitOf()
     await add(10 * SECOND)
     const before = (await endMs(ref.guard)) as number
-    // A tenth of its life later it is renewed, by whoever comes.
+    // After a tenth of its lifetime the next command renews the expiry.
     await fleet.sleep(1_100)
     await add(2 * SECOND)
     expect(await endMs(ref.guard)).toBe(before)
   })
 })
 
-describe('a queue that has lost one of its keys', () => {
+describe('job queue with a lost key', () => {
   const PARTS = {
     waiting: 'w',
     delayed: 'z',
@@ -73,7 +73,7 @@ describe('a queue that has lost one of its keys', () => {
   }
 
   it.each(Object.keys(PARTS) as (keyof typeof PARTS)[])(
-    'goes on without what was in it: %s',
+    'job queue continues without the lost part: %s',
     async (part) => {
       const { store, ref, addMany, reserve, finish, extend, counts, dead } = createQueueKit(fleet)
       const own = { parkUs: SECOND, leaseUs: SECOND / 5, deadUs: SECOND }
@@ -87,7 +87,7 @@ describe('a queue that has lost one of its keys', () => {
       expect(['again', 'stale']).toContain(await finish(failing!, { kind: 'failed' }))
       await store.queues.counts({ ...ref, tenants: 5 })
       await dead()
-      // Until all that is left has been due.
+      // Until everything that is left was due.
       await fleet.sleep(600)
       await reserve(20, own)
       await fleet.sleep(600)
@@ -101,14 +101,14 @@ describe('a queue that has lost one of its keys', () => {
     },
   )
 
-  it('drops those without a record, however many, and hands out who is behind them, once', async () => {
+  it('job queue drops entries without a record and hands out the jobs behind them once', async () => {
     const { ref, addMany, reserve, counts } = createQueueKit(fleet)
     await addMany(Array.from({ length: 350 }, (_, at) => ({ priority: at % 4 })))
     await fleet.send('DEL', `sw1:{${ref.guard}}:j2:${ref.queue}:j`)
     const ids = await addMany(Array.from({ length: 5 }, () => ({ priority: 3 })))
     const taken: string[] = []
     let trips = 0
-    // As workers do: while nothing is in the way they ask again.
+    // As workers do: ask again until blocked.
     for (let blocked = 'no'; blocked === 'no'; trips++) {
       const reply = await reserve(10)
       blocked = reply.blocked
@@ -119,7 +119,7 @@ describe('a queue that has lost one of its keys', () => {
     expect(await counts()).toMatchObject({ waiting: 0, active: 5 })
   })
 
-  it('has room again for as many as it may hold', async () => {
+  it('job queue accepts as many jobs as before once lost entries are dropped', async () => {
     const { ref, add, addMany, reserve } = createQueueKit(fleet)
     await addMany([0, 1, 2].map((priority) => ({ priority })))
     await fleet.send('DEL', `sw1:{${ref.guard}}:j2:${ref.queue}:w`)

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Workers are processes that die, and servers that fail over. Nothing that was confirmed is lost. */
+/** Workers are processes that die, and servers fail over. No confirmed job is lost. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { createSpillway, type JobQueueOptions } from 'spillway'
@@ -14,18 +14,18 @@ import { startRedis } from './redis-server.js'
 
 const PROGRAM = fileURLToPath(new URL('fixtures/queue-worker.mjs', import.meta.url))
 const PACKAGE = fileURLToPath(new URL('..', import.meta.url))
-/** Half a minute, but on a machine that has no time for it. */
+/** Usually half a minute, but machines may be busy. */
 const LONGEST_MS = 600_000
 
 interface Run {
   id: string
   attempt: number
   by: number
-  /** When we heard of it. */
+  /** When the run was reported. */
   atMs: number
 }
 
-/** So many workers; whoever is killed has a successor. */
+/** Starts `count` workers and replaces each one that is killed. */
 function startWorkers(
   count: number,
   connection: RedisStoreOptions,
@@ -69,7 +69,9 @@ function openQueue(connection: RedisStoreOptions, settings: Partial<JobQueueOpti
   return { store, queue }
 }
 
-/** Kills one of them, at random, whenever so many more jobs have run: however slow the machine is. */
+/**
+ * Kills a random worker each time `every` more jobs have run, independent of the machine's speed.
+ */
 function startKiller({ runs, workers }: ReturnType<typeof startWorkers>, every: number) {
   const random = createRandom(7)
   const killer = { kills: 0, stop: () => clearInterval(timer) }
@@ -82,15 +84,15 @@ function startKiller({ runs, workers }: ReturnType<typeof startWorkers>, every: 
   return killer
 }
 
-/** Jobs of which we have heard more than once. */
+/** Jobs that were reported more than once. */
 function ranTwice(runs: readonly Run[]): Run[] {
   const first = new Set<string>()
   return runs.filter(({ id }) => first.has(id) || !first.add(id))
 }
 
-describe('eight workers that are killed at random', () => {
+describe('eight workers killed at random', () => {
   it(
-    'do every job at least once, and twice only after a lease that ended',
+    'killed workers run every job at least once, and twice only after an expired lease',
     async () => {
       const server = await startRedis()
       onTestFinished(() => server.stop())
@@ -114,12 +116,12 @@ describe('eight workers that are killed at random', () => {
       crew.stop()
       expect(killer.kills).toBeGreaterThan(5)
       expect(counts).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 })
-      // A worker that dies between its work and its word has told us, but not the store.
+      // A worker that dies after its work has reported to the test, but not to the store.
       expect(ranTwice(runs).length).toBeLessThanOrEqual(counts.lapsed)
       for (const { id, attempt } of runs.filter(({ attempt: each }) => each > 1)) {
         expect([id, attempt <= 1 + counts.lapsed]).toEqual([id, true])
       }
-      // Killed just before it could tell us, it may have told the store: these we have not heard of.
+      // A worker killed before its report to the test may have reported to the store.
       const ran = new Set(runs.map(({ id }) => id))
       expect(count - ran.size).toBeLessThanOrEqual(5 * killer.kills)
       expectOrder(runs, 5)
@@ -128,7 +130,7 @@ describe('eight workers that are killed at random', () => {
   )
 })
 
-/** Jobs that nobody disturbed began in the order in which they came, on each worker. */
+/** Undisturbed jobs begin in the order of arrival on each worker. */
 function expectOrder(runs: readonly Run[], concurrency: number): void {
   const byWorker = new Map<number, Run[]>()
   for (const run of runs) {
@@ -139,7 +141,7 @@ function expectOrder(runs: readonly Run[], concurrency: number): void {
   }
   for (const own of byWorker.values()) {
     for (let at = concurrency; at < own.length; at++) {
-      // Those that run at once may end in any order.
+      // Concurrent jobs may end in any order.
       const before = own[at - concurrency] as Run
       expect(Number((own[at] as Run).id)).toBeGreaterThan(Number(before.id))
     }
@@ -150,7 +152,7 @@ const CONFIRMED = usualOrLong(5_000, 20_000)
 
 describe('jobs that a replica has confirmed, eight workers that are killed, and a master that dies', () => {
   it(
-    'are all done, and twice only after a lease that ended, or what the dead master had not passed on',
+    'every confirmed job runs, and twice only after an expired lease or a lost replication',
     async () => {
       const watched = await startSentinels({ downMs: 1_000 })
       onTestFinished(() => watched.stop())
@@ -163,7 +165,7 @@ describe('jobs that a replica has confirmed, eight workers that are killed, and 
         const jobs = Array.from({ length: 1_000 }, (_, index) => {
           return { data: from + index, key: `job-${from + index}` }
         })
-        // What was not confirmed is added again, and is the same under its key.
+        // Unconfirmed jobs are added again under the same key.
         const add = async () => {
           const added = await queue.addMany(jobs).catch(() => [])
           for (const { id } of added) confirmed.add(id)
@@ -188,7 +190,7 @@ describe('jobs that a replica has confirmed, eight workers that are killed, and 
       crew.stop()
       expect(killer.kills).toBeGreaterThan(5)
       expect(counts).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 })
-      // A replica is behind by less than a second. Of what happened in it nobody may know any more.
+      // A replica lags by less than a second, so jobs of that second may be unknown.
       const known = (run: Run | undefined) => run !== undefined && run.atMs < diedMs - 1_000
       const first = new Map(runs.toReversed().map((run) => [run.id, run]))
       const twice = ranTwice(runs).filter(({ id }) => known(first.get(id)))
@@ -198,8 +200,8 @@ describe('jobs that a replica has confirmed, eight workers that are killed, and 
   )
 })
 
-describe('a queue whose jobs have to be confirmed', () => {
-  it('says so when no replica has it', async () => {
+describe('job queue with confirmation by replicas', () => {
+  it('add() rejects when no replica confirms the job', async () => {
     const server = await startRedis()
     onTestFinished(() => server.stop())
     const { queue, store } = openQueue({ url: server.url }, { durable: true, confirmMs: 100 })

@@ -1,4 +1,4 @@
-/** What a job queue is for, as somebody would tell it who had the trouble. In virtual time. */
+/** Typical uses of a job queue, in virtual time. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { SpillwayError } from '../src/core/errors.js'
 import { sleep } from '../src/core/sleep.js'
@@ -8,7 +8,7 @@ import { createSpillway } from '../src/guard/spillway.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
 
-/** Pods that share a store, each with the same guard and queue. */
+/** Pods that share a store, each with the same guard and job queue. */
 function createPods(count: number, guard: GuardOptions, settings: Partial<JobQueueOptions> = {}) {
   const clock = createVirtualClock()
   const store = memoryStore({ clock })
@@ -26,8 +26,8 @@ function createPods(count: number, guard: GuardOptions, settings: Partial<JobQue
 const many = (count: number, tenant?: string) =>
   Array.from({ length: count }, (_, data) => (tenant === undefined ? { data } : { data, tenant }))
 
-describe('1,000 jobs on a vendor that is broken for a minute', () => {
-  it('use no more attempts than the breaker needs to open and to look, and all complete', async () => {
+describe('1,000 jobs and a vendor that is down for a minute', () => {
+  it('jobs spend only the attempts that the breaker needs to open and probe, and all complete', async () => {
     const threshold = 5
     const { clock, pods, queue } = createPods(
       4,
@@ -58,7 +58,7 @@ describe('1,000 jobs on a vendor that is broken for a minute', () => {
     const opened = 13
     await clock.advance(120_000)
     expect(await clock.until(queue.counts())).toMatchObject({ done: 1_000, dead: 0, waiting: 0 })
-    // What is counted as an attempt: each job was handed out once more than it failed.
+    // Attempts: each job was handed out once more than it failed.
     const attempts = [...tries.values()].reduce((sum, each) => sum + each, 0)
     expect(failures).toBeGreaterThan(threshold)
     expect(attempts - 1_000).toBeLessThanOrEqual(threshold + 2 * opened)
@@ -66,9 +66,9 @@ describe('1,000 jobs on a vendor that is broken for a minute', () => {
   })
 })
 
-describe('calls at a steady 6 a second beside endless jobs, on one limit of 600 a minute', () => {
+describe('6 calls per second beside endless jobs on one limit of 600 per minute', () => {
   it.each([1, 4])(
-    'are never refused, and nine tenths of the limit are used, with %i pods',
+    'calls are never refused and jobs use the limit to nine tenths, with %i pods',
     async (count) => {
       const { clock, pods, queue } = createPods(
         count,
@@ -91,7 +91,7 @@ describe('calls at a steady 6 a second beside endless jobs, on one limit of 600 
         )
       }
       await clock.until(queue.addMany(many(20_000)))
-      // Jobs have had the limit for themselves when calls begin.
+      // Jobs have used the limit alone before calls begin.
       await clock.advance(90_000)
       expect(jobs).toBeGreaterThan(600)
       const [jobsBefore, minutes] = [jobs, 5]
@@ -113,8 +113,8 @@ describe('calls at a steady 6 a second beside endless jobs, on one limit of 600 
   )
 })
 
-describe('two tenants, one with 10,000 jobs and one with 10', () => {
-  it('the ten are done within the first 5 % of the run', async () => {
+describe('two tenants with 10,000 and 10 jobs', () => {
+  it('the ten jobs of the small tenant are done within the first 5 % of the run', async () => {
     const { clock, pods, queue } = createPods(2, {})
     const order: string[] = []
     await clock.until(queue.addMany(many(10_000, 'big')))

@@ -1,26 +1,26 @@
-/** A real cluster for tests: three masters with a replica each, as processes of their own. */
+/** A real cluster for tests: three masters with a replica each, as separate processes. */
 import { vi } from 'vitest'
 import { slotOf } from '../src/store/redis/servers/slot.js'
 import { freePort, type RedisServer, type ServerOptions, startRedis } from './redis-server.js'
 
 const MASTERS = 3
 const LAST_SLOT = 16_383
-/** So long that a busy machine is not taken for a dead server. */
+/** Long enough that a busy machine is not taken for a dead server. */
 const CALM_MS = 30_000
 
 export interface RedisCluster {
-  /** The masters first, as they were at the beginning. */
+  /** The original masters first. */
   readonly nodes: readonly RedisServer[]
   readonly urls: string[]
-  /** Whoever has the key now. */
+  /** The server that owns the key now. */
   masterOf(key: string): Promise<RedisServer>
-  /** All who are masters now. */
+  /** The current masters. */
   masters(): Promise<RedisServer[]>
   stop(): Promise<void>
 }
 
 export interface ClusterOptions extends Pick<ServerOptions, 'settings' | 'login' | 'tls'> {
-  /** A master that is silent for so long is replaced. */
+  /** A master that does not answer for this time is replaced. */
   downMs?: number
 }
 
@@ -55,7 +55,7 @@ export async function startCluster({
       await node.send('CLUSTER', 'SET-CONFIG-EPOCH', String(index + 1))
     }),
   )
-  // Each to each: word of others would get around by itself, but slowly.
+  // Each node meets each other one, because gossip would take longer.
   for (const node of nodes) {
     for (const { port, busPort } of nodes.filter((other) => other !== node)) {
       await node.send('CLUSTER', 'MEET', '127.0.0.1', String(port), String(busPort))

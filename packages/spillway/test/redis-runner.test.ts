@@ -42,7 +42,7 @@ interface ConnectOptions {
   commandTimeoutMs?: number
 }
 
-/** A runner over a connection of its own, closed after the test. */
+/** A runner with its own connection, closed after the test. */
 async function connectWith(
   driver: DriverName,
   { url = server.url, commandTimeoutMs = 1_000 }: ConnectOptions,
@@ -63,7 +63,7 @@ async function failureOf(promise: Promise<unknown>): Promise<StoreFailure> {
   return error as StoreFailure
 }
 
-/** Keeps this process busy, as a large JSON document would. */
+/** Blocks the event loop, as parsing a large JSON document would. */
 function block(ms: number): void {
   const lastMs = performance.now() + ms
   while (performance.now() < lastMs);
@@ -96,16 +96,16 @@ async function startWitness(port: number) {
   }
 }
 
-describe.each(driversToTest())('a script runner on %s', (driver) => {
+describe.each(driversToTest())('script runner on %s', (driver) => {
   const connect = (options: ConnectOptions = {}) => connectWith(driver, options)
 
-  it('answers with integers, strings and arrays as the script returned them', async () => {
+  it('runner returns integers, strings and arrays as the script returned them', async () => {
     const runner = await connect()
     expect(await runner.run(SHAPES, [], ['ü'])).toEqual([1, 'two', [3, 'ü'], null])
     expect(await runner.run(ADD, ['n'], [41])).toBe(41)
   })
 
-  it('sends the text once when the server has lost the script, and then the SHA again', async () => {
+  it('runner sends the script text once after SCRIPT FLUSH and then the SHA again', async () => {
     const runner = await connect()
     await runner.run(ADD, ['n'], [1])
     await server.send('SCRIPT', 'FLUSH')
@@ -116,7 +116,7 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
     expect(runner.commands - before).toBe(3)
   })
 
-  it('does not rerun a script that the server answered with an error', async () => {
+  it('runner does not rerun a script that failed on the server', async () => {
     const runner = await connect()
     const first = await failureOf(runner.run(ADD_AND_FAIL, ['n'], []))
     const second = await failureOf(runner.run(ADD_AND_FAIL, ['n'], []))
@@ -137,12 +137,12 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
 
     server.resume()
     const before = runner.commands
-    // The late one has run, once; its reply is not taken for this one's.
+    // The late command has run once, and its reply is not mistaken for this one's.
     expect(await runner.run(ADD, ['n'], [100])).toBe(111)
     expect(runner.commands - before).toBe(1)
   })
 
-  it('calls a command ambiguous when the connection breaks under it', async () => {
+  it('a command is ambiguous when its connection breaks', async () => {
     const other = await startRedis()
     onTestFinished(() => other.stop())
     const runner = await connect({ url: other.url, commandTimeoutMs: 5_000 })
@@ -152,7 +152,7 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
     for (const failure of await Promise.all(underWay)) expect(failure.kind).toBe('ambiguous')
   })
 
-  it('fails at once, as not sent, while there is no connection', async () => {
+  it('a command fails at once as not-sent while there is no connection', async () => {
     const client = connectTestRedis({ url: 'redis://127.0.0.1:1', driver: DRIVERS[driver] })
     const runner = createScriptRunner(client, { commandTimeoutMs: 100, clock: systemClock })
     onTestFinished(() => runner.close())
@@ -164,7 +164,7 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
     expect(runner.commands).toBe(0)
   })
 
-  it('finds its server again after a restart', async () => {
+  it('runner reconnects after a server restart', async () => {
     const first = await startRedis()
     const runner = await connect({ url: first.url })
     await runner.run(ADD, ['n'], [5])
@@ -179,7 +179,7 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
     expect(reply).toBe(1)
   })
 
-  describe('whose own process was busy', () => {
+  describe('script runner after a blocked event loop', () => {
     it('a busy process reads the replies that have arrived before it declares a timeout', async () => {
       const runner = await connect({ commandTimeoutMs: 100 })
       await runner.run(ADD, ['n'], [0])
@@ -191,17 +191,17 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
       expect(await Promise.all(underWay)).toHaveLength(40)
     })
 
-    it('counts from the moment a command was written', async () => {
+    it('command timeout starts when the command is written', async () => {
       const runner = await connect({ commandTimeoutMs: 400 })
       await runner.run(COUNT_TO, [], [0])
-      // Written only when this process gets to it, and not answered at once.
+      // Written only when the event loop is free again, and not answered at once.
       const underWay = runner.run(COUNT_TO, [], [1_000_000])
       block(500)
       expect(await underWay).toBe(1_000_000)
     })
   })
 
-  it('waits for what is under way when it is closed, and refuses the rest', async () => {
+  it('close() waits for commands in flight and refuses later ones', async () => {
     const runner = await connect()
     const underWay = runner.run(ADD, ['n'], [1])
     const closed = runner.close()
@@ -212,14 +212,14 @@ describe.each(driversToTest())('a script runner on %s', (driver) => {
   })
 })
 
-/** As the server sees it; the one that asks is one of them. */
+/** Number of connections as the server reports it, including the asking one. */
 async function connections(): Promise<number> {
   const list = await server.send('CLIENT', 'LIST')
   return String(list).trim().split('\n').length
 }
 
-describe('a client of the application', () => {
-  it('is used as it is and left open', async () => {
+describe('application-provided client', () => {
+  it("an application's client is used as it is and left open", async () => {
     const client = createClient({ url: server.url, disableOfflineQueue: true })
     client.on('error', () => {})
     onTestFinished(() => client.destroy())
@@ -233,14 +233,14 @@ describe('a client of the application', () => {
     expect(client.listenerCount('error')).toBe(1)
   })
 
-  it('gets a listener for errors if nobody has one, or the first would end the process', () => {
+  it("an application's client without an error listener gets one, so errors do not end the process", () => {
     const client = createClient({ url: server.url, disableOfflineQueue: true })
     connectTestRedis({ client })
     expect(() => client.emit('error', new Error('connection lost'))).not.toThrow()
   })
 })
 
-describe.each(['redis', 'ioredis'])('a process with a connection of %s', (driver) => {
+describe.each(['redis', 'ioredis'])('process with a %s connection', (driver) => {
   const packageRoot = fileURLToPath(new URL('..', import.meta.url))
 
   async function runProgram(body: string): Promise<string> {
@@ -260,7 +260,7 @@ describe.each(['redis', 'ioredis'])('a process with a connection of %s', (driver
     return stdout.trim()
   }
 
-  it('ends once it is closed, and leaves no handle behind', async () => {
+  it('a process ends after close() and leaves no handle', async () => {
     const printed = await runProgram(`
       while (!client.ready) await new Promise((resolve) => setTimeout(resolve, 5))
       console.log(await runner.run({ name: 'one', sha: '0', text: 'return 1' }, [], []))
@@ -271,7 +271,7 @@ describe.each(['redis', 'ioredis'])('a process with a connection of %s', (driver
     expect(printed).toBe('1\n0')
   })
 
-  it('ends when it is closed while connecting', async () => {
+  it('a process ends when the runner is closed while connecting', async () => {
     const programs = ['runner.close()', 'setImmediate(() => runner.close())'].map(runProgram)
     expect(await Promise.all(programs)).toEqual(['', ''])
   })

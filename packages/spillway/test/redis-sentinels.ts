@@ -1,27 +1,27 @@
-/** A real master with a replica, and three real Sentinels that watch over them. */
+/** A real master with a replica and three real Sentinels. */
 import { vi } from 'vitest'
 import { type RedisServer, type ServerOptions, startRedis } from './redis-server.js'
 
 export const MASTER = 'the-master'
 const SENTINELS = 3
-/** So long that a busy machine is not taken for a dead server. */
+/** Long enough that a busy machine is not taken for a dead server. */
 const CALM_MS = 30_000
 
-/** They look around every ten seconds otherwise, and tests would wait. */
+/** The default interval of ten seconds would slow the tests down. */
 const HASTE = ['info-period', '200', 'publish-period', '200', 'ask-period', '200']
 
 export interface Watched {
-  /** The master first, as it was at the beginning. */
+  /** The original master first. */
   readonly servers: readonly RedisServer[]
   readonly sentinels: readonly RedisServer[]
   readonly urls: string[]
-  /** Whom the Sentinels take for the master now. */
+  /** The current master according to the Sentinels. */
   master(): Promise<RedisServer>
   stop(): Promise<void>
 }
 
 export interface SentinelOptions extends Pick<ServerOptions, 'settings' | 'login' | 'tls'> {
-  /** A master that is silent for so long is replaced. */
+  /** A master that does not answer for this time is replaced. */
   downMs?: number
   /** More lines for the configuration of the Sentinels. */
   conf?: string

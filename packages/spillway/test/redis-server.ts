@@ -1,4 +1,6 @@
-/** A real Redis server for tests: its own process, port and folder, and nothing kept on disk. */
+/**
+ * A real Redis server for tests with its own process, port and folder, and nothing kept on disk.
+ */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -12,24 +14,24 @@ import { endWithUs } from './end-with-us.js'
 export interface RedisServer {
   readonly port: number
   readonly url: string
-  /** Sends one command over a connection of its own. */
+  /** Sends one command over a separate connection. */
   send(...command: string[]): Promise<unknown>
-  /** Stops the process in its tracks; the system still accepts connections for it. */
+  /** Stops the process; the system still accepts connections for it. */
   pause(): void
   resume(): void
-  /** Ends it without a goodbye. */
+  /** Kills the process without a shutdown. */
   kill(): Promise<void>
   stop(): Promise<void>
 }
 
 export interface ServerOptions {
-  /** A free one, if none is given. */
+  /** A free port if undefined. */
   port?: number
-  /** Of redis.conf. */
+  /** Settings of redis.conf. */
   settings?: Readonly<Record<string, string | number>>
-  /** Sentinels write what they know into their configuration, so they need a file. */
+  /** Sentinels store their state in their configuration, so they need a file. */
   sentinel?: string
-  /** What to connect to it with, where that is more than an address. */
+  /** Credentials for the URL. */
   login?: string
   tls?: object
 }
@@ -43,7 +45,7 @@ export async function startRedis(options: ServerOptions = {}): Promise<RedisServ
     try {
       return await startOn(await freePort(), options)
     } catch (error) {
-      // Somebody else may have taken the port in between.
+      // Another process may have taken the port in between.
       if (attempt === ATTEMPTS || (error as NodeJS.ErrnoException).code === 'ENOENT') throw error
     }
   }
@@ -80,7 +82,7 @@ async function startOn(port: number, options: ServerOptions): Promise<RedisServe
     resume: () => void child.kill('SIGCONT'),
     kill: () => end('SIGKILL'),
     stop: () => {
-      // One that is paused would not notice that it is to shut down.
+      // A paused process would not notice the shutdown.
       child.kill('SIGCONT')
       return end('SIGTERM')
     },
@@ -89,7 +91,7 @@ async function startOn(port: number, options: ServerOptions): Promise<RedisServe
 
 function spawnServer(port: number, folder: string, options: ServerOptions): ChildProcess {
   const settings = {
-    // With TLS there is no other port.
+    // With TLS there is no plain port.
     ...(options.tls === undefined ? { port } : { port: 0, 'tls-port': port }),
     bind: '127.0.0.1',
     dir: folder,
@@ -117,7 +119,7 @@ async function untilItAnswers(child: ChildProcess, url: string, tls?: object): P
   })
   const lastMs = performance.now() + START_MS
   while (failure === undefined && performance.now() < lastMs) {
-    // Its number tells it from somebody else's server that was faster to take the port.
+    // The process id distinguishes it from a foreign server that took the port.
     const info = await sendTo(url, ['INFO', 'server'], tls).catch(() => '')
     if (String(info).includes(`process_id:${child.pid}\r`)) return
     await sleep(5)

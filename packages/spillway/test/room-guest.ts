@@ -1,4 +1,4 @@
-/** Somebody in a waiting room who wants nothing but to wait. */
+/** A call in the queue that only waits. */
 import type { CallerSignal } from '../src/core/abort.js'
 import { Entry, type Leaving } from '../src/guard/entry.js'
 
@@ -25,7 +25,7 @@ export class RoomGuest extends Entry {
   constructor(about: About) {
     super()
     this.#about = about
-    this.name = about.name ?? 'somebody'
+    this.name = about.name ?? 'call'
     this.lane = about.lane ?? 'default'
     this.priority = about.priority ?? 2
     this.arrivedMs = about.arrivedMs

@@ -1,10 +1,10 @@
-/** A connection to Redis for tests that look below the store. */
+/** A connection to Redis for tests below the store. */
 import { createKeys } from '../src/store/keys.js'
 import { connectRedis } from '../src/store/redis/connect.js'
 import type { RedisConnection } from '../src/store/redis/redis-connection.js'
 import type { RedisConnectionOptions } from '../src/store/redis/redis-options.js'
 
-/** What is wrong with a server is an error in a test. */
+/** Reports a problem of the server as a test error. */
 export function connectTestRedis(options: RedisConnectionOptions): RedisConnection {
   return connectRedis(options, { access: createKeys('sw'), warn })
 }

@@ -1,4 +1,4 @@
-/** The ways in which servers can stand, and the packages that reach them. */
+/** The server topologies and the packages that connect to them. */
 import * as ioredis6 from 'ioredis'
 import * as ioredis5 from 'ioredis5'
 import * as redis from 'redis'
@@ -12,30 +12,30 @@ export const DRIVERS = { 'node-redis': redis, 'ioredis 5': ioredis5, 'ioredis 6'
 export type DriverName = keyof typeof DRIVERS
 const DRIVER_NAMES = Object.keys(DRIVERS) as DriverName[]
 
-/** All of them, or the one that SPILLWAY_TEST_DRIVER names. */
+/** All drivers, or the one that SPILLWAY_TEST_DRIVER names. */
 export function driversToTest(): DriverName[] {
   const wanted = process.env.SPILLWAY_TEST_DRIVER
   return wanted === undefined ? DRIVER_NAMES : DRIVER_NAMES.filter((name) => name === wanted)
 }
 
 export interface Servers {
-  /** How to reach them. */
+  /** How to connect to the servers. */
   readonly connection: RedisConnectionOptions
-  /** Whoever has the key. */
+  /** The server that owns the key. */
   at(key: string): Promise<RedisServer>
-  /** Sends a command to whoever has the key, which is its second word. */
+  /** Sends a command to the server that owns its key, the second word. */
   send(...command: string[]): Promise<unknown>
-  /** Sends it to everybody that keys are on, and answers with all that they do. */
+  /** Sends a command to every server that owns keys and returns all replies. */
   everywhere(...command: string[]): Promise<unknown[]>
-  /** One of those that messages are heard on. */
+  /** The URL of a server on which messages are received. */
   anyUrl(): Promise<string>
   stop(): Promise<void>
 }
 
-/** The longest it may take them to be there. */
+/** The longest time the servers may take to start. */
 export const START_MS = 120_000
 
-/** The servers of a file of tests, for several suites one after the other; each finds them empty. */
+/** The servers of a test file, shared by several suites in turn; each finds them empty. */
 export function sharedServers(topology: TopologyName): () => Promise<Servers> {
   let started: Promise<Servers> | undefined
   afterAll(async () => (await started)?.stop())

@@ -34,13 +34,13 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
     return results.filter(({ allowed }) => allowed).length
   }
 
-  it('count each user apart, exactly, however many ask at once', async () => {
+  it('user limits count each user separately and exactly under concurrency', async () => {
     const limits = create([{ per: 'user', limit: 60, windowMs: HOUR }])
     expect(await passes(limits, 500, { user: 'ann' })).toBe(60)
     expect(await passes(limits, 10, { user: 'bob' })).toBe(10)
   })
 
-  it('tell what is left, until when, and how long to wait', async () => {
+  it('check() returns remaining units, reset time and wait', async () => {
     const limits = create([{ per: 'user', limit: 3, windowMs: HOUR }])
     const first = await limits.check({ user: 'ann', cost: 2 })
     expect(first).toMatchObject({ allowed: true, level: 'user', remaining: 1, retryAfterMs: 0 })
@@ -50,7 +50,7 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
     expect(second.retryAfterMs).toBeCloseTo(HOUR / 3, -3)
   })
 
-  it('charge nothing on any level when one refuses, and name it', async () => {
+  it('a refusal by one level charges no level and names the refusing one', async () => {
     const limits = create([
       { per: 'global', limit: 1_000, windowMs: HOUR },
       { per: 'user', limit: 100, windowMs: HOUR },
@@ -65,7 +65,7 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
     expect(ofUser).toMatchObject({ level: 'user', remaining: 100 - 7 })
   })
 
-  it('know tiers, some of them without limit', async () => {
+  it('tiers have their own limits, which may be unlimited', async () => {
     const limits = create([
       { per: 'tier', limit: { free: 5, pro: 20, enterprise: 'unlimited' }, windowMs: HOUR },
     ])
@@ -82,7 +82,7 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
     expect(await passes(limits, 3, { tier: 'toString' })).toBe(3)
   })
 
-  it('count an endpoint for each address, with windows of its own', async () => {
+  it('endpoint limits count per address, with a window per endpoint', async () => {
     const limits = create([
       { per: 'endpoint', limit: { '/api/search': 20 }, windowMs: '1m' },
       { per: 'endpoint', limit: { '/api/export': 5 }, windowMs: '5m' },
@@ -94,13 +94,13 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
     expect(await passes(limits, 30, from('10.0.0.2', '/api/other'))).toBe(30)
   })
 
-  it('keep names apart that look like parts of a key', async () => {
+  it('user names that look like parts of a key are kept apart', async () => {
     const limits = create([{ per: 'user', limit: 1, windowMs: HOUR }])
     const users = ['a', '{a}', 'a}:u', 'a:b', 'a b', 'a%3ab', '']
     for (const user of users) expect(await passes(limits, 2, { user })).toBe(1)
   })
 
-  it('let through, once, what costs more than a bucket holds', async () => {
+  it('a cost above the bucket size is granted once when the bucket is full', async () => {
     const limits = create([{ per: 'user', limit: 5, windowMs: HOUR }])
     expect(await limits.check({ user: 'ann', cost: 50 })).toMatchObject({
       allowed: true,
@@ -109,7 +109,7 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
     expect(await limits.check({ user: 'ann', cost: 50 })).toMatchObject({ allowed: false })
   })
 
-  it('refuse bad input by name', async () => {
+  it('user limits name the invalid option', async () => {
     expect(() => create([{ per: 'usr' as 'user', limit: 1, windowMs: 1 }])).toThrow(
       "userLimits.levels[0].per: must be one of 'global', 'tier', 'user', 'ip', 'endpoint', got \"usr\"; did you mean 'user'?",
     )
@@ -124,7 +124,7 @@ describe.each(['memory', 'redis', 'a cluster'])('user limits (%s)', (kind) => {
 })
 
 describe('user limits over time', () => {
-  it('give a burst and then a steady rate', async () => {
+  it('user limit grants a burst and then a steady rate', async () => {
     const clock = createVirtualClock()
     const limits = createUserLimits({
       store: memoryStore({ clock }),
@@ -138,7 +138,7 @@ describe('user limits over time', () => {
     expect(passed).toBe(10 + 599)
   })
 
-  it('leave no key without an end, and none longer than a window and a margin', async () => {
+  it('every user-limit key expires after at most its window and a margin', async () => {
     const keys = (await server.send('KEYS', '*')) as string[]
     expect(keys.length).toBeGreaterThan(10)
     for (const key of keys) {
@@ -148,7 +148,7 @@ describe('user limits over time', () => {
     }
   })
 
-  it('need one short number per user', async () => {
+  it('a user limit stores one short number per user', async () => {
     const user = '550e8400-e29b-41d4-a716-446655440000'
     const limits = createUserLimits({
       store: stores.redis as Store,

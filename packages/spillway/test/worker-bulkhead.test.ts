@@ -20,8 +20,8 @@ afterEach(async () => {
   await Promise.all(open.splice(0).map((each) => each.close()))
 })
 
-describe('a worker bulkhead', () => {
-  it('keeps the event loop free while a thread is busy', async () => {
+describe('worker bulkhead', () => {
+  it('worker bulkhead keeps the event loop free while a thread is busy', async () => {
     const cruncher = createCruncher()
     let turns = 0
     const counter = setInterval(() => turns++, 1)
@@ -30,7 +30,7 @@ describe('a worker bulkhead', () => {
     expect(turns).toBeGreaterThan(5)
   })
 
-  it('has the surface of any bulkhead: slots, a line, typed refusals', async () => {
+  it('worker bulkhead has slots, a queue and typed refusals like any bulkhead', async () => {
     const cruncher = createCruncher({ queue: { size: 1 } })
     const running = cruncher.run({ ms: 50 })
     const waiting = cruncher.run(4, { task: 'double' })
@@ -47,13 +47,13 @@ describe('a worker bulkhead', () => {
     expect(cruncher.active).toBe(0)
   })
 
-  it('hands over what the work throws', async () => {
+  it('worker bulkhead passes errors of the work on', async () => {
     const cruncher = createCruncher()
     await expect(cruncher.run('no such page', { task: 'fail' })).rejects.toThrow('no such page')
     expect(cruncher.available).toBe(1)
   })
 
-  it('really stops work that takes too long, and goes on with the next', async () => {
+  it('worker bulkhead stops work after callMs and continues with the next call', async () => {
     const cruncher = createCruncher({ callMs: 1_500, queue: { size: 1 } })
     const endless = cruncher.run({ ms: 60_000 })
     const next = cruncher.run(2, { task: 'double' })
@@ -64,7 +64,7 @@ describe('a worker bulkhead', () => {
     await expect(next).resolves.toBe(4)
   })
 
-  it('stops work whose caller aborts, with the caller’s reason', async () => {
+  it("worker bulkhead stops the work of an aborted call with the caller's reason", async () => {
     const cruncher = createCruncher({ queue: { size: 1 } })
     const abort = new AbortController()
     const endless = cruncher.run({ ms: 60_000 }, { signal: abort.signal })
@@ -77,27 +77,27 @@ describe('a worker bulkhead', () => {
   it.each([
     ['is missing', './fixtures/missing.mjs'],
     ['throws while it loads', './fixtures/broken.mjs'],
-  ])('fails the call, not the process, when the file %s', async (_, path) => {
+  ])('worker bulkhead fails the call and not the process when the file %s', async (_, path) => {
     const cruncher = createCruncher({ file: new URL(path, import.meta.url) })
     await expect(cruncher.run(1)).rejects.toThrow(/missing|broken on purpose/)
     await expect(cruncher.run(1)).rejects.toThrow(/missing|broken on purpose/)
     expect(cruncher.available).toBe(1)
   })
 
-  it('stops work at the deadline of the request', async () => {
+  it('worker bulkhead stops work at the deadline of the request', async () => {
     const cruncher = createCruncher()
     const call = runWithDeadline(createDeadline(50), () => cruncher.run({ ms: 60_000 }))
     await expect(call).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
   })
 
-  it('refuses everything once closed', async () => {
+  it('a closed worker bulkhead refuses every call', async () => {
     const cruncher = createCruncher()
     await cruncher.run(1, { task: 'double' })
     await cruncher.close()
     await expect(cruncher.run(1)).rejects.toMatchObject({ code: 'CLOSED' })
   })
 
-  it('refuses bad options by name', () => {
+  it('createWorkerBulkhead names the invalid option', () => {
     for (const file of ['', './crunch.mjs', new URL('http://localhost/crunch.mjs')]) {
       expect(() => createCruncher({ file })).toThrow('workerBulkhead.file: must be a file URL')
     }
@@ -110,8 +110,8 @@ describe('a worker bulkhead', () => {
   })
 })
 
-describe('a worker bulkhead registry', () => {
-  it('gives each dependency a pool of its own', async () => {
+describe('worker bulkhead registry', () => {
+  it('worker bulkhead registry gives each name its own pool', async () => {
     const pools = createWorkerBulkheadRegistry({ limit: 1, file })
     const thumbnail = pools.get('thumbnails').run({ ms: 60 })
     const report = pools.get('reports').run(3, { task: 'double' })

@@ -24,15 +24,15 @@ function decision(id: number, changes: Partial<Decision> = {}): Decision {
 
 const ids = (list: readonly Decision[]) => list.map(({ id }) => id)
 
-describe('the log of decisions', () => {
-  it('shows the newest first', () => {
+describe('DecisionLog of the page', () => {
+  it('decision log shows the newest first', () => {
     const log = new DecisionLog()
     log.add([decision(1), decision(2)])
     log.add([decision(3)])
     expect(ids(log.newest(NO_FILTER))).toEqual([3, 2, 1])
   })
 
-  it('never holds more than its most, however many come', () => {
+  it('decision log never holds more than its maximum', () => {
     const log = new DecisionLog()
     for (let id = 0; id < MOST_DECISIONS + 500; id++) log.add([decision(id)])
     const list = log.newest(NO_FILTER)
@@ -41,7 +41,7 @@ describe('the log of decisions', () => {
     expect(list.at(-1)?.id).toBe(500)
   })
 
-  it('filters by user, vendor, stage and code, all at once', () => {
+  it('decision log filters by user, vendor, stage and code at once', () => {
     const log = new DecisionLog()
     log.add([
       decision(1, { user: 'Ann', code: 'SHED', stage: 'shed' }),

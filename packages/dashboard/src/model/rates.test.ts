@@ -29,8 +29,8 @@ function tick(
   }
 }
 
-describe('rates', () => {
-  it('take those who have waited for decided when they are, and not when they came', () => {
+describe('RateBook', () => {
+  it('queued calls count as decided when they start or are refused, not when they arrive', () => {
     const book = new RateBook()
     const see = (calls: number, refused: number, waiting: number) => {
       const refusals = [{ stage: 'room', code: 'QUEUE_TIMEOUT', count: refused } as const]
@@ -39,19 +39,19 @@ describe('rates', () => {
       return [came, decided, all['room QUEUE_TIMEOUT'] ?? 0].map((rate) => Math.round(rate))
     }
     expect(see(100, 0, 0)).toEqual([100, 100, 0])
-    // A hundred more come and wait; for ten of them it is too long, while ninety begin and nobody comes.
+    // A hundred calls arrive and wait; then ten time out while ninety start and none arrives.
     expect(see(100, 0, 100)).toEqual([100, 65, 0])
     expect(see(0, 10, 0)).toEqual([65, 77, 4])
   })
 
-  it('never have more refused than decided, whatever a retry was', () => {
+  it('refused calls never exceed decided ones, whatever was retried', () => {
     const book = new RateBook()
     const refused = [{ stage: 'breaker', code: 'CIRCUIT_OPEN', count: 5 } as const]
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', 2, refused)] })
     expect(book.of('openai')).toMatchObject({ calls: 2, decided: 5 })
   })
 
-  it('are a second’s, whatever time a tick took', () => {
+  it('rates are per second, however long a tick took', () => {
     const book = new RateBook()
     const refused = [{ stage: 'shed', code: 'SHED', count: 4 } as const]
     book.see({ at: 0, sinceMs: 2_000, guards: [tick('openai', 20, refused)] })
@@ -59,7 +59,7 @@ describe('rates', () => {
     expect(book.of(pairKey('openai', 'a b'))?.calls).toBe(10)
   })
 
-  it('come down to nothing when nothing comes', () => {
+  it('rates fall to zero when no calls arrive', () => {
     const book = new RateBook()
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('openai', 1_000, [])] })
     for (let i = 0; i < 60; i++) {
@@ -68,7 +68,7 @@ describe('rates', () => {
     expect(book.of('openai')?.calls).toBe(0)
   })
 
-  it('forget a guard that is no longer told of', () => {
+  it('a guard without data is dropped', () => {
     const book = new RateBook()
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('one', 5, []), tick('two', 5, [])] })
     book.see({ at: 0, sinceMs: 1_000, guards: [tick('two', 5, [])] })
@@ -76,8 +76,8 @@ describe('rates', () => {
   })
 })
 
-describe('the flow through the stages', () => {
-  it('loses at each stage what is refused there, and nothing else', () => {
+describe('flow through the stages', () => {
+  it('each stage loses exactly the calls it refuses', () => {
     const gates = gatesOf(['shed', 'user-limit', 'room'], {
       calls: 100,
       decided: 100,
@@ -94,7 +94,7 @@ describe('the flow through the stages', () => {
     expect(gates[2]?.refused[0]).toEqual({ code: 'QUEUE_TIMEOUT', rate: 20 })
   })
 
-  it('swells and shrinks behind the room: who waits has not gone on, and goes on later', () => {
+  it('queued calls leave the queue stage later than they arrive', () => {
     const none = { attempts: 0, outcomes: {}, fallbacks: {} }
     const flowOf = (calls: number, decided: number, refused: Record<string, number>) =>
       gatesOf(['shed', 'room', 'call'], { ...none, calls, decided, refused }).map((gate) => [
@@ -114,7 +114,7 @@ describe('the flow through the stages', () => {
     ])
   })
 
-  it('never runs backwards, when more were refused than came in that second', () => {
+  it('the flow is never negative when more calls were refused than arrived', () => {
     const rates = {
       calls: 1,
       decided: 5,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { NO_FILTER } from './decision-log'
 import { hrefOf, type Route, readRoute } from './route'
 
-describe('an address', () => {
+describe('dashboard routes', () => {
   it.each<Route>([
     { page: 'fleet' },
     { page: 'queues' },
@@ -10,11 +10,11 @@ describe('an address', () => {
     { page: 'guards', guard: 'a/b <script>?#%', lane: 'קו/1' },
     { page: 'why', filter: NO_FILTER },
     { page: 'why', filter: { user: 'ann & bob', guard: 'a=b', stage: 'room', code: 'SHED' } },
-  ])('leads back to where it was made: %o', (route) => {
+  ])('readRoute restores the route %o', (route) => {
     expect(readRoute(hrefOf(route))).toEqual(route)
   })
 
-  it('that nobody made leads to the fleet', () => {
+  it('an unknown address leads to the fleet page', () => {
     expect(readRoute('#/nowhere')).toEqual({ page: 'fleet' })
     expect(readRoute('')).toEqual({ page: 'fleet' })
     expect(readRoute('#/guards/%E0%A4%A')).toMatchObject({ guard: '%E0%A4%A' })

@@ -17,8 +17,8 @@ const action = (id: string, own = false): RecentAction => ({
   message: 'paused all lanes',
 })
 
-describe('what operators did elsewhere', () => {
-  it('is a line in the log, once, and not what was done here', async () => {
+describe('OperatorNews', () => {
+  it('gateway logs an action of another pod once, and none of its own', async () => {
     let answers: RecentAction[] | Error = [action('a'), action('b', true)]
     const lines: object[] = []
     const recent = async () => {
@@ -34,7 +34,7 @@ describe('what operators did elsewhere', () => {
     expect(lines).toEqual([
       expect.objectContaining({ name: 'openai', action: 'pause', by: 'ada', ageMs: 12 }),
     ])
-    // A store that is away is asked again; what was told before is not told again.
+    // An unreachable store is asked again, and known actions are not logged again.
     answers = new Error('away')
     await news.look()
     answers = [action('a'), action('c')]

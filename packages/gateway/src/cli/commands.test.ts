@@ -11,7 +11,7 @@ import { completionsFor } from './completions.js'
 import { helpOf } from './help.js'
 import { runCommand } from './run-command.js'
 
-/** What it printed, and its exit code. */
+/** The output and the exit code. */
 async function run(...args: string[]) {
   let [stdout, stderr] = ['', '']
   const out = vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
@@ -37,8 +37,8 @@ function folder(): string {
   return made
 }
 
-describe('help', () => {
-  it('lists every command, and each explains every option of its own', async () => {
+describe('CLI help', () => {
+  it('help lists every command, and each command explains all its options', async () => {
     const { stdout, code } = await run()
     expect(code).toBe(0)
     for (const command of COMMANDS) {
@@ -50,14 +50,14 @@ describe('help', () => {
     }
   })
 
-  it('fits into a terminal', () => {
+  it('help fits into a terminal', () => {
     for (const line of COMMANDS.flatMap((each) => helpOf(each).split('\n'))) {
       expect(line.length).toBeLessThanOrEqual(120)
     }
   })
 })
 
-describe('what makes no sense', () => {
+describe('CLI usage errors', () => {
   it.each([
     [['stauts'], 'unknown command "stauts"; did you mean status?'],
     [['--hepl'], 'unknown option --hepl; did you mean --help?'],
@@ -76,13 +76,13 @@ describe('what makes no sense', () => {
     [['completions', 'powershell'], 'for which shell?'],
     [['mock-vendor', '--knobs', '{'], 'must be JSON'],
     [['gateway', '--port', '99999'], 'must be a port'],
-  ])('%j is told what to type', async (args, message) => {
+  ])('the arguments %j are rejected with a hint', async (args, message) => {
     await expect(run(...args)).rejects.toThrow(message)
   })
 })
 
-describe('completions', () => {
-  it('for bash complete commands, their words and options', () => {
+describe('shell completions', () => {
+  it('bash completions cover commands, subcommands and options', () => {
     const script = completionsFor('bash', COMMANDS)
     const complete = (...words: string[]) =>
       execFileSync(
@@ -101,7 +101,7 @@ describe('completions', () => {
     expect(complete('spillway', 'completions', 'f')).toBe('fish')
   })
 
-  it.each(['zsh', 'fish'] as const)('for %s name every command and option', (shell) => {
+  it.each(['zsh', 'fish'] as const)('%s completions name every command and option', (shell) => {
     const script = completionsFor(shell, COMMANDS)
     for (const { name, options } of COMMANDS) {
       expect(script).toContain(name)
@@ -111,7 +111,7 @@ describe('completions', () => {
 })
 
 describe('spillway init', () => {
-  it('writes a file that can be used, with the schema beside it, and over nothing', async () => {
+  it('init writes a valid file and its schema, and overwrites nothing without --force', async () => {
     const file = join(folder(), 'spillway.yaml')
     expect((await run('init', file)).code).toBe(0)
     const config = loadConfig({ file, env: { OPENAI_API_KEY: 'k' } })
@@ -127,7 +127,7 @@ describe('spillway init', () => {
     expect(readFileSync(file, 'utf8')).toBe(text)
   })
 
-  it('writes what everybody may take the comment sign from, line by line', async () => {
+  it('the commented parts of the init file are valid when uncommented', async () => {
     const file = join(folder(), 'spillway.yaml')
     await run('init', file)
     const text = readFileSync(file, 'utf8')
@@ -139,7 +139,7 @@ describe('spillway init', () => {
 })
 
 describe('spillway check', () => {
-  it('says every mistake for programs, too, and needs no secrets if told so', async () => {
+  it('check lists every mistake as JSON, and --no-secrets needs no secrets', async () => {
     const file = join(folder(), 'a.yaml')
     writeFileSync(file, 'vendors: { a: { protocol: openai, key: env:NOT_SET_ANYWHERE } }\n')
     const wrong = await run('check', file, '--json')

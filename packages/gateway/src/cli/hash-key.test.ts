@@ -7,9 +7,9 @@ import { hashedLine } from './run-hash-key.js'
 
 const KEY = 'sk-0123456789abcdefghij'
 
-const nobody = () => {}
+const ignore = () => {}
 
-/** A terminal at which somebody types. */
+/** A terminal with simulated typing. */
 class Typist extends EventEmitter {
   readonly modes: boolean[] = []
   setRawMode(raw: boolean): void {
@@ -30,8 +30,8 @@ class Typist extends EventEmitter {
 }
 
 describe('spillway hash-key', () => {
-  it('prints a line by which the gateway knows that key and no other', () => {
-    const line = hashedLine(`${KEY}\n`, nobody)
+  it('hash-key prints a line by which the gateway recognises that key and no other', () => {
+    const line = hashedLine(`${KEY}\n`, ignore)
     expect(line).toMatch(/^key: sha256:[0-9a-f]{64}$/)
     const written = loadConfig({
       file: 'a.yaml',
@@ -52,13 +52,13 @@ callers:
     expect(written.callers?.[1]?.keyHash).not.toBe(byKey.callers?.[0]?.keyHash)
   })
 
-  it('takes no argument, and does not repeat what was given as one', async () => {
+  it('hash-key rejects arguments without repeating them', async () => {
     const refused = hashKeyCommand.run([KEY])
     await expect(refused).rejects.toThrow('a key is no argument')
     await expect(refused).rejects.not.toThrow(KEY)
   })
 
-  it('asks at a terminal and shows nothing of what is typed', async () => {
+  it('hash-key asks at a terminal and shows nothing of the input', async () => {
     const typist = new Typist().type('sk-0123456789', 'abcX\u007fdefghij', '\r')
     let shown = ''
     const write = (text: string) => {
@@ -70,9 +70,9 @@ callers:
     expect(typist.listenerCount('data')).toBe(0)
   })
 
-  it('leaves the terminal as it was for somebody who thinks better of it', async () => {
+  it('hash-key restores the terminal after Ctrl-C', async () => {
     const typist = new Typist().type('sk-01', '\u0003')
-    const asked = readHidden('Key: ', typist.terminal, { write: nobody })
+    const asked = readHidden('Key: ', typist.terminal, { write: ignore })
     await expect(asked).rejects.toThrow('nothing was typed')
     expect(typist.modes).toEqual([true, false])
   })
@@ -83,11 +83,11 @@ callers:
     ['one two', 'no header can carry'],
     ['one\ntwo', 'no header can carry'],
     ['ключ', 'no header can carry'],
-  ])('refuses %j', (given, message) => {
-    expect(() => hashedLine(given, nobody)).toThrow(message)
+  ])('hash-key rejects the key %j', (given, message) => {
+    expect(() => hashedLine(given, ignore)).toThrow(message)
   })
 
-  it('warns of a key that can be guessed from its hash', () => {
+  it('hash-key warns of a key that can be guessed from its hash', () => {
     const warnings: string[] = []
     hashedLine('secret', (text) => warnings.push(text))
     expect(warnings).toEqual([expect.stringContaining('can be guessed')])

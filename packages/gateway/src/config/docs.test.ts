@@ -8,7 +8,7 @@ const text = PAGES.map((page) =>
 ).join('\n')
 const blocks = [...text.matchAll(/```yaml\n(.*?)```/gs)].map(([, block = '']) => block)
 
-/** Whatever the pages refer to is there. */
+/** Sets every variable that the pages refer to. */
 const env = Object.fromEntries(
   [...text.matchAll(/env:(\w+)/g)].map(([, name = '']) => [name, name]),
 )
@@ -20,13 +20,13 @@ const load = (text: string) =>
     readFile: (path) => `from ${path}`.replaceAll(/\W/g, '-'),
   })
 
-describe('the examples in the documentation', () => {
-  it('are right', () => {
+describe('configuration examples in the documentation', () => {
+  it('every configuration example in the documentation is valid', () => {
     expect(blocks).toHaveLength(4)
     for (const text of blocks) expect(load(text).vendors.length).toBeGreaterThan(0)
   })
 
-  it('say all there is to say', () => {
+  it('the reference example in the documentation sets every option', () => {
     const config = load(blocks[1] ?? '')
     const defaults = ['pod', 'callers', 'redis'] as const
     for (const option of defaults) expect(config[option]).toBeDefined()

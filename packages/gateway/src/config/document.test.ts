@@ -13,7 +13,7 @@ function reportOf(text: string): string {
   throw new Error('no mistake was found')
 }
 
-describe('a file that is no YAML', () => {
+describe('invalid YAML', () => {
   it.each([
     ['a: b: c\n', 'a.yaml:1:4  is not YAML: a value with ": " in it needs quotes'],
     ['a:\n\tb: 1\n', 'a.yaml:2:1  is not YAML: tabs cannot indent: use spaces'],
@@ -24,23 +24,23 @@ describe('a file that is no YAML', () => {
     ['a: !!binary aGk=\n', 'a.yaml:1:4  is not YAML: a tag (!) has no meaning here'],
     ['a: 1\n---\nb: 2\n', 'a.yaml:2:1  is not YAML: a second document (---) has no meaning here'],
     ['? [a]\n: b\n', 'a.yaml:1:3  is not YAML: a name must be text'],
-  ])('%j', (text, expected) => {
+  ])('invalid YAML is reported: %j', (text, expected) => {
     expect(reportOf(text).split('\n')[0]).toBe(expected)
   })
 
-  it('is shown with its line, as any other mistake', () => {
+  it('a YAML error is shown with its line like any other mistake', () => {
     expect(reportOf('a:\n\tb: 1\n')).toBe(
       'a.yaml:2:1  is not YAML: tabs cannot indent: use spaces\n    2 | \tb: 1\n      | ^',
     )
   })
 
-  it('is not reported line by line to the end', () => {
+  it('the report of a long YAML error is limited', () => {
     expect(reportOf('['.repeat(5_000)).split('\n').length).toBeLessThan(70)
   })
 })
 
-describe('a name that is written twice', () => {
-  it('is a mistake at the second, and the others are reported as well', () => {
+describe('duplicate keys', () => {
+  it('a duplicate key is reported at its second use together with other mistakes', () => {
     const text = `port: 1
 vendors:
   openai: { protocol: openai }
@@ -57,8 +57,8 @@ log: { level: loud }
   })
 })
 
-describe('an alias', () => {
-  it('stands for its anchor, and mistakes in it are found wherever it is used', () => {
+describe('YAML aliases', () => {
+  it('an alias stands for its anchor, and mistakes in it are reported for each use', () => {
     const config = load(`vendors:
   a:
     protocol: openai
@@ -78,12 +78,12 @@ describe('an alias', () => {
     expect(report).toContain('a.yaml:5:18  vendors.b.limits[0].limit')
   })
 
-  it('is where its own mistakes are shown', () => {
+  it('a mistake of an alias is reported at the alias', () => {
     const text = 'vendors: { a: { protocol: &p openai, connectMs: *p } }'
     expect(reportOf(text)).toContain('a.yaml:1:49  vendors.a.connectMs')
   })
 
-  it('without an anchor, or inside of what it stands for, is refused', () => {
+  it('an alias without an anchor or inside its own anchor is rejected', () => {
     expect(reportOf('vendors: *none\n')).toContain(
       'a.yaml:1:10  vendors: is an alias (*) without its anchor (&) before it',
     )
@@ -93,7 +93,7 @@ describe('an alias', () => {
     expect(reportOf('vendors: &v\n  <<: *v\n')).toContain('is an alias of something')
   })
 
-  it('of aliases of aliases does not take the gateway down', () => {
+  it("nested aliases cannot exhaust the gateway's memory", () => {
     const levels = Array.from({ length: 12 }, (_, level) => {
       const items = Array.from({ length: 10 }, () => (level === 0 ? 'x' : `*a${level - 1}`))
       return `a${level}: &a${level} [${items.join(', ')}]\n`
@@ -102,8 +102,8 @@ describe('an alias', () => {
   })
 })
 
-describe('a merge', () => {
-  it('fills in what is not written; of several the first counts', () => {
+describe('YAML merge keys', () => {
+  it('a merge fills in missing values, and the first of several merges wins', () => {
     const config = load(`vendors:
   a: &a { protocol: openai, url: mock, connectMs: 1s }
   b: &b { protocol: openai, connectMs: 2s, queue: { size: 1 } }
@@ -120,19 +120,19 @@ routes: [{ vendor: c }]
     })
   })
 
-  it('takes maps only', () => {
+  it('a merge accepts only maps', () => {
     expect(reportOf('vendors: { a: { <<: 5 } }')).toContain(
       'a.yaml:1:21  vendors.a.<<: must be a map, or a list of maps, to merge',
     )
   })
 
-  it('in quotes is an ordinary name', () => {
+  it('a quoted merge key is an ordinary name', () => {
     expect(reportOf('vendors: { a: { protocol: openai, "<<": 5 } }')).toContain('unknown option')
   })
 })
 
-describe('the line of a mistake', () => {
-  it('is right after a byte order mark, and with the line ends of other systems', () => {
+describe('line of a mistake', () => {
+  it('the line is right after a byte order mark and with CRLF', () => {
     expect(reportOf('\uFEFFport: x\r\nvendors: 5\r\n')).toBe(
       `a.yaml:1:7  port: must be an integer from 0 to 65535, got "x"
     1 | port: x
@@ -144,7 +144,7 @@ a.yaml:2:10  vendors: must be an object with at least one vendor, got a number
     expect(load('\uFEFFvendors: { a: { protocol: openai } }\r\n').vendors).toHaveLength(1)
   })
 
-  it('is that of the name where nothing is written, and of the quotes where only they are', () => {
+  it('a missing value is reported at its name and an empty string at its quotes', () => {
     const report = reportOf('vendors: { a: { protocol: openai } }\nlog:\nhost: ""\ncallers:\n  -\n')
     expect(report.match(/^a\.yaml:\S+ {2}[^:]+/gm)).toEqual([
       'a.yaml:2:1  log',
@@ -153,20 +153,20 @@ a.yaml:2:10  vendors: must be an object with at least one vendor, got a number
     ])
   })
 
-  it('keeps its tabs, so that the mark is below its column', () => {
+  it('the line keeps its tabs, so the mark is below the right column', () => {
     expect(reportOf('vendors:\t5')).toContain('    1 | vendors:\t5\n      |         \t^')
   })
 
-  it('is cut if it is long', () => {
+  it('a long line is cut in the report', () => {
     const text = `vendors: { a: { protocol: openai, ${'shed: {}, '.repeat(50)} port: 5 } }`
     for (const line of reportOf(text).split('\n')) expect(line.length).toBeLessThan(260)
   })
 
-  it('does nothing to a terminal', () => {
+  it('control characters in the file do not reach the terminal', () => {
     expect(reportOf('"\\e[31m": 5\nvendors: 1 # \u001b[31m')).not.toContain('\u001b')
   })
 
-  it('of a name with dots in it is found as well', () => {
+  it('a name that contains dots is found in the file', () => {
     expect(reportOf('vendors: { a.b: { protocol: openai, queue: {} } }')).toContain(
       'a.yaml:1:37  vendors.a.b.queue.size',
     )

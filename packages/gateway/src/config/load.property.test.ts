@@ -43,8 +43,8 @@ const edit = fc.record({
   add: fc.oneof(fc.constantFrom(...PIECES), fc.string({ maxLength: 4 })),
 })
 
-describe('a file somebody slipped in', () => {
-  it('is read or refused with mistakes that stand in it, and tells no secret', () => {
+describe('configuration with random edits', () => {
+  it('a randomly edited file is loaded or rejected with valid positions and no secrets', () => {
     fc.assert(
       fc.property(fc.array(edit, { minLength: 1, maxLength: 4 }), (edits) => {
         let text = GOOD
@@ -66,7 +66,7 @@ describe('a file somebody slipped in', () => {
     )
   })
 
-  it('is read as it was, before', () => {
+  it('the unedited file is valid', () => {
     const config = loadConfig({ file: 'a.yaml', text: GOOD, env: SECRETS })
     expect(config.vendors[1]?.keys[0]?.secret).toBe(SECRETS.KEY)
   })

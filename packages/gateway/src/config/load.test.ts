@@ -48,15 +48,15 @@ function mistakesIn(text: string, options: Partial<LoadOptions> = {}): string[] 
   return errorOf(text, options).mistakes.map(({ path, message }) => `${path}: ${message}`)
 }
 
-/** Where every mistake stands. */
+/** The position of every mistake. */
 function placesIn(text: string): string[] {
   return errorOf(text).mistakes.map(({ path, line, column }) => `${line}:${column} ${path}`)
 }
 
 const ONE = 'vendors:\n  openai: { protocol: openai }\n'
 
-describe('a configuration', () => {
-  it('needs no more than a vendor', () => {
+describe('loadConfig', () => {
+  it('a configuration needs only one vendor', () => {
     expect(load(ONE)).toEqual({
       server: SERVER_LIMITS,
       host: '0.0.0.0',
@@ -97,7 +97,7 @@ describe('a configuration', () => {
     })
   })
 
-  it('says everything there is to say', () => {
+  it('a complete configuration is read with every option', () => {
     const config = load(`
 port: 0
 host: '::'
@@ -187,7 +187,7 @@ log: { level: warn }
     ])
   })
 
-  it('is read from the disk, secrets relative to the file', () => {
+  it('configuration is read from disk, with secret files relative to it', () => {
     const folder = mkdtempSync(join(tmpdir(), 'config-'))
     try {
       writeFileSync(join(folder, 'key.txt'), 'sk-on-disk\n')
@@ -202,13 +202,13 @@ log: { level: warn }
     }
   })
 
-  it('that cannot be read is a mistake, too', () => {
+  it('an unreadable configuration file is a ConfigError', () => {
     const read = () => loadConfig({ file: '/nowhere/a.yaml', env, readFile })
     expect(read).toThrow(ConfigError)
     expect(read).toThrow('/nowhere/a.yaml  cannot be read (ENOENT)')
   })
 
-  it('without vendors is none', () => {
+  it('a configuration without vendors is rejected', () => {
     const expected = ['vendors: must be an object with at least one vendor, got nothing']
     const begin = [`${expected[0]}; spillway init writes a file to begin with`]
     expect(mistakesIn('')).toEqual(begin)
@@ -220,8 +220,8 @@ log: { level: warn }
   })
 })
 
-describe('without a file', () => {
-  it('there is a vendor for each protocol, guarded by every stage that needs no thought', () => {
+describe('embedded configuration', () => {
+  it('without a file there is a mock vendor per protocol with all default stages', () => {
     const config = embeddedConfig({ env: {} })
     expect(config.vendors.map(({ name, protocol, url }) => [name, protocol, url])).toEqual([
       ['openai', 'openai', 'mock'],
@@ -244,21 +244,21 @@ describe('without a file', () => {
     }
   })
 
-  it('its guards can be made', async () => {
+  it('guards of the embedded configuration can be created', async () => {
     const spillway = createSpillway()
     for (const { name, guard } of embeddedConfig({ env: {} }).vendors) spillway.guard(name, guard)
     expect(spillway.snapshot().guards).toHaveLength(2)
     await spillway.close()
   })
 
-  it('the state is shared if there is a REDIS_URL', () => {
+  it('REDIS_URL makes the embedded configuration use shared state', () => {
     const redis = { url: 'redis://cache:6379', prefix: undefined }
     expect(embeddedConfig({ env: { REDIS_URL: redis.url } }).redis).toEqual(redis)
   })
 })
 
-describe('every mistake', () => {
-  it('is reported at once, in the order of the file, with its line and a mark below', () => {
+describe('configuration mistakes', () => {
+  it('all mistakes are reported at once, in file order, with line and mark', () => {
     const text = `port: 80800
 vendors:
   openai:
@@ -283,7 +283,7 @@ spillway.yaml:9:5  vendors.openai.queu: unknown option; did you mean 'queue'?
     expect(errorOf(text).code).toBe('INVALID_CONFIG')
   })
 
-  it('points at the value if it is wrong, at the name if that is, around it if it is missing', () => {
+  it('a mistake points at the wrong value, the wrong name or the place of a missing one', () => {
     expect(
       placesIn(`vendors:
   openai:
@@ -311,7 +311,7 @@ log:
     ])
   })
 
-  it('inside the options of a guard is found with the others, also those between two options', () => {
+  it('mistakes inside guard options are found, including conflicts between options', () => {
     expect(
       mistakesIn(`vendors:
   a:
@@ -394,24 +394,24 @@ log:
     ],
     ['routes: []', 'routes: must have at least one route; leave it out for one to each vendor'],
     ['routes: 5', 'routes: must be an array, got 5'],
-  ])('%s', (line, expected) => {
+  ])('the line %s is rejected', (line, expected) => {
     expect(mistakesIn(`${ONE}${line}\n`)).toEqual([expected])
   })
 
-  it('a smaller maxBytes lowers what is kept, unless that is written', () => {
+  it('a smaller maxBytes lowers keepBytes unless that is set', () => {
     expect(load(`${ONE}body: { maxBytes: 64kb }`).body).toEqual({
       keepBytes: 65_536,
       maxBytes: 65_536,
     })
   })
 
-  it('two servers may have one port at two addresses, or any free one', () => {
+  it('two listeners may share a port at different addresses or use any free port', () => {
     expect(load(`${ONE}host: 10.0.0.1\nport: 8081`).port).toBe(8081)
     expect(load(`${ONE}port: 0\nadmin: { port: 0 }`).admin.port).toBe(0)
   })
 })
 
-describe('a reference', () => {
+describe('configuration references', () => {
   const key = (reference: string) =>
     mistakesIn(`vendors: { a: { protocol: openai, key: ${reference} } }`)
 
@@ -427,11 +427,11 @@ describe('a reference', () => {
     ['{ env: A }', 'must be env:NAME or file:PATH, got an object'],
     ['12345', 'must be env:NAME or file:PATH: a secret must not be written here'],
     ['', 'must be env:NAME or file:PATH, got nothing'],
-  ])('%s', (reference, expected) => {
+  ])('the reference %s is rejected', (reference, expected) => {
     expect(key(reference)).toEqual([`vendors.a.key: ${expected}`])
   })
 
-  it('to something that cannot be a key is a mistake', () => {
+  it('a reference to a value that cannot be a key is rejected', () => {
     const options = { env: { K: 'two\nlines' } }
     const text = 'vendors: { a: { protocol: openai, key: env:K } }'
     expect(mistakesIn(text, options)).toEqual([
@@ -439,11 +439,11 @@ describe('a reference', () => {
     ])
   })
 
-  it('is followed at its place alone: elsewhere, env: is text', () => {
+  it('env: is resolved only where references are allowed', () => {
     expect(mistakesIn(`${ONE}host: env:HOSTNAME\nport: env:PORT`)).toHaveLength(1)
   })
 
-  it('to the shared state is there by default, and the file has the last word', () => {
+  it('REDIS_URL is the default for redis, and the file overrides it', () => {
     const options = { env: { REDIS_URL: 'rediss://:pw@cache', OTHER: 'redis://other' } }
     expect(load(ONE, options).redis).toEqual({ url: 'rediss://:pw@cache', prefix: undefined })
     expect(load(`${ONE}redis: env:OTHER`, options).redis?.url).toBe('redis://other')

@@ -24,8 +24,8 @@ function mistakesIn(queues: string): string[] {
   throw new Error('no mistake was found')
 }
 
-describe('a queue', () => {
-  it('needs no more than a vendor and a model', () => {
+describe('job queues in the configuration', () => {
+  it('a job queue needs only a vendor and a model', () => {
     expect(load('  night: { vendor: openai, model: gpt }\n').queues).toEqual([
       {
         name: 'night',
@@ -45,7 +45,7 @@ describe('a queue', () => {
     ])
   })
 
-  it('that is wrong says where, and what it should be', () => {
+  it('mistakes of a job queue are reported with their line and a suggestion', () => {
     expect(mistakesIn('  night: { vendor: opnai, model: gpt }\n')).toEqual([
       `8 queues.night.vendor: there is no vendor of this name; did you mean 'openai'?`,
     ])

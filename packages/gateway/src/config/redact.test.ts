@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { ConfigError } from './error.js'
 import { loadConfig } from './load.js'
 
-/** Everything that a log would see of the error. */
+/** Everything a log would show of the error. */
 function shownOf(text: string, env: Record<string, string> = {}): string {
   try {
     loadConfig({ file: 'a.yaml', text, env, readFile: () => 'hush-hush from a file\nhush-hush' })
@@ -16,14 +16,14 @@ function shownOf(text: string, env: Record<string, string> = {}): string {
 const SECRET = 'hush-hush'
 const LOOKS = 'sk-proj-4fzQ81mmX'
 
-describe('no report shows a secret', () => {
+describe('secrets in configuration reports', () => {
   it.each([
     ['where it belongs', `vendors: { a: { protocol: openai, key: ${SECRET} } }`],
     ['with another mistake in its line', `vendors: { a: { key: ${SECRET}, protcol: openai } }`],
     ['among several', `vendors: { a: { protocol: openai, keys: { main: ${SECRET}, b: env:B } } }`],
     ['as the only one of several', `vendors: { a: { protocol: openai, keys: ${SECRET} } }`],
     ['without a name', `vendors: { a: { protocol: openai, keys: { ${SECRET} } } }`],
-    ['under a name nobody knows', `vendors: { a: { protocol: openai, ky: ${SECRET} } }`],
+    ['under an unknown name', `vendors: { a: { protocol: openai, ky: ${SECRET} } }`],
     ['in a list', `vendors: { a: { protocol: openai, keys: [${SECRET}] } }`],
     [
       'over several lines',
@@ -43,7 +43,7 @@ describe('no report shows a secret', () => {
       'in the URL of the store, with options',
       `redis: { url: "redis://u:${SECRET}@cache", prefx: a }`,
     ],
-    ['in a URL that is none', `redis: "u:${SECRET}@cache:6379"`],
+    ['in an invalid URL', `redis: "u:${SECRET}@cache:6379"`],
     [
       'in the URL of a vendor',
       `vendors: { a: { protocol: openai, url: "https://u:${SECRET}@a.b" } }`,
@@ -61,8 +61,8 @@ describe('no report shows a secret', () => {
     ['behind the tag of one of several', `vendors: { a: { keys: { main: !${SECRET} a } } }`],
     ['where its quote is not closed', `vendors:\n  a:\n    key: "${SECRET}\n`],
     ['where quotes are missing', `vendors:\n  a:\n    key: ${SECRET}: b\n`],
-    ['where something else is no YAML', `vendors:\n  a: { key: ${SECRET}, b: @ }\n`],
-  ])('%s', (_, text) => {
+    ['where something else is not YAML', `vendors:\n  a: { key: ${SECRET}, b: @ }\n`],
+  ])('no report shows a secret: %s', (_, text) => {
     const shown = shownOf(text)
     expect(shown).not.toContain('4711471147')
     expect(shown).not.toContain(SECRET)
@@ -75,11 +75,11 @@ describe('no report shows a secret', () => {
     ['as a number', `port: ${LOOKS}`],
     ['in a comment', `port: x # was ${LOOKS}`],
     ['in a comment of its own', `prot: 1 # key: ${LOOKS}`],
-  ])('that looks like one, %s', (_, line) => {
+  ])('no report shows what looks like a secret: %s', (_, line) => {
     expect(shownOf(`vendors: { a: { protocol: openai } }\n${line}\n`)).not.toContain(LOOKS)
   })
 
-  it('that was read from a variable or a file', () => {
+  it('no report shows a secret read from a variable or a file', () => {
     const text = `redis: env:R
 vendors: { a: { protocol: openai, keys: { b: env:K, c: file:secret }, headers: { x: env:H } } }
 callers: [{ key: env:C, user: a }, { key: env:C, user: b }]
@@ -91,8 +91,8 @@ callers: [{ key: env:C, user: a }, { key: env:C, user: b }]
   })
 })
 
-describe('what is no secret', () => {
-  it('is shown, so that the mistake can be found', () => {
+describe('non-secrets in configuration reports', () => {
+  it('a report shows values that are no secrets', () => {
     const text = `vendors: { a: { protocol: openai, key: env:NOPE } }
 routes:
   - { vendor: a, models: [claude-sonnet-4-5-20250929], timeoutMs: claude-sonnet-4-5 }
@@ -102,20 +102,20 @@ routes:
     expect(shown).toContain('models: [claude-sonnet-4-5-20250929], timeoutMs: claude-sonnet-4-5')
   })
 
-  it('is shown if it is only empty, or unknown', () => {
+  it('a report shows empty and unknown options', () => {
     const shown = shownOf('vendors: { a: { protocol: openai, concurrency: , callTimeoutMs: 30s } }')
     expect(shown).toContain('vendors.a.concurrency: must be an object, got null')
     expect(shown).toContain('protocol: openai, concurrency: , callTimeoutMs: 30s }')
   })
 
-  it('is shown where a line is no YAML, as far as it is names, signs and references', () => {
+  it('a report of invalid YAML shows names, signs and references', () => {
     const shown = shownOf('vendors:\n  openai: { protocol: openai, key: env:OPENAI_API_KEY\n')
     expect(shown).toContain('is not YAML')
     const line = shownOf('vendors:\n  a: { connectMs: 5s, key: env:OPENAI_API_KEY, b: @ }\n')
     expect(line).toContain('a: { connectMs: 5s, key: env:OPENAI_API_KEY, b: @ }')
   })
 
-  it('is still where the mark says, behind what is hidden', () => {
+  it('the mark stays below its column behind a hidden secret', () => {
     const text = `vendors: { a: { protocol: openai, key: ${SECRET}, queu: 5 } }`
     expect(shownOf(text)).toContain(
       '    1 | vendors: { a: { protocol: openai, key: ***, queu: 5 } }\n      |                                             ^',

@@ -18,7 +18,7 @@ function mistakesIn(text: string): string[] {
 
 const HTTP = 'vendors:\n  weather: { protocol: http, url: "https://weather.example" }\n'
 
-describe('a route to several vendors', () => {
+describe('routes to several vendors', () => {
   const VENDORS = `vendors:
   openai: { protocol: openai, keys: { main: env:OPENAI_API_KEY, spare: env:SPARE_KEY } }
   azure: { protocol: openai }
@@ -26,7 +26,7 @@ describe('a route to several vendors', () => {
 `
   const route = (line: string) => `${VENDORS}routes: [${line}]`
 
-  it('has all keys of a vendor that is only named, and fallbacks after them', () => {
+  it('a route has all keys of a vendor named without a key, followed by the fallbacks', () => {
     const [only] = load(
       route(
         `{ pick: headroom, vendors: [openai, { vendor: azure, model: big }], model: small, fallbacks: [{ model: tiny }] }`,
@@ -55,12 +55,12 @@ describe('a route to several vendors', () => {
     ['{ vendors: [azure, { vendor: openai, key: spar }] }', 'routes[0].vendors[1].key: vendor'],
     ['{ vendors: [openai], pick: order }', 'routes[0].pick: of several vendors'],
     ['{ path: /v1/* }', 'routes[0].vendor: must be the name of a vendor, got nothing'],
-  ])('is a mistake: %s', (line, message) => {
+  ])('the route is rejected: %s', (line, message) => {
     expect(mistakesIn(route(line)).join()).toContain(message)
   })
 })
 
-describe('a route', () => {
+describe('routes', () => {
   const TWO = `vendors:
   openai: { protocol: openai, keys: { main: env:OPENAI_API_KEY, spare: env:SPARE_KEY } }
   azure: { protocol: openai }
@@ -128,11 +128,11 @@ describe('a route', () => {
       '{ vendor: openai, fallbacks: [{ key: main }] }',
       'routes[0].fallbacks[0]: is where the route went before: needs another vendor, key or model',
     ],
-  ])('%s', (route, expected) => {
+  ])('the route %s is rejected', (route, expected) => {
     expect(mistakesIn(routes(route))).toEqual([expected])
   })
 
-  it('that nobody would ever reach, or whose name is taken, is a mistake', () => {
+  it('an unreachable route and a duplicate route name are rejected', () => {
     expect(mistakesIn(routes('vendor: openai', 'vendor: azure'))).toEqual([
       'routes[1]: has the path and models of routes[0], which comes first',
     ])
@@ -141,7 +141,7 @@ describe('a route', () => {
     ).toEqual(['routes[1].name: is the name of routes[0], too'])
   })
 
-  it('of an http vendor needs a path, has no models, and may leave out a part of the path', () => {
+  it('a route of an http vendor needs a path, has no models and may strip a prefix', () => {
     const http = (route: string) => `${HTTP}routes: [{ vendor: weather, ${route} }]`
     expect(load(http('path: /weather/*, stripPrefix: /weather')).routes[0]).toMatchObject({
       path: '/weather/*',
@@ -159,7 +159,7 @@ describe('a route', () => {
     }
   })
 
-  it('need not be written: the more particular path comes first', () => {
+  it('default routes are ordered by the more specific path', () => {
     const config = load('vendors: { a: { protocol: openai }, b: { protocol: anthropic } }')
     expect(config.routes.map(({ path, targets }) => [path, targets[0].vendor])).toEqual([
       ['/v1/messages*', 'b'],
@@ -167,7 +167,7 @@ describe('a route', () => {
     ])
   })
 
-  it('has to be written where it cannot be guessed', () => {
+  it('a vendor without a default path needs a route', () => {
     expect(mistakesIn(HTTP)).toEqual([
       'vendors.weather: needs a route: a vendor of protocol http has no path of its own',
     ])
@@ -176,11 +176,11 @@ describe('a route', () => {
     ])
   })
 
-  it('to every vendor is not needed, once there are routes', () => {
+  it('once there are routes, a vendor needs none', () => {
     expect(load(routes('vendor: azure')).routes).toHaveLength(1)
   })
 
-  it('to a vendor with mistakes is no mistake as well', () => {
+  it('a route to a vendor with mistakes is not reported as well', () => {
     const text =
       'vendors: { a: { protocol: x, keys: 5 } }\nroutes: [{ vendor: a, key: k, path: /a }]'
     expect(mistakesIn(text).map((each) => each.split(':')[0])).toEqual([

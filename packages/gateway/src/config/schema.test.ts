@@ -32,7 +32,7 @@ const KNOWN = new Set([
   ...['minProperties', 'propertyNames', '$schema', 'title', 'description'],
 ])
 
-/** As much of JSON Schema as ours uses. What is wrong, by path. */
+/** The part of JSON Schema that our schema uses. Returns the paths of all problems. */
 function problemsIn(value: unknown, schema: Schema, path = ''): string[] {
   for (const keyword of Object.keys(schema)) expect(KNOWN).toContain(keyword)
   if (schema.anyOf !== undefined) {
@@ -93,14 +93,14 @@ const blocks = [...readFileSync(PAGE, 'utf8').matchAll(/```yaml\n(.*?)```/gs)].m
   ([, each = '']) => each,
 )
 
-describe('the schema for editors', () => {
-  it('that is published is the one that the checks make: spillway schema prints it', () => {
+describe('JSON schema for editors', () => {
+  it('the published schema equals the one generated from the checks', () => {
     expect(JSON.parse(readFileSync(FILE, 'utf8'))).toEqual(
       JSON.parse(JSON.stringify(gatewaySchema())),
     )
   })
 
-  it('takes every example of the documentation, and what init writes', () => {
+  it('the schema accepts every example of the documentation and the init file', () => {
     expect(blocks.length).toBeGreaterThan(1)
     for (const text of [...blocks, STARTER]) expect(problemsIn(parse(text), schema)).toEqual([])
   })
@@ -129,12 +129,12 @@ describe('the schema for editors', () => {
     ['redis: { url: redis://a, tls: { ca: 5 } }', '.redis'],
     ['body: { maxBytes: 1tb }', '.body.maxBytes'],
     ['log: { level: loud }', '.log.level'],
-  ])('does not take %s', (text, path) => {
+  ])('the schema rejects %s', (text, path) => {
     const written = { vendors: { ok: { protocol: 'openai' } }, ...parse(text) }
     expect(problemsIn(written, schema)).toContain(path)
   })
 
-  it('knows every option that the checks know: what a check wants, the schema requires', () => {
+  it('the schema knows and requires the same options as the checks', () => {
     const vendor = schema.properties?.vendors?.additionalProperties as Schema
     expect(vendor.required).toEqual(['protocol'])
     expect(schema.required).toEqual(['vendors'])

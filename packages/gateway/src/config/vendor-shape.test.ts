@@ -18,7 +18,7 @@ function mistakesIn(text: string): string[] {
 
 const ONE = 'vendors:\n  openai: { protocol: openai }\n'
 
-describe('a vendor', () => {
+describe('vendors in the configuration', () => {
   const vendor = (options: string) => mistakesIn(`vendors: { a: { ${options} } }\n`)
 
   it.each([
@@ -115,11 +115,11 @@ describe('a vendor', () => {
       ),
     ],
     ['protocol: openai, fetch: {}', expect.stringMatching(/^vendors\.a\.fetch: unknown option/)],
-  ])('%s', (options, expected) => {
+  ])('the vendor %s is rejected', (options, expected) => {
     expect(vendor(options)).toEqual([expected])
   })
 
-  it('has the public API of its protocol, unless it says otherwise', () => {
+  it('a vendor has the public API of its protocol as the default URL', () => {
     const urls = load('vendors: { a: { protocol: anthropic }, b: { protocol: openai, url: mock } }')
     expect(urls.vendors.map(({ url }) => url)).toEqual(['https://api.anthropic.com', 'mock'])
     const http = (url: string) =>
@@ -131,13 +131,13 @@ routes: [{ vendor: a, path: /a }]`)
     ])
   })
 
-  it('may end in /v1 if nothing is known about its paths', () => {
+  it('the URL of an http vendor may end in /v1', () => {
     const config = load(`vendors: { a: { protocol: http, url: "https://a.b/v1" } }
 routes: [{ path: /a/*, vendor: a }]`)
     expect(config.vendors[0]?.url).toBe('https://a.b/v1')
   })
 
-  it('may have any ordinary name, also one that objects have', () => {
+  it('a vendor may have any ordinary name, including those of object properties', () => {
     const names = ['constructor', 'toString', 'hasOwnProperty', 'open_ai-2.eu']
     const text = names.map((name) => `  ${name}: { protocol: openai }\n`).join('')
     const config = load(

@@ -13,14 +13,14 @@ const callersOf = (...users: string[]) =>
     })),
   )
 
-/** One connection, and who each key that comes over it belongs to. */
+/** One connection and the caller of each key sent over it. */
 function connection() {
   const request = { headers: {}, socket: new Socket() }
   return (callers: Callers, key: string | undefined) => callers.find(key, request)?.user
 }
 
-describe('on one connection', () => {
-  it('a key is known again, and another one is its own caller’s', () => {
+describe('callers on one connection', () => {
+  it('each key on a connection is recognised as that of its own caller', () => {
     const callers = callersOf('ann', 'ben')
     const whose = connection()
     const keys = ['key-of-ann', 'key-of-ann', 'key-of-ben', 'key-of-ann', 'key-of-ben']
@@ -29,11 +29,11 @@ describe('on one connection', () => {
 
   it.each([
     ['of the same length', 'key-of-anx'],
-    ['that is the beginning of it', 'key-of-an'],
-    ['that goes on behind it', 'key-of-ann '],
+    ['that is a prefix of it', 'key-of-an'],
+    ['that is longer', 'key-of-ann '],
     ['that is empty', ''],
     ['that is missing', undefined],
-  ])('a wrong key behind a right one is refused: one %s', (_, wrong) => {
+  ])('a wrong key after a right one is refused: one %s', (_, wrong) => {
     const callers = callersOf('ann')
     const whose = connection()
     expect(whose(callers, 'key-of-ann')).toBe('ann')
@@ -42,7 +42,7 @@ describe('on one connection', () => {
     expect(whose(callers, 'key-of-ann')).toBe('ann')
   })
 
-  it('nothing is known of a key under another configuration', () => {
+  it('a key known from an earlier configuration is not accepted', () => {
     const whose = connection()
     expect(whose(callersOf('ann', 'ben'), 'key-of-ann')).toBe('ann')
     expect(whose(callersOf('ben'), 'key-of-ann')).toBeUndefined()

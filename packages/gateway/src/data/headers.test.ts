@@ -4,8 +4,8 @@ import { VendorAddresses } from './vendor-addresses.js'
 
 const ADDRESSES = new VendorAddresses('http://vendor')
 
-describe('headers of a vendor', () => {
-  it('may be called what objects have anyway', () => {
+describe('vendor response headers', () => {
+  it('header names may be those of object properties', () => {
     const flat = ['constructor', 'a', '__proto__', 'b', 'tostring', 'c', 'set', 'd', 'set', 'e']
     expect(headerValue(flat, 'constructor')).toBe('a')
     expect(headerValue(flat, 'valueOf')).toBeUndefined()
@@ -15,7 +15,7 @@ describe('headers of a vendor', () => {
     expect(passed).toEqual(flat)
   })
 
-  it('that are said to be for this hop alone stay here, however often that is said', () => {
+  it('headers named in Connection are not passed on, even if it occurs twice', () => {
     const flat = [
       'connection',
       'x-one',

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Aim } from './aim.js'
 import { pickOrder } from './pick.js'
 
-/** Targets with so much left each. */
+/** Targets with the given headroom each. */
 function aimsWith(...rooms: number[]): Aim[] {
   return rooms.map((room, index) => ({ index, vendor: { headroom: () => room } }) as never)
 }
@@ -21,19 +21,19 @@ function share(all: string[], first: string): number {
   return all.filter((order) => order.startsWith(first)).length / all.length
 }
 
-describe('picking by headroom', () => {
-  it('goes to each as often as it has room for, and never to one that has none', () => {
+describe('routing by headroom', () => {
+  it('targets are picked in proportion to their headroom, and never without any', () => {
     const all = orders(aimsWith(0.6, 0, 0.3), 3)
     expect(share(all, '0')).toBeGreaterThan(0.62)
     expect(share(all, '0')).toBeLessThan(0.71)
     expect(share(all, '1')).toBe(0)
   })
 
-  it('tries the others after it, those with more room first, and fallbacks last', () => {
+  it('the other targets follow by headroom, with fallbacks last', () => {
     expect(new Set(orders(aimsWith(0, 0.2, 0.9, 1), 3))).toEqual(new Set(['1203', '2103']))
   })
 
-  it('goes by the order they are written in where nobody has anything', () => {
+  it('targets without headroom keep their configured order', () => {
     expect(new Set(orders(aimsWith(0, 0, 0), 2))).toEqual(new Set(['012']))
   })
 })

@@ -4,7 +4,7 @@ import { VendorAddresses } from './vendor-addresses.js'
 
 const GATEWAY = 'https://gateway.example'
 
-describe('an address in a vendor’s answer', () => {
+describe('addresses in vendor answers', () => {
   it.each([
     // At the vendor's own origin.
     [
@@ -22,19 +22,19 @@ describe('an address in a vendor’s answer', () => {
     ['http://10.0.0.7/openai', undefined, '/openai/v1/files', '/v1/files'],
     ['http://10.0.0.7/openai', undefined, 'http://10.0.0.7/openai', '/'],
     ['http://10.0.0.7/openai', undefined, 'http://10.0.0.7/openai-2/a', '/openai-2/a'],
-    // As it is: there is nothing about it that is another here.
+    // Unchanged, because nothing in it differs on the gateway.
     ['http://10.0.0.7', undefined, '/a/../b/caf\xc3\xa9', '/a/../b/caf\xc3\xa9'],
-    // Bytes of UTF-8, as headers are read.
+    // UTF-8 bytes, as headers are read.
     ['http://10.0.0.7', undefined, 'http://10.0.0.7/caf\xc3\xa9', '/caf%C3%A9'],
     ['http://10.0.0.7', '/weather', '/k\xc3\xb6ln', '/weather/k%C3%B6ln'],
     ['http://10.0.0.7', '/weather', 'http://10.0.0.7/berlin', '/weather/berlin'],
     ['http://10.0.0.7', '/weather', '/berlin', '/weather/berlin'],
     ['http://10.0.0.7/api', '/weather', 'http://10.0.0.7/api/berlin?c', '/weather/berlin?c'],
-    // Would name another host, without its own before it.
+    // Would name another host without its own before it.
     ['http://10.0.0.7', undefined, 'http://10.0.0.7//evil.example/a', '/.//evil.example/a'],
     ['http://10.0.0.7/api', undefined, 'http://10.0.0.7/api//evil.example', '/.//evil.example'],
     ['http://10.0.0.7', undefined, 'http://10.0.0.7/\\evil.example/a', '/.//evil.example/a'],
-  ])('%s with prefix %s: %s is %s', (url, prefix, address, expected) => {
+  ])('vendor %s with prefix %s: address %s is %s', (url, prefix, address, expected) => {
     const here = new VendorAddresses(url, prefix).here(address)
     expect(here).toBe(expected)
     expect(new URL(here, GATEWAY).origin).toBe(GATEWAY)
@@ -49,13 +49,13 @@ describe('an address in a vendor’s answer', () => {
     '../berlin',
     '?c',
     '',
-    'mailto:somebody',
+    'mailto:ann',
     'http://[bad',
-  ])('%s is not the vendor’s, or leads to the same place, and stays as it is', (address) => {
+  ])('the address %s of another origin stays unchanged', (address) => {
     expect(new VendorAddresses('http://10.0.0.7/api', '/weather').here(address)).toBe(address)
   })
 
-  it('that is its own keeps the client on the gateway, whatever its path is', () => {
+  it('an address of the vendor keeps the client on the gateway, whatever its path', () => {
     const addresses = new VendorAddresses('http://10.0.0.7/api')
     fc.assert(
       fc.property(fc.webPath(), fc.string(), (path, rest) => {

@@ -52,8 +52,8 @@ function follow() {
   return { look, written, counts }
 }
 
-describe('a stream of what happens to a job', () => {
-  it('reads all of it only when something has changed', async () => {
+describe('job event stream', () => {
+  it('the stream reads the whole job only after a change', async () => {
     const { look, written, counts } = follow()
     for (let times = 0; times < 5; times++) await look({ ageMs: times })
     expect([written, counts.read]).toEqual([['queued'], 0])
@@ -65,7 +65,7 @@ describe('a stream of what happens to a job', () => {
     expect([written.at(-1), counts.read, counts.ended]).toEqual(['done', 3, 1])
   })
 
-  it('ends with a job that is not known any more', async () => {
+  it('the stream ends when the job is no longer known', async () => {
     const { look, written, counts } = follow()
     await look('gone')
     expect([written, counts.read, counts.ended]).toEqual([['queued', 'gone'], 0, 1])

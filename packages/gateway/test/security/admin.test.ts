@@ -1,12 +1,12 @@
 // test-group: io
 
-/** The admin port, as a page of somebody else in an operator's browser would like to use it. */
+/** The admin port as a page of another site in an operator's browser would use it. */
 import { request } from 'node:http'
 import { expect, it } from 'vitest'
 import { startGateway } from '../gateway-kit.js'
 import { say } from './raw.js'
 
-/** Fetch would not let us say these headers. */
+/** fetch does not allow these headers. */
 function ask(url: string, headers: Record<string, string>, method = 'GET') {
   return new Promise<{ status: number; headers: NodeJS.Dict<string | string[]>; text: string }>(
     (resolve, reject) => {
@@ -24,7 +24,7 @@ function ask(url: string, headers: Record<string, string>, method = 'GET') {
   )
 }
 
-it('answers operators, and neither pages of other sites nor names that lead here by chance', async () => {
+it('the admin port answers operators but neither other sites nor foreign host names', async () => {
   const { adminUrl } = await startGateway()
   const { host, port } = new URL(adminUrl)
   const of = async (headers: Record<string, string>) =>
@@ -38,7 +38,7 @@ it('answers operators, and neither pages of other sites nor names that lead here
   expect(await of({ 'sec-fetch-site': 'cross-site' })).toBe(403)
 })
 
-it('tells no page of another site anything by its headers, and repeats nothing that was asked for', async () => {
+it('admin answers forbid framing and caching and do not repeat the request', async () => {
   const { adminUrl } = await startGateway()
   const { status, headers, text } = await ask(`${adminUrl}/nothing-planted?token=planted`, {})
   expect(status).toBe(404)
@@ -50,7 +50,7 @@ it('tells no page of another site anything by its headers, and repeats nothing t
   })
 })
 
-it('refuses what is no HTTP, and headers without an end', async () => {
+it('the admin port refuses malformed HTTP and oversized headers', async () => {
   const { adminUrl } = await startGateway()
   const large = `GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`
   expect((await say(adminUrl, large)).statuses).toEqual([431])

@@ -39,8 +39,8 @@ export interface Tally {
 export interface How {
   readonly tally: Tally
   /**
-   * A second goes by before the end, and half a head becomes Node's. Otherwise it is cut, and what exactly is
-   * wrong with it nobody has looked at.
+   * A second passes before the end, and Node reads half a head. Otherwise the connection is cut
+   * without inspecting what is wrong.
    */
   readonly looks: boolean
 }

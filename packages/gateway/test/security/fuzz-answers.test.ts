@@ -1,8 +1,8 @@
 // test-group: io
 
 /**
- * Answers with something odd in them, read by us and by Node's own client. Whatever we take for an answer,
- * Node must take for the same one; what we refuse, it may read as it likes.
+ * Malformed answers, read by us and by Node's client. An answer that we accept has to mean the same
+ * to Node; what we refuse, Node may read as it likes.
  */
 import { once } from 'node:events'
 import { get } from 'node:http'
@@ -19,7 +19,7 @@ const SEEDS = [
   'HTTP/1.1 204 No Content\r\nx: y\r\n\r\n',
   'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.0 503 x\r\ncontent-length: 2\r\n\r\nno',
 ]
-/** No tab: Node refuses one behind a length, which the standard allows. */
+/** No tab: Node refuses one after a length, which the standard allows. */
 const ODD = ['\r', '\n', '\r\n', '\0', ...' :;,01f-+\u00e9X']
 const HEADERS = ['content-length: 3\r\n', 'transfer-encoding: chunked\r\n', ' x\r\n']
 
@@ -58,7 +58,7 @@ interface Got {
   body: string
 }
 
-/** Nothing, if it was refused. */
+/** Undefined if the answer was refused. */
 function askUs(): Promise<Got | undefined> {
   const pool = new ConnectionPool(url, 5_000)
   const got = { status: 0, body: '' }
@@ -106,7 +106,7 @@ describe('an odd answer', () => {
       }),
       { numRuns },
     )
-    // Otherwise it has shown nothing.
+    // Makes sure that enough answers are accepted.
     expect(taken).toBeGreaterThan(numRuns / 10)
   })
 })

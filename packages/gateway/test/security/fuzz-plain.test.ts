@@ -1,7 +1,7 @@
 /**
- * Requests with something odd in them, cut anywhere, read by us and by Node. Whatever we take ourselves must be
- * the same request to Node, its body and what comes behind it too, and be answered with the same bytes; what
- * Node refuses we never take.
+ * Malformed requests, cut anywhere, read by us and by Node. A request that we accept has to mean
+ * the same to Node, including its body and what follows, and get the same bytes as its answer; what
+ * Node refuses we never accept.
  */
 import { describe, expect, it } from 'vitest'
 import { usualOrLong } from '../../../spillway/test/long-run.js'
@@ -25,7 +25,7 @@ const CHUNKED = post(
 const GOOD = [GET, POST, EARLY, CHUNKED, POST + GET, EARLY + POST + GET, GET + GET + CHUNKED]
 const TRICKY = Object.values(TRICKS).map(([request]) => request)
 
-/** What is still right. */
+/** Variations that are still valid. */
 const MILD: readonly ((text: string, dice: Dice) => string)[] = [
   (text) => text,
   (text, { pick }) =>
@@ -43,7 +43,7 @@ const MILD: readonly ((text: string, dice: Dice) => string)[] = [
     const body = String.fromCharCode(...Array.from({ length: below(300) }, () => below(256)))
     return post('/v1/messages', '', body)
   },
-  // As many as we keep, and one more.
+  // The largest body we keep, and one byte more.
   (_, { pick }) => post('/large', '', 'x'.repeat(pick([MOST_BODY_BYTES, MOST_BODY_BYTES + 1]))),
 ]
 const FINE_LINES = [
@@ -63,7 +63,7 @@ const FINE_LINES = [
   'Authorization: Bearer sk-0123456789',
 ]
 
-/** Small things that parsers disagree about, put where they matter. */
+/** Details about which parsers disagree, in relevant places. */
 const SPICES: readonly ((text: string, dice: Dice) => string)[] = [
   (text, { pick }) =>
     text.replace('\r\nHost', `${pick(['\r', '\n', ' \r\n', '\t\r\n', '\r\n\r\n'])}Host`),
@@ -144,7 +144,7 @@ const ODD_LINES = [
   'X-High\xe9: a',
 ]
 
-/** With others around it, which have to be answered all the same. */
+/** Surrounded by valid requests, which have to be answered as well. */
 function oddRequests(random: Dice): string[] {
   const { pick } = random
   const good = () => pick(GOOD)
@@ -162,7 +162,7 @@ function oddRequests(random: Dice): string[] {
   ])()
 }
 
-/** Between two of them, and within. */
+/** Between two requests and within. */
 function cut(requests: readonly string[], { below, pick }: Dice): Buffer[] {
   const isApart = below(4) > 0
   const most = pick([0, 0, 1, 2, 8])
@@ -176,8 +176,8 @@ function cut(requests: readonly string[], { below, pick }: Dice): Buffer[] {
   })
 }
 
-describe('an odd request, however it is cut,', () => {
-  it('is the same to us as to Node, and so is what comes behind it', async () => {
+describe('malformed requests cut anywhere', () => {
+  it('a malformed request and what follows mean the same to us as to Node', async () => {
     const random = dice(SEED)
     const tally: Tally = { plain: 0, handedOver: 0 }
     for (let i = 0; i < CASES; i++) {
@@ -186,14 +186,14 @@ describe('an odd request, however it is cut,', () => {
       const what = JSON.stringify(pieces.map((piece) => piece.toString('latin1').slice(0, 2_000)))
       expect(ours, what).toEqual(nodes)
     }
-    // Both have had their share, or this would prove nothing.
+    // Makes sure that both paths are covered.
     expect(tally.plain).toBeGreaterThan(CASES / 4)
     expect(tally.handedOver).toBeGreaterThan(CASES / 4)
   })
 })
 
-describe('a request', () => {
-  it.each(GOOD)('that is right is the same wherever it is cut in two (%j)', async (text) => {
+describe('valid requests cut in two', () => {
+  it.each(GOOD)('a valid request means the same wherever it is cut in two (%j)', async (text) => {
     const tally: Tally = { plain: 0, handedOver: 0 }
     const bytes = Buffer.from(text, 'latin1')
     for (let at = 1; at < bytes.length; at++) {

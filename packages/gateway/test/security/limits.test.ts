@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Clients that take their time, or more than their share. */
+/** Clients that are slow or take more than their share. */
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
@@ -13,8 +13,8 @@ import { PATH, VALID } from './tricks.js'
 
 const HEAD = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`
 
-describe('a slow client', () => {
-  it('that does not end its headers gets a 408, and one that never says a word nothing', async () => {
+describe('slow clients', () => {
+  it('a client with unfinished headers gets a 408, and a silent one nothing', async () => {
     const { url, records, vendor } = await startGateway({ server: { headersMs: 300 } })
     const [slow, silent] = await Promise.all([say(url, HEAD), say(url, '')])
     expect(slow).toMatchObject({ statuses: [408], closed: true })
@@ -23,7 +23,7 @@ describe('a slow client', () => {
     expect(vendor.counts.arrived).toBe(0)
   })
 
-  it('that does not end its body gets a 408, and no vendor is asked', async () => {
+  it('a client with an unfinished body gets a 408 without a vendor call', async () => {
     const { url, records, vendor } = await startGateway({ server: { bodyMs: 300 } })
     const { statuses, closed } = await say(url, `${HEAD}Content-Length: 99\r\n\r\n{"model":`)
     expect([statuses, closed]).toEqual([[408], true])
@@ -31,7 +31,7 @@ describe('a slow client', () => {
     expect(vendor.counts.arrived).toBe(0)
   })
 
-  it('with a body that passes through gives back the slot it held', async () => {
+  it('a slow streamed body frees its slot', async () => {
     const running = await startGateway({
       server: { bodyMs: 300 },
       body: { keepBytes: 10 },
@@ -43,11 +43,11 @@ describe('a slow client', () => {
     )
     expect(statuses).toEqual([408])
     await expectIdle(running)
-    // It was nobody else's fault.
+    // The breaker is not affected.
     expect((await running.chat()).status).toBe(200)
   })
 
-  it('that sends steadily may take as long as that takes', async () => {
+  it('a client that sends steadily may take its time', async () => {
     const { url } = await startGateway({ server: { bodyMs: 1_100, bodyBytesPerSecond: 5 } })
     const socket = connectTo(url)
     let text = ''
@@ -65,7 +65,7 @@ describe('a slow client', () => {
     socket.destroy()
   })
 
-  it('that does not read its answer is cut off, and its call with it', async () => {
+  it('a client that does not read its answer is disconnected and its call aborted', async () => {
     const running = await startGateway(
       { server: { unreadMs: 500 } },
       { knobs: { tokens: 1_000_000, tokenMs: 0 } },
@@ -81,8 +81,8 @@ describe('a slow client', () => {
   })
 })
 
-describe('connections', () => {
-  it('over which answers are asked for and never read are closed, of whatever kind they are', async () => {
+describe('connection limits', () => {
+  it('a connection with unread answers of any kind is closed', async () => {
     const limits = { unreadMs: 500, connectionsPerAddress: 1 }
     const { url } = await startGateway({ server: limits })
     const socket = connectTo(url).on('error', () => {})
@@ -90,13 +90,13 @@ describe('connections', () => {
     await once(socket, 'connect')
     socket.write('GET /health/live HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(60_000))
     const enough = (text: string) => text.includes('"usage"')
-    // Until then there is no room for another.
+    // Until then no other connection is accepted.
     expect(await say(url, VALID, { enough })).toMatchObject({ statuses: [] })
     while ((await say(url, VALID, { enough })).statuses[0] !== 200);
     socket.destroy()
   })
 
-  it('of one address are limited, and those of another are not', async () => {
+  it('connections are limited per address', async () => {
     const { url, adminUrl } = await startGateway({ server: { connectionsPerAddress: 3 } })
     const held = [1, 2, 3].map(() => connectTo(url))
     await Promise.all(held.map((socket) => once(socket, 'connect')))
@@ -104,13 +104,13 @@ describe('connections', () => {
     const enough = (text: string) => text.includes('"usage"')
     expect(await say(url, VALID, { from: '127.0.0.2', enough })).toMatchObject({ statuses: [200] })
     for (const socket of held) socket.destroy()
-    // The other end may hear of it later.
+    // The other end may notice it later.
     while ((await say(url, VALID, { enough })).statuses[0] !== 200);
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
     expect(metrics).toMatch(/spillway_connections_refused_total [1-9]/)
   })
 
-  it('without a request are closed', async () => {
+  it('an idle connection is closed', async () => {
     const { url } = await startGateway({ server: { idleMs: 300 } })
     const { statuses, closed } = await say(url, VALID)
     expect([statuses, closed]).toEqual([[200], true])
@@ -122,12 +122,12 @@ describe('connections', () => {
     ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
     ['2001:db8::1', '2001:db8:0:0'],
     ['::1', '0:0:0:0'],
-  ])('from %s are counted as from %s', (remote, address) => {
+  ])('a connection from %s counts as one from %s', (remote, address) => {
     expect(addressOf(remote)).toBe(address)
   })
 })
 
-it('serves others while five hundred connections send their headers a byte at a time, and cuts those', async () => {
+it('gateway serves others while 500 slow connections send headers byte by byte, and cuts those', async () => {
   const { url: vendorUrl, vendor } = await startVendor({ knobs: { tokens: 3 } })
   const { url, child, stdout } = await startGatewayProcess({
     config: {

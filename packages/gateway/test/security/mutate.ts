@@ -1,7 +1,7 @@
-/** Makes something wrong of something right, the same in every run. */
+/** Creates invalid input from valid samples, identical in every run. */
 
 export interface Dice {
-  /** From 0, below `end`. */
+  /** An integer from 0 to below `end`. */
   below(end: number): number
   pick<T>(from: readonly T[]): T
 }
@@ -115,7 +115,7 @@ const URLS = [
   '/v1/\u00e9',
 ]
 
-/** Of one of these, once to four times. */
+/** Mutates one of the samples once to four times. */
 export function mutate(samples: readonly string[], dice: Dice): string {
   let text = dice.pick(samples)
   for (let times = 1 + dice.below(4); times > 0; times--) text = dice.pick(CHANGES)(text, dice)

@@ -1,6 +1,6 @@
 /**
- * What is a request, by the letter (RFC 9112, 9110, 3986) and by what our gateway asks for on top. Written
- * apart from the gateway, so that the two can disagree: a fuzzer needs somebody who knows what it has made.
+ * What is a valid request, by the RFCs (9112, 9110, 3986) and by the additional rules of the
+ * gateway. Written independently of the gateway, so that the two can disagree.
  */
 
 /** Several spaces may be read as one (RFC 9112, 3). */
@@ -20,7 +20,7 @@ const SINGLE = [
 ]
 const CHUNK = /^([0-9a-fA-F]{1,15})(?:;[\t\x20-\x7e\x80-\xff]*)?\r\n/
 
-/** How many well-formed requests these bytes begin with. */
+/** The number of valid requests at the beginning of these bytes. */
 export function countRequests(text: string): number {
   let rest = text
   for (let count = 0; ; count++) {
@@ -30,7 +30,7 @@ export function countRequests(text: string): number {
   }
 }
 
-/** Of the request at the beginning, if it is one. */
+/** The length of the first request, if it is valid. */
 function lengthOfRequest(text: string): number | undefined {
   const start = /^(?:\r\n)*/.exec(text)?.[0].length ?? 0
   const end = text.indexOf('\r\n\r\n', start)
@@ -49,7 +49,7 @@ function isPlainUrl(url: string): boolean {
   const [path = ''] = url.split('?')
   if (url.startsWith('//') || /["<>#\\`{}]/.test(path) || /["<>#]/.test(url)) return false
   if (/%(?![0-9a-f]{2})/i.test(url) || /\?.*%00/s.test(url)) return false
-  // A browser would see dots and backslashes, encoded or not, and take them away.
+  // A browser would resolve dots and backslashes, encoded or not.
   const seen = new URL(`http://a${url}`)
   if (seen.host !== 'a' || seen.pathname !== path) return false
   let decoded = path
@@ -115,7 +115,7 @@ function chunksAt(text: string, start: number) {
   }
 }
 
-/** Whoever says it is JSON must send an object. */
+/** A body declared as JSON has to be an object. */
 function isSaneBody(content: string, headers: ReadonlyMap<string, string>): boolean {
   if (content === '' || !headers.get('content-type')?.includes('json')) return true
   try {

@@ -1,8 +1,8 @@
 // test-group: io
 
 /**
- * Keys, tokens and prompts in every place where something can be said: nothing that comes out of the
- * gateway has any of them in it, but what a vendor was asked and what it answered.
+ * Keys, tokens and prompts in every possible place: no output of the gateway contains them, except
+ * requests to a vendor and its answers.
  */
 
 import { createHash } from 'node:crypto'
@@ -17,7 +17,7 @@ import { type GatewayProcess, startGatewayProcess } from '../gateway-process.js'
 import { say } from './raw.js'
 import { PATH } from './tricks.js'
 
-/** Each in its own shape, so that what is found says where it came from. */
+/** Each has its own form, so a finding shows where it came from. */
 const PLANTED = {
   vendorKey: 'sk-proj-Vendor0Key1Planted2Here3',
   vendorHeader: 'vendor-header-planted-91c2',
@@ -49,7 +49,7 @@ beforeAll(async () => {
 })
 afterAll(() => redis?.stop())
 
-/** Does what the header x-do says. It echoes nothing: what it would say is its own affair. */
+/** Does what the header x-do says, and echoes nothing. */
 async function startOddVendor() {
   const prompts: string[] = []
   const server = createServer((request, response) => {
@@ -117,7 +117,7 @@ function configFor(url: string, redisUrl: string, callers: object[] | undefined)
   }
 }
 
-/** What came out of it: all that a caller, an operator or a collector of logs gets to see. */
+/** Everything that a caller, an operator or a log collector can see. */
 async function drive(gateway: GatewayProcess, key: string): Promise<string[]> {
   const { url, adminUrl } = gateway
   const seen: string[] = []
@@ -203,7 +203,7 @@ async function drive(gateway: GatewayProcess, key: string): Promise<string[]> {
     })
     seen.push(JSON.stringify([...answer.headers]), await answer.text())
   }
-  // Every kind of end was there, or this would prove little.
+  // Makes sure that every kind of end occurs.
   for (const status of [200, 400, 401, 404, 413, 429, 500, 502, 503, 504]) {
     expect(statuses, JSON.stringify(statuses)).toContain(status)
   }
@@ -229,7 +229,7 @@ async function stop(gateway: GatewayProcess): Promise<string[]> {
   return [...gateway.stdout().split('\n'), gateway.stderr()]
 }
 
-it('nothing planted in a request, a key, the environment or the store comes out, whoever may ask', async () => {
+it('no secret of a request, key, environment or store appears in any output', async () => {
   const { url, prompts } = await startOddVendor()
   const hash = 'bbf0e3d9b1a84e9d3f3ac4a6a5d6be0f2ef5e4b9cbb0fdb6f0bbd7f9f3bb6a1d'
   const callers = [
@@ -241,7 +241,7 @@ it('nothing planted in a request, a key, the environment or the store comes out,
     startGatewayProcess({ config: configFor(url, 'env:STORE', callers), env: shared }),
     startGatewayProcess({
       config: configFor(url, 'env:STORE', undefined),
-      // Somebody got the password wrong: what the server says of it goes into the log.
+      // A wrong password, so the server's reply goes into the log.
       env: { ...env, STORE: redis.url.replace(PLANTED.redisPassword, `x${PLANTED.redisPassword}`) },
     }),
   ])
@@ -253,7 +253,7 @@ it('nothing planted in a request, a key, the environment or the store comes out,
   expectNothingPlanted(all)
 })
 
-it('nothing planted in a configuration with mistakes is told', async () => {
+it('no secret of a configuration with mistakes is reported', async () => {
   const secret = PLANTED.configSecret
   const good = { protocol: 'openai', key: 'env:VENDOR_KEY' }
   const broken: object[] = [
@@ -291,7 +291,7 @@ function messageOf(load: () => unknown): string {
   return 'nothing wrong'
 }
 
-it('a key that is known by its hash is let in, and another is not', async () => {
+it('a key configured by its hash is accepted, and no other', async () => {
   const { url } = await startOddVendor()
   const digest = createHash('sha256').update(PLANTED.hashedKey).digest('hex')
   const { chat } = await startGateway({

@@ -1,11 +1,11 @@
-/** Bytes on a socket, and whatever comes back until it is closed. */
+/** Sends bytes on a socket and returns everything received until it is closed. */
 import { connect, type Socket } from 'node:net'
 
 export interface Heard {
-  /** Of each answer, in order. */
+  /** The status of each answer, in order. */
   readonly statuses: number[]
   readonly text: string
-  /** The other end closed it; otherwise we gave up waiting. */
+  /** True if the other end closed the connection, false after a timeout. */
   readonly closed: boolean
 }
 
@@ -16,8 +16,8 @@ function bytes(text: string): Buffer {
 }
 
 /**
- * Sends, and reads until the other end closes or `enough` has been heard. `endAfter`: says that no more
- * will come, once so many answers have begun.
+ * Sends `text` and reads until the other end closes or `enough` is true. `endAfter`: ends the
+ * sending side once this number of answers has begun.
  */
 export function say(
   url: string,

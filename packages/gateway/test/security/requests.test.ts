@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What is refused before anybody is asked, and what of a request never reaches a vendor. */
+/** Requests refused before any vendor call, and headers that never reach a vendor. */
 
 import { once } from 'node:events'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
@@ -23,8 +23,8 @@ async function echoVendor(answer: Record<string, string> = {}) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, seen }
 }
 
-describe('a trick', () => {
-  it('is refused with a status that fits, a line in the log, a closed connection, and no call to a vendor', async () => {
+describe('malicious requests', () => {
+  it('a malicious request is refused, logged and disconnected without a vendor call', async () => {
     const { url, vendor, records, failures } = await startGateway()
     for (const [name, [request, ...fitting]] of Object.entries(TRICKS)) {
       const before = records.length
@@ -45,7 +45,7 @@ describe('a trick', () => {
     expect(vendor.counts.arrived).toBe(2)
   })
 
-  it('behind a good request does not cost that one its answer', async () => {
+  it('a malicious request after a valid one does not cost that one its answer', async () => {
     const { url, vendor } = await startGateway()
     const { statuses, closed } = await say(url, `${VALID}GARBAGE / HTTP/1.1\r\n\r\n`)
     expect([statuses[0], closed]).toEqual([200, true])
@@ -53,8 +53,8 @@ describe('a trick', () => {
   })
 })
 
-describe('what a vendor gets', () => {
-  it('has no header that was for us, or that says who the client is or where it wanted to go', async () => {
+describe('request to the vendor', () => {
+  it('the vendor receives no header meant for the gateway or about the client', async () => {
     const { url: vendorUrl, seen } = await echoVendor()
     const { url } = await startGateway(
       { guard: { url: vendorUrl, key: 'env:KEY' } },
@@ -98,7 +98,7 @@ describe('what a vendor gets', () => {
     expect(connection).toBe('keep-alive')
   })
 
-  it('lacks what the connection header names, whatever it is', async () => {
+  it('headers named in Connection do not reach the vendor', async () => {
     const { url: vendorUrl, seen } = await echoVendor()
     const { url } = await startGateway(
       { guard: { url: vendorUrl, key: 'env:KEY' } },
@@ -113,7 +113,7 @@ describe('what a vendor gets', () => {
     expect(seen[0]?.headers).toMatchObject({ 'x-open': '2', authorization: 'Bearer ours' })
   })
 
-  it('comes to its own host, whatever the request says', async () => {
+  it('the vendor receives its own host name, whatever the request says', async () => {
     const { url: vendorUrl, seen } = await echoVendor()
     const { url } = await startGateway({ guard: { url: `${vendorUrl}/base` } })
     const odd = VALID.replace('gateway', 'evil.example').replace(
@@ -126,8 +126,8 @@ describe('what a vendor gets', () => {
   })
 })
 
-describe('what a client gets', () => {
-  it('has no header of the vendor that was for us, or about its own host', async () => {
+describe('answer to the client', () => {
+  it('the client receives no vendor header meant for the gateway or about its host', async () => {
     const { url: vendorUrl } = await echoVendor({
       'set-cookie': 'a=b',
       'alt-svc': 'h3=":443"',
@@ -154,7 +154,7 @@ describe('what a client gets', () => {
   })
 })
 
-describe('an odd answer of a vendor', () => {
+describe('unusual vendor answers', () => {
   async function answering(head: string, body = '{}') {
     const server = createTcpServer((socket) => {
       socket.on('error', () => {})
@@ -169,7 +169,7 @@ describe('an odd answer of a vendor', () => {
     return startGateway({ guard: { url } })
   }
 
-  it('has its bytes beyond ASCII passed on as they are', async () => {
+  it('non-ASCII bytes in vendor headers are passed on unchanged', async () => {
     const { chat, failures } = await answering(
       'x-note: h\xc3\xa9 \xe2\x9c\x93\r\nx-two: a\r\nx-two: b\r\n',
     )
@@ -180,7 +180,7 @@ describe('an odd answer of a vendor', () => {
     expect(failures).toEqual([])
   })
 
-  it('cannot reach a prototype, nor say what is ours to say', async () => {
+  it('vendor headers can neither reach a prototype nor replace spillway headers', async () => {
     const { chat, failures } = await answering(
       '__proto__: a\r\n__proto__: b\r\nspillway-vendor: evil\r\n',
     )
@@ -191,7 +191,7 @@ describe('an odd answer of a vendor', () => {
   })
 
   it.each(['x-a: b\0c\r\n', 'x-a: b\r\n c\r\n', 'content-length: 7\r\n', 'x a: b\r\n'])(
-    'that is no HTTP is a 502 (%j)',
+    'a vendor answer that is not HTTP becomes a 502 (%j)',
     async (head) => {
       const { chat, failures } = await answering(head)
       expect((await chat()).status).toBe(502)
@@ -200,8 +200,8 @@ describe('an odd answer of a vendor', () => {
   )
 })
 
-describe('a model', () => {
-  it('that is written twice is refused: whoever reads it after us might take the other', async () => {
+describe('model names in requests', () => {
+  it('a duplicate model key is refused, because the vendor might read the other one', async () => {
     const { chat, url, vendor } = await startGateway()
     for (const body of [
       '{"model":"cheap","messages":[],"model":"dear"}',
@@ -216,7 +216,7 @@ describe('a model', () => {
     expect((await chat(inside)).status).toBe(200)
   })
 
-  it('named __proto__ or constructor is a model like any other', async () => {
+  it('models named __proto__ or constructor are ordinary models', async () => {
     const { chat, gateway } = await startGateway()
     for (const model of ['__proto__', 'constructor', 'toString']) {
       expect((await chat({ model })).status).toBe(200)

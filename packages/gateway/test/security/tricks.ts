@@ -1,4 +1,4 @@
-/** What is sent to make two servers read one request in two ways, or to get where one should not. */
+/** Requests that two servers may read differently, or that try to reach forbidden paths. */
 
 const BODY = '{"model":"gpt","messages":[]}'
 const LENGTH = `Content-Length: ${BODY.length}\r\n`
@@ -6,7 +6,7 @@ const HOST = 'Host: gateway\r\n'
 const JSON_TYPE = 'Content-Type: application/json\r\n'
 const CHUNK = `${BODY.length.toString(16)}\r\n${BODY}\r\n0\r\n\r\n`
 
-/** To a path of ours, with a body that would be taken. */
+/** A request to a path of the gateway with an acceptable body. */
 function post(url: string, headers = ''): string {
   return `POST ${url} HTTP/1.1\r\n${HOST}${JSON_TYPE}${headers}${LENGTH}\r\n${BODY}`
 }
@@ -16,13 +16,13 @@ function chunked(headers: string, body = CHUNK): string {
 }
 
 export const PATH = '/v1/chat/completions'
-/** What the tricks are made of: this one is right. */
+/** The valid request from which the others are made. */
 export const VALID = post(PATH)
 export const VALID_CHUNKED = chunked('Transfer-Encoding: chunked\r\n')
 
-/** With the status that fits, or several where the parser may be the one that refuses. */
+/** With the expected status, or several where the parser may refuse first. */
 export const TRICKS: Readonly<Record<string, readonly [request: string, ...statuses: number[]]>> = {
-  // Who chooses the host.
+  // Host selection.
   'absolute form': [post(`http://evil.example${PATH}`), 400],
   'absolute form, another scheme': [post(`ftp://evil.example${PATH}`), 400],
   'a network path': [post(`//evil.example${PATH}`), 400],

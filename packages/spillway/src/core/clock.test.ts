@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from './clock.js'
 
-describe('the system clock', () => {
+describe('system clock', () => {
   beforeEach(() => {
     vi.useFakeTimers()
   })
@@ -13,7 +13,7 @@ describe('the system clock', () => {
     vi.useRealTimers()
   })
 
-  it('rounds a fraction of a millisecond up, so that it is never early', () => {
+  it('system clock rounds a fraction of a millisecond up, so a timer is never early', () => {
     const run = vi.fn()
     systemClock.schedule(1.7, run)
     vi.advanceTimersByTime(1)
@@ -22,7 +22,7 @@ describe('the system clock', () => {
     expect(run).toHaveBeenCalledOnce()
   })
 
-  it('waits again when Node fires a timer before its time', () => {
+  it('system clock waits again when Node fires a timer too early', () => {
     const run = vi.fn()
     const now = vi.spyOn(performance, 'now').mockReturnValue(1_000)
     systemClock.schedule(10, run)
@@ -35,7 +35,7 @@ describe('the system clock', () => {
     now.mockRestore()
   })
 
-  it('waits longer than setTimeout can', () => {
+  it('system clock can wait longer than setTimeout allows', () => {
     const run = vi.fn()
     const days = 40 * 86_400_000
     systemClock.schedule(days, run)
@@ -45,7 +45,7 @@ describe('the system clock', () => {
     expect(run).toHaveBeenCalledOnce()
   })
 
-  it('takes what is overdue for due now, without a warning', () => {
+  it('system clock runs an overdue timer at once without a warning', () => {
     const setTimeout = vi.spyOn(globalThis, 'setTimeout')
     const run = vi.fn()
     systemClock.schedule(-2, run)
@@ -56,7 +56,7 @@ describe('the system clock', () => {
     setTimeout.mockRestore()
   })
 
-  it('does not fire once cancelled', () => {
+  it('a cancelled timer does not fire', () => {
     const run = vi.fn()
     systemClock.schedule(10, run).cancel()
     vi.advanceTimersByTime(100)
@@ -64,8 +64,8 @@ describe('the system clock', () => {
   })
 })
 
-describe('a poll turn of the system clock', () => {
-  it('comes when everything has been read that had arrived as a timer asked for it', async () => {
+describe('system clock pollTurn()', () => {
+  it('pollTurn() runs after all data that had arrived when a timer called it was read', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const near = connect((server.address() as AddressInfo).port, '127.0.0.1')

@@ -4,8 +4,8 @@ import { createDeadline, currentDeadline, earlierOf, runWithDeadline } from './d
 import { sleep } from './sleep.js'
 import { createTimeBudget } from './time-budget.js'
 
-describe('a deadline', () => {
-  it('counts down to zero and no further', async () => {
+describe('deadline', () => {
+  it('deadline counts down to zero and stays there', async () => {
     const clock = createVirtualClock()
     const deadline = createDeadline(100, clock)
     await clock.advance(40)
@@ -17,13 +17,13 @@ describe('a deadline', () => {
     expect(deadline.remainingMs()).toBe(0)
   })
 
-  it('can keep time back for work done here', () => {
+  it('withReserve() shortens a deadline', () => {
     const clock = createVirtualClock()
     expect(createDeadline(100, clock).withReserve(30).remainingMs()).toBe(70)
     expect(createDeadline(100, clock).withReserve(300).expired).toBe(true)
   })
 
-  it('gives way to an earlier one', () => {
+  it('earlierOf() returns the earlier deadline', () => {
     const clock = createVirtualClock()
     const soon = createDeadline(10, clock)
     const late = createDeadline(20, clock)
@@ -33,20 +33,20 @@ describe('a deadline', () => {
     expect(earlierOf(undefined, undefined)).toBeUndefined()
   })
 
-  it('refuses a timeout that is none', () => {
+  it('createDeadline rejects a timeout that is not a duration', () => {
     expect(() => createDeadline(Number.NaN)).toThrow('timeoutMs: must be a duration')
     expect(() => createDeadline(100).withReserve(-1)).toThrow('reserveMs: must be')
   })
 
-  it('may have passed on its way here, and may be written as a person would', () => {
+  it("deadline may already have passed, and may be written as '5s'", () => {
     const clock = createVirtualClock()
     expect(createDeadline(-20, clock).expired).toBe(true)
     expect(createDeadline('5s', clock).withReserve('1s').remainingMs()).toBe(4_000)
   })
 })
 
-describe('the current deadline', () => {
-  it('is there for everything the request starts, and for nobody else', async () => {
+describe('current deadline', () => {
+  it('current deadline is visible to everything its request starts, and to no other request', async () => {
     const clock = createVirtualClock()
     const seen: Record<string, number | undefined> = {}
     const request = (name: string, timeoutMs: number, pauseMs: number) =>
@@ -54,14 +54,14 @@ describe('the current deadline', () => {
         await sleep(clock, pauseMs)
         seen[name] = currentDeadline()?.atMs
       })
-    // They overlap, and end in the opposite order they began in.
+    // The two requests overlap and end in reverse order.
     const both = Promise.all([request('a', 1_000, 50), request('b', 500, 20)])
     expect(currentDeadline()).toBeUndefined()
     await clock.until(both)
     expect(seen).toEqual({ a: 1_000, b: 500 })
   })
 
-  it('is never put off by an inner one', () => {
+  it('an inner deadline cannot postpone the outer one', () => {
     const clock = createVirtualClock()
     runWithDeadline(createDeadline(100, clock), () => {
       runWithDeadline(createDeadline(5_000, clock), () => {
@@ -74,8 +74,8 @@ describe('the current deadline', () => {
   })
 })
 
-describe('a time budget', () => {
-  it('divides what is left by weight, so that early steps leave room for later ones', async () => {
+describe('time budget', () => {
+  it('time budget divides the remaining time by weight, so early steps leave time for later ones', async () => {
     const clock = createVirtualClock()
     const budget = createTimeBudget({
       totalMs: 1_000,
@@ -84,13 +84,13 @@ describe('a time budget', () => {
     })
     expect(budget.step('auth').remainingMs()).toBe(100)
     await clock.advance(10)
-    // 90 ms of auth's share were left over: they are divided 3 to 6.
+    // The 90 ms that auth did not use are divided 3 to 6.
     expect(budget.step('search').remainingMs()).toBe(330)
     await clock.advance(330)
     expect(budget.step('answer').remainingMs()).toBe(660)
   })
 
-  it('stays within the deadline of the request', () => {
+  it('time budget stays within the deadline of the request', () => {
     const clock = createVirtualClock()
     runWithDeadline(createDeadline(100, clock), () => {
       const budget = createTimeBudget({ totalMs: '10s', steps: { only: 1 }, clock })
@@ -99,13 +99,13 @@ describe('a time budget', () => {
     })
   })
 
-  it('runs a step under its deadline', () => {
+  it('time budget runs a step under its own deadline', () => {
     const clock = createVirtualClock()
     const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1, two: 1 }, clock })
     expect(budget.run('one', () => currentDeadline()?.remainingMs())).toBe(500)
   })
 
-  it('refuses unknown steps, steps started twice and weights that are none', () => {
+  it('time budget rejects unknown steps, steps started twice and invalid weights', () => {
     const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1 } })
     expect(() => budget.step('onee')).toThrow("timeBudget.onee: unknown step; did you mean 'one'?")
     budget.step('one')

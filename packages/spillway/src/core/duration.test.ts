@@ -10,12 +10,12 @@ describe('parseDuration', () => {
     ['2h', 7_200_000],
     ['1d', 86_400_000],
     [' 10 s ', 10_000],
-  ])('reads %j as %d ms', (written, ms) => {
+  ])('parseDuration reads %j as %d ms', (written, ms) => {
     expect(parseDuration(written)).toBe(ms)
   })
 
   it.each(['', '5', 's', '-5s', '5 sec', '5s5', '1e3s', Number.NaN, null, true, {}])(
-    'does not read %j',
+    'parseDuration rejects %j',
     (written) => {
       expect(parseDuration(written)).toBeUndefined()
     },

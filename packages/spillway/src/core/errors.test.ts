@@ -15,7 +15,7 @@ function queueFull(overrides: object = {}): SpillwayError {
 }
 
 describe('SpillwayError', () => {
-  it('tells code, stage, scope, status, retry time and the numbers behind the decision', () => {
+  it('SpillwayError has code, stage, scope, status, retryAfterMs and details', () => {
     const error = queueFull()
     expect(error).toMatchObject({
       name: 'SpillwayError',
@@ -29,18 +29,18 @@ describe('SpillwayError', () => {
     expect(error.message).toBe('10 of 10 slots in use')
   })
 
-  it('is a real error to Node and to whoever prints it', () => {
+  it('SpillwayError is an Error and prints its message', () => {
     expect(queueFull()).toBeInstanceOf(Error)
     expect(inspect(queueFull())).toContain('10 of 10 slots in use')
     expect(String(queueFull())).toBe('SpillwayError: 10 of 10 slots in use')
   })
 
-  it('captures no stack, and leaves the stacks of other errors alone', () => {
+  it('SpillwayError captures no stack, and other errors keep theirs', () => {
     expect(queueFull().stack).toBeUndefined()
     expect(new Error('other').stack).toContain('    at ')
   })
 
-  it('builds its message only when somebody reads it', () => {
+  it('SpillwayError builds its message only when it is read', () => {
     let built = 0
     const error = queueFull({
       explain: () => {
@@ -52,14 +52,14 @@ describe('SpillwayError', () => {
     expect(error.message).toBe('text')
   })
 
-  it('lets the status be overridden and the message be prefixed, as frameworks do', () => {
+  it('status of a SpillwayError can be overridden and its message prefixed, as frameworks do', () => {
     const error = queueFull({ status: 429 })
     error.message = `upstream: ${error.message}`
     expect(error.status).toBe(429)
     expect(error.message).toBe('upstream: 10 of 10 slots in use')
   })
 
-  it('turns into JSON with everything a client needs', () => {
+  it('SpillwayError serialises to JSON with everything a client needs', () => {
     expect(JSON.parse(JSON.stringify(queueFull()))).toEqual({
       code: 'QUEUE_FULL',
       message: '10 of 10 slots in use',
@@ -71,15 +71,15 @@ describe('SpillwayError', () => {
     })
   })
 
-  it('keeps its cause', () => {
+  it('SpillwayError keeps its cause', () => {
     const cause = new Error('socket closed')
     expect(queueFull({ cause }).cause).toBe(cause)
     expect(Object.hasOwn(queueFull(), 'cause')).toBe(false)
   })
 })
 
-describe('refuse', () => {
-  it('rejects with the very error', async () => {
+describe('refuse()', () => {
+  it('refuse() rejects with the same error object', async () => {
     const error = queueFull()
     await expect(refuse(error)).rejects.toBe(error)
   })

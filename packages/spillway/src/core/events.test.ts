@@ -4,8 +4,8 @@ import { EVENT_CHANNEL, emit, listening, onEvent, type SpillwayEvent } from './e
 
 const event: SpillwayEvent = { type: 'timeout.fired', name: 'x', kind: 'call', limitMs: 5 }
 
-describe('the event stream', () => {
-  it('reaches every listener until it stops listening', () => {
+describe('event stream', () => {
+  it('onEvent delivers events until the listener stops', () => {
     const seen: SpillwayEvent[] = []
     expect(listening()).toBe(false)
     const stop = onEvent((each) => seen.push(each))
@@ -17,7 +17,7 @@ describe('the event stream', () => {
     expect(listening()).toBe(false)
   })
 
-  it('survives a listener that throws, and so do the other listeners', () => {
+  it('a listener that throws does not affect emit() or other listeners', () => {
     const seen: SpillwayEvent[] = []
     const stops = [
       onEvent(() => {
@@ -30,7 +30,7 @@ describe('the event stream', () => {
     expect(seen).toEqual([event])
   })
 
-  it('is an ordinary diagnostics channel', () => {
+  it('events are published on an ordinary diagnostics channel', () => {
     const seen: unknown[] = []
     const listener = (message: unknown) => seen.push(message)
     diagnostics.subscribe(EVENT_CHANNEL, listener)

@@ -5,8 +5,8 @@ import { currentHop, hasRetried, hopHeadersFor, hopNames, noteRetried, runHop } 
 
 const NAMES = hopNames()
 
-describe('what a request says about itself', () => {
-  it('is read from plain headers and from Headers alike', () => {
+describe('hop headers of an incoming request', () => {
+  it('runHop reads attempt and deadline from plain headers and from Headers', () => {
     const clock = createVirtualClock()
     const plain = { 'spillway-attempt': '2', 'spillway-deadline-ms': '750' }
     for (const headers of [plain, new Headers(plain)]) {
@@ -21,13 +21,13 @@ describe('what a request says about itself', () => {
     expect(currentHop()).toBeUndefined()
   })
 
-  it('one that says nothing comes from outside', () => {
+  it('a request without hop headers has no hop and no deadline', () => {
     expect(runHop({}, NAMES, () => currentHop())).toBeUndefined()
     expect(runHop({}, NAMES, () => currentDeadline())).toBeUndefined()
   })
 
   it.each(['', ' ', 'abc', '1e400', 'Infinity', 'NaN', '0x10', '1, 2', '9'.repeat(400)])(
-    'nonsense is no word at all: %j',
+    'runHop ignores the invalid header value %j',
     (value) => {
       const headers = { 'spillway-attempt': value, 'spillway-deadline-ms': value }
       const seen = runHop(headers, NAMES, () => [currentHop(), currentDeadline()])
@@ -35,12 +35,12 @@ describe('what a request says about itself', () => {
     },
   )
 
-  it('time that ran out on the way has run out', () => {
+  it('a negative spillway-deadline-ms makes the deadline expired', () => {
     const headers = { 'spillway-deadline-ms': '-5' }
     expect(runHop(headers, NAMES, () => currentDeadline()?.expired)).toBe(true)
   })
 
-  it('never moves a deadline that is there already further away', () => {
+  it('a hop header cannot postpone an existing deadline', () => {
     const clock = createVirtualClock()
     const within = (ms: string, fn: () => unknown) =>
       runHop({ 'spillway-deadline-ms': ms }, NAMES, fn, { clock })
@@ -48,8 +48,8 @@ describe('what a request says about itself', () => {
   })
 })
 
-describe('what is sent on', () => {
-  it('is the time left, in whole milliseconds, and the attempt', () => {
+describe('hop headers of an outgoing request', () => {
+  it('outgoing headers carry the remaining time in whole milliseconds and the attempt', () => {
     const clock = createVirtualClock()
     const deadline = createDeadline(1_500.7, clock)
     expect(hopHeadersFor(NAMES, 1, deadline)).toEqual({
@@ -59,20 +59,20 @@ describe('what is sent on', () => {
     expect(hopHeadersFor(NAMES, 3, undefined)).toEqual({ 'spillway-attempt': '3' })
   })
 
-  it('the first attempt within a retry is one', () => {
+  it('the first attempt within a retried request is sent as a retry', () => {
     const sent = runHop({ 'spillway-attempt': '2' }, NAMES, () => hopHeadersFor(NAMES, 1))
     expect(sent['spillway-attempt']).toBe('2')
   })
 
-  it('goes by any name, in whichever case', () => {
+  it('hop header names can be configured in any case', () => {
     const names = hopNames({ attempt: 'X-Attempt' })
     expect(hopHeadersFor(names, 2)).toEqual({ 'x-attempt': '2' })
     expect(runHop({ 'x-attempt': '2' }, names, () => currentHop()?.attempt)).toBe(2)
   })
 })
 
-describe('what is sent back', () => {
-  it('once: that somebody has tried again', () => {
+describe('retry notice to the caller', () => {
+  it('onRetried is called once, even if several calls were retried', () => {
     let told = 0
     const onRetried = () => void told++
     const seen = runHop(

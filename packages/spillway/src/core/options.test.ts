@@ -40,8 +40,8 @@ function problemsWith(options: unknown): string {
   return 'none'
 }
 
-describe('options', () => {
-  it('come out complete, in milliseconds, and the input stays as it was', () => {
+describe('validate()', () => {
+  it('validated options are complete and in milliseconds, and the input is unchanged', () => {
     const input = Object.freeze({ limit: 3, waitMs: '2s' })
     expect(validate('bulkhead', input, read)).toMatchObject({ limit: 3, waitMs: 2_000 })
     expect(validate('bulkhead', { limit: 3 }, read).waitMs).toBe(5_000)
@@ -88,21 +88,21 @@ describe('options', () => {
     [{ limit: 1, que: { size: 1 } }, "bulkhead.que: unknown option; did you mean 'queue'?"],
     [[], 'bulkhead: must be an object, got an array'],
     [undefined, 'bulkhead: must be an object, got nothing'],
-  ])('%j is refused with the path, what was expected and what was found', (options, message) => {
+  ])('options %j are rejected with path, expected value and actual value', (options, message) => {
     expect(problemsWith(options)).toBe(message)
   })
 
-  it('does not guess when nothing is close', () => {
+  it('an unknown option without a close match lists the known options', () => {
     expect(problemsWith({ limit: 1, colour: 'red' })).toMatch(
       /^bulkhead\.colour: unknown option; known: limit, /,
     )
   })
 
-  it('lists every mistake at once', () => {
+  it('validate reports all mistakes at once', () => {
     expect(problemsWith({ limt: 5, ratio: 3 }).split('\n')).toHaveLength(3)
   })
 
-  it('is not fooled by names that every object has', () => {
+  it('option names such as __proto__ and toString are reported as unknown', () => {
     expect(problemsWith(JSON.parse('{"limit":1,"__proto__":{"a":1}}'))).toContain('__proto__')
     expect(problemsWith({ limit: 1, toString: 1 })).toContain('toString')
   })

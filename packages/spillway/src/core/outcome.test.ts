@@ -11,7 +11,7 @@ function own(code: SpillwayError['code'], details = {}): SpillwayError {
   return new SpillwayError({ code, stage: 'call', scope: 'local', details, explain: () => code })
 }
 
-describe('the outcome of a status', () => {
+describe('outcome of a status', () => {
   it.each<[number, Outcome, 'retryable' | 'final']>([
     [200, 'success', 'final'],
     [204, 'success', 'final'],
@@ -30,20 +30,20 @@ describe('the outcome of a status', () => {
     [503, 'failure', 'retryable'],
     [504, 'failure', 'retryable'],
     [529, 'failure', 'retryable'],
-  ])('%d is %s, %s', (status, outcome, expected) => {
+  ])('status %d is judged as %s and %s', (status, outcome, expected) => {
     const verdict = judgeStatus(status)
     expect(verdict.outcome).toBe(outcome)
     expect(verdict.retryable).toBe(expected === 'retryable')
   })
 
-  it('is found on a response and wherever an error keeps it', () => {
+  it('judge finds the status on a response and in the usual fields of an error', () => {
     expect(judge({ value: new Response(null, { status: 503 }) }).outcome).toBe('failure')
     expect(outcomeOf({ status: 429 })).toBe('throttled')
     expect(outcomeOf({ statusCode: 502 })).toBe('failure')
     expect(outcomeOf({ response: { status: 404 } })).toBe('ignored')
   })
 
-  it('comes with the time the downstream asks for', () => {
+  it('judge returns the Retry-After of the downstream', () => {
     const headers = { 'Retry-After': '7' }
     expect(judge({ error: { status: 429, headers } }).retryAfterMs).toBe(7_000)
     expect(judge({ error: { response: { status: 503, headers } } }).retryAfterMs).toBe(7_000)
@@ -52,8 +52,8 @@ describe('the outcome of a status', () => {
   })
 })
 
-describe('the outcome of an error', () => {
-  it('is a failure when the network breaks', () => {
+describe('outcome of an error', () => {
+  it('a network error is a retryable failure', () => {
     const reset = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' })
     const fetchFailed = new TypeError('fetch failed', { cause: reset })
     for (const error of [reset, fetchFailed, new Error('boom'), 'a string']) {
@@ -61,26 +61,26 @@ describe('the outcome of an error', () => {
     }
   })
 
-  it('is not worth a repetition when it is a bug in the caller', () => {
+  it('a programming error of the caller is not retryable', () => {
     for (const error of [new TypeError('x is undefined'), new RangeError('bad'), SyntaxError()]) {
       expect(retryable(error)).toBe(false)
     }
   })
 
-  it('knows a wrong address from a broken network, which fetch calls by the same name', async () => {
+  it('judge distinguishes an invalid URL from a broken network, although fetch throws TypeError for both', async () => {
     const error = await fetch('not a url').catch((each) => each)
     expect(judge({ error }).retryable).toBe(false)
   })
 
-  it('is ignored when it is about wrong options', () => {
+  it('an OptionsError is ignored', () => {
     expect(outcomeOf(new OptionsError([]))).toBe('ignored')
   })
 
-  it('is a failure although its status is good: the answer was not what it should be', () => {
+  it('an error with status 200 is a retryable failure', () => {
     expect(judge({ error: { status: 200 } })).toEqual({ outcome: 'failure', retryable: true })
   })
 
-  it('is a failure when time ran out while the downstream had the call, and nothing before', () => {
+  it('a timeout is a failure only if the downstream had received the call', () => {
     expect(outcomeOf(own('CALL_TIMEOUT'))).toBe('failure')
     expect(retryable(own('CALL_TIMEOUT'))).toBe(true)
     expect(outcomeOf(new DOMException('too slow', 'TimeoutError'))).toBe('failure')
@@ -88,14 +88,14 @@ describe('the outcome of an error', () => {
     expect(outcomeOf(own('DEADLINE_EXCEEDED'))).toBe('ignored')
   })
 
-  it('is ignored, and not repeated, when Spillway itself refused', () => {
+  it('a refusal by Spillway itself is ignored and not retryable', () => {
     const codes = ['SHED', 'USER_LIMITED', 'QUEUE_FULL', 'CIRCUIT_OPEN', 'CLOSED'] as const
     for (const code of codes) {
       expect(judge({ error: own(code) })).toEqual({ outcome: 'ignored', retryable: false })
     }
   })
 
-  it('is ignored when the caller hung up, unless it had waited past slowMs', () => {
+  it('an abort by the caller is ignored, or slow if it came after slowMs', () => {
     const signal = AbortSignal.abort()
     const error = signal.reason
     expect(judge({ error, signal, durationMs: 50 }).outcome).toBe('ignored')
@@ -103,22 +103,22 @@ describe('the outcome of an error', () => {
     expect(judge({ error, signal, durationMs: 3_000 }, { slowMs: 2_000 }).outcome).toBe('slow')
   })
 
-  it('can be marked retryable, or not, by the error itself', () => {
+  it('the `retryable` property of an error overrides the default', () => {
     expect(retryable(Object.assign(new Error(), { retryable: false }))).toBe(false)
     expect(retryable(Object.assign(new TypeError(), { retryable: true }))).toBe(true)
     expect(retryable({ status: 409, retryable: true })).toBe(true)
   })
 })
 
-describe('the outcome of a value', () => {
-  it('is success, or slow from slowMs on', () => {
+describe('outcome of a value', () => {
+  it('a value is a success, or slow from slowMs on', () => {
     expect(judge({ value: 1, durationMs: 999 }, { slowMs: 1_000 }).outcome).toBe('success')
     expect(judge({ value: 1, durationMs: 1_000 }, { slowMs: 1_000 }).outcome).toBe('slow')
   })
 })
 
 describe('classify', () => {
-  it('overrides all of the verdict, part of it, or nothing', () => {
+  it('classify can override the whole verdict, a part of it or nothing', () => {
     const error = { status: 404 }
     expect(judge({ error }, { classify: () => 'failure' })).toEqual({
       outcome: 'failure',
@@ -132,7 +132,7 @@ describe('classify', () => {
   })
 
   it.each(['fail', 7, true, Promise.resolve('failure'), null, { retryAfterMs: Number.NaN }])(
-    'is replaced by the default when it returns %j, which is no verdict',
+    'the default verdict applies when classify returns the invalid value %j',
     (own) => {
       const classify = (() => own) as () => Outcome
       expect(judge({ error: { status: 404 } }, { classify })).toEqual({
@@ -142,7 +142,7 @@ describe('classify', () => {
     },
   )
 
-  it('is replaced by the default when it throws, and the stream says so', () => {
+  it('the default verdict applies when classify throws, and callback.failed is emitted', () => {
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
     const classify = () => {

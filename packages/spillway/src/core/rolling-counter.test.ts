@@ -6,8 +6,8 @@ const history = fc.array(
   fc.record({ pauseMs: fc.nat(400), amount: fc.integer({ min: 1, max: 9 }) }),
 )
 
-describe('a rolling counter', () => {
-  it('is never below the truth, and above it by what one slice holds at most', () => {
+describe('RollingCounter', () => {
+  it('rolling counter never undercounts, and overcounts by at most one slice', () => {
     fc.assert(
       fc.property(
         history,
@@ -32,7 +32,7 @@ describe('a rolling counter', () => {
     )
   })
 
-  it('says exactly when an amount will have left', () => {
+  it('rolling counter knows exactly when an amount will have left the window', () => {
     fc.assert(
       fc.property(history, fc.integer({ min: 1, max: 30 }), (steps, amount) => {
         const counter = new RollingCounter(100, 10)
@@ -53,7 +53,7 @@ describe('a rolling counter', () => {
     )
   })
 
-  it('forgets everything after a long silence', () => {
+  it('rolling counter is empty after a long silence', () => {
     const counter = new RollingCounter(1_000, 10)
     counter.add(0, 5)
     expect(counter.total(1e12)).toBe(0)

@@ -3,8 +3,8 @@ import { fc } from '../../test/fast-check.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { TimerList } from './timer-list.js'
 
-describe('a timer list', () => {
-  it('fires each entry at its own time, in order', async () => {
+describe('TimerList', () => {
+  it('timer list fires each timer at its own time and in order', async () => {
     const clock = createVirtualClock()
     const list = new TimerList(clock, 100)
     const fired: string[] = []
@@ -16,7 +16,7 @@ describe('a timer list', () => {
     expect(fired).toEqual(['other delay@40', 'a@100', 'b@130'])
   })
 
-  it('keeps one clock timer however many entries there are', () => {
+  it('timer list uses one clock timer for any number of timers', () => {
     const clock = createVirtualClock()
     const schedule = vi.spyOn(clock, 'schedule')
     const list = new TimerList(clock, 100)
@@ -24,7 +24,7 @@ describe('a timer list', () => {
     expect(schedule).toHaveBeenCalledOnce()
   })
 
-  it('never keeps the process alive if it is told not to', () => {
+  it('timer list with keepsAlive: false never keeps the process alive', () => {
     const clock = createVirtualClock()
     const list = new TimerList(clock, 100, { keepsAlive: false })
     list.schedule(100, () => {}).cancel()
@@ -32,7 +32,7 @@ describe('a timer list', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('does not keep the process alive once it is empty', async () => {
+  it('an empty timer list does not keep the process alive', async () => {
     const clock = createVirtualClock()
     const list = new TimerList(clock, 100)
     const entry = list.schedule(100, () => {})
@@ -46,7 +46,7 @@ describe('a timer list', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('may be added to from what it fires', async () => {
+  it('a timer may add another timer to its list while it fires', async () => {
     const clock = createVirtualClock()
     const list = new TimerList(clock, 100)
     const fired: number[] = []
@@ -58,7 +58,7 @@ describe('a timer list', () => {
     expect(fired).toEqual([100, 200])
   })
 
-  it('goes on with the others when one of them throws', async () => {
+  it('timer list fires the remaining timers when one of them throws', async () => {
     const clock = createVirtualClock()
     const list = new TimerList(clock, 100)
     const fired: string[] = []
@@ -72,7 +72,7 @@ describe('a timer list', () => {
     expect(fired).toEqual(['beside it', 'later'])
   })
 
-  it('behaves like as many single timers, for any mix of adding, cancelling and waiting', async () => {
+  it('timer list behaves like single timers under random adding, cancelling and waiting', async () => {
     const step = fc.oneof(
       fc.constant({ kind: 'add' as const }),
       fc.record({ kind: fc.constant('cancel' as const), which: fc.nat(20) }),

@@ -29,8 +29,8 @@ const counting = (value: unknown) => {
   return calls
 }
 
-describe('a guard with fallbacks', () => {
-  it('gives the value of the call while that goes well, and says so', async () => {
+describe('guard with fallbacks', () => {
+  it('guard returns the value of a successful call and marks it as not degraded', async () => {
     const guard = guardWith({ fallback: [staticValue('less')] })
     expect(await guard.run(() => 'all')).toBe('all')
     expect(await guard.runDegradable(() => 'all')).toEqual({
@@ -42,7 +42,7 @@ describe('a guard with fallbacks', () => {
     })
   })
 
-  it('gives the first answer there is, and says why, by whom and in words', async () => {
+  it('guard returns the first fallback value with reason, step and message', async () => {
     const guard = guardWith({ fallback: [reduced(broken), staticValue('less')] }, 'shop')
     expect(await guard.run(broken)).toBe('less')
     expect(await guard.runDegradable(broken)).toEqual({
@@ -56,7 +56,7 @@ describe('a guard with fallbacks', () => {
     expect(guard.snapshot().fallbacks).toEqual(counts)
   })
 
-  it('asks each fallback once for a call, however often the call was tried', async () => {
+  it('guard uses each fallback once per call, however many attempts the call made', async () => {
     const empty = counting(undefined)
     const full = counting('here')
     const guard = guardWith({
@@ -69,7 +69,7 @@ describe('a guard with fallbacks', () => {
     expect([empty.count, full.count]).toEqual([1, 1])
   })
 
-  it('asks a guard once, though two ways lead to it', async () => {
+  it('guard calls another guard once, even if two fallback chains lead to it', async () => {
     let asked = 0
     const last = guardWith({})
     const middle = guardWith({ fallback: [last] })
@@ -82,13 +82,13 @@ describe('a guard with fallbacks', () => {
     expect(asked).toBe(1)
   })
 
-  it('throws the error of the call itself when nobody has an answer', async () => {
+  it('guard throws the error of the call itself when no fallback has a value', async () => {
     const guard = guardWith({ fallback: [reduced(() => undefined), reduced(broken)] })
     const error = new Error('the first one')
     await expect(guard.run(() => Promise.reject(error))).rejects.toBe(error)
   })
 
-  it('runs another guard under its own protection', async () => {
+  it('a fallback guard runs the call under its own protection', async () => {
     const backup = guardWith({ concurrency: { limit: 1 } })
     const guard = guardWith({ fallback: [otherGuard(backup, () => 'from the other')] })
     const before = backup.snapshot().attempts
@@ -97,7 +97,7 @@ describe('a guard with fallbacks', () => {
     expect(backup.snapshot().attempts).toBe(before + 1)
   })
 
-  it('tells the same function by which guard it runs', async () => {
+  it('the function learns through its context which guard runs it', async () => {
     const backup = guardWith({})
     const guard = guardWith({ fallback: [backup] })
     const call = ({ guard: name }: { guard: string }) =>
@@ -112,7 +112,7 @@ describe('a guard with fallbacks', () => {
     ['shed', { shed: { when: () => true } }, () => 'never'],
     ['error', {}, broken],
   ]
-  it.each(reasons)('says %s where that is the reason', async (reason, options, fn) => {
+  it.each(reasons)('runDegradable() reports %s as the reason', async (reason, options, fn) => {
     const guard = guardWith({ ...options, fallback: [staticValue('less')] })
     // The first call opens the circuit or uses up the limit.
     const first = guard.run(fn)
@@ -123,14 +123,14 @@ describe('a guard with fallbacks', () => {
     expect((await second).reason).toBe(reason)
   })
 
-  it('asks a fallback only for the reasons it is for', async () => {
+  it('guard uses a fallback only for the reasons in its `on` option', async () => {
     const guard = guardWith({
       fallback: [staticValue('a', { on: ['timeout'] }), staticValue('b', { on: ['error'] })],
     })
     expect(await guard.run(broken)).toBe('b')
   })
 
-  it('makes no other call for somebody who has used up a limit of theirs', async () => {
+  it('guard makes no other call for a user who has used up a limit', async () => {
     const backup = guardWith({})
     const guard = guardWith({
       userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
@@ -142,7 +142,7 @@ describe('a guard with fallbacks', () => {
     expect(backup.snapshot().calls).toBe(0)
   })
 
-  it('has no answer to a wrong request, a mistake in options, or for somebody who has left', async () => {
+  it('guard uses no fallback for client errors, invalid options or aborted calls', async () => {
     const guard = guardWith({ fallback: [staticValue('less')] })
     const notFound = Object.assign(new Error('no such product'), { status: 404 })
     await expect(guard.run(() => Promise.reject(notFound))).rejects.toBe(notFound)
@@ -151,7 +151,7 @@ describe('a guard with fallbacks', () => {
     await expect(guard.run(() => 1, { signal: left })).rejects.toThrow('gone')
   })
 
-  it('asks nobody else once the caller has left', async () => {
+  it('guard uses no further fallback once the caller has aborted', async () => {
     const leaving = new AbortController()
     const late = counting('too late')
     const leaves = reduced(() => {
@@ -163,7 +163,7 @@ describe('a guard with fallbacks', () => {
     expect(late.count).toBe(0)
   })
 
-  it('gives a fallback the time that is left, and no more', async () => {
+  it('a fallback gets only the remaining time of the call', async () => {
     const seen: (number | undefined)[] = []
     const backup = guardWith({})
     const look = otherGuard(backup, ({ deadline }) => {
@@ -177,7 +177,7 @@ describe('a guard with fallbacks', () => {
     expect(seen).toEqual([70])
   })
 
-  it('answers from memory though the deadline has passed', async () => {
+  it('an in-memory fallback answers even after the deadline has passed', async () => {
     const guard = guardWith({ fallback: [reduced(() => 'slow'), staticValue('at once')] })
     const deadline = createDeadline(0, clock)
     const { value, reason } = await runWithDeadline(deadline, () =>
@@ -186,7 +186,7 @@ describe('a guard with fallbacks', () => {
     expect([value, reason]).toEqual(['at once', 'timeout'])
   })
 
-  it('ends a lesser answer that takes too long', async () => {
+  it('guard ends a reduced() fallback after its timeoutMs', async () => {
     const hangs = reduced(() => new Promise<string>(() => {}), { timeoutMs: 20, clock })
     const guard = guardWith({ fallback: [hangs, staticValue('fixed')] })
     const asked = guard.run(broken)
@@ -194,7 +194,7 @@ describe('a guard with fallbacks', () => {
     expect(await asked).toBe('fixed')
   })
 
-  it('hands a call over for later, with why', async () => {
+  it('enqueue() receives the guard, the reason and the options of the call', async () => {
     const jobs: unknown[] = []
     const later = enqueue(({ guard, reason, options }) => {
       jobs.push([guard, reason, options.user])
@@ -206,7 +206,7 @@ describe('a guard with fallbacks', () => {
     expect(jobs).toEqual([['mail', 'error', 'ann']])
   })
 
-  it('makes a job of a call, in a queue of its own guard', async () => {
+  it('enqueue() adds the call as a job to a job queue of the same guard', async () => {
     let isBroken = true
     const answer = (document: number) =>
       isBroken ? broken() : Promise.resolve(`summary of ${document}`)
@@ -231,8 +231,8 @@ describe('a guard with fallbacks', () => {
     expect(await queue.job(id)).toMatchObject({ state: 'done', result: 'summary of 7' })
   })
 
-  it('makes no job of a call that has none, nor for somebody who has used up a limit of theirs', async () => {
-    const queue = { name: 'q', add: () => Promise.reject(new Error('nobody should')) }
+  it('enqueue() skips calls without a job and users who have used up a limit', async () => {
+    const queue = { name: 'q', add: () => Promise.reject(new Error('must not be added')) }
     const guard = guardWith({
       userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
       fallback: [enqueue({ queue }), staticValue('less')],
@@ -242,7 +242,7 @@ describe('a guard with fallbacks', () => {
     expect(() => enqueue({ queue: 'summaries' } as never)).toThrow('enqueue.queue')
   })
 
-  it('goes on to the next fallback where the queue is full', async () => {
+  it('guard uses the next fallback when the job queue is full', async () => {
     const guard: Guard = guardWith({
       fallback: [enqueue({ queue: () => full }), staticValue('less')],
     })
@@ -252,7 +252,7 @@ describe('a guard with fallbacks', () => {
     expect(await guard.run<unknown>(broken, { job: 2 })).toBe('less')
   })
 
-  it('does not stand between tryRun or fetch and their downstream', async () => {
+  it('tryRun() and fetch() do not use fallbacks', async () => {
     const guard = guardWith({
       fallback: [staticValue('less')],
       fetch: { fetch: (() => broken()) as typeof fetch },
@@ -262,11 +262,11 @@ describe('a guard with fallbacks', () => {
   })
 })
 
-describe('events of fallbacks', () => {
+describe('fallback events', () => {
   let stop = () => {}
   afterEach(() => stop())
 
-  it('tell which stood in, and which could not', async () => {
+  it('guard emits events for the fallback that was used and for those that failed', async () => {
     const events: SpillwayEvent[] = []
     stop = onEvent((event) => {
       if (event.type.startsWith('fallback')) events.push(event)
@@ -280,33 +280,33 @@ describe('events of fallbacks', () => {
   })
 })
 
-describe('options of fallbacks', () => {
+describe('fallback options', () => {
   it.each([
     [[() => 1], /guard\(g\)\.fallback\[0\]: must be a guard, .*did you mean reduced\(fn\)\?/],
     [[staticValue(1), { value: 2 }], /guard\(g\)\.fallback\[1\]: must be a guard/],
     ['none', /guard\(g\)\.fallback: must be an array/],
-  ])('are checked with their path', (fallback, message) => {
+  ])('an invalid fallback is reported with its path', (fallback, message) => {
     expect(() => guardWith({ fallback: fallback as never }, 'g')).toThrow(message)
   })
 
-  it('complain of one that stands twice', () => {
+  it('a fallback listed twice is rejected', () => {
     const twice = staticValue(1)
     expect(() => guardWith({ fallback: [twice, twice] }, 'g')).toThrow(
       'guard(g).fallback[1]: stands at guard(g).fallback[0] already',
     )
   })
 
-  it('suggest what was meant', () => {
+  it('fallback options with a typo are rejected with a suggestion', () => {
     expect(() => staleCache({ maxAge: 5 } as never)).toThrow("did you mean 'maxAgeMs'?")
     expect(() => staticValue(1, { on: ['timeouts' as never] })).toThrow("did you mean 'timeout'?")
     expect(() => otherGuard({} as never, () => 1)).toThrow('otherGuard.guard')
   })
 })
 
-describe('a stale cache', () => {
+describe('staleCache()', () => {
   const cached = (options = {}) => staleCache({ maxAgeMs: '1m', clock, ...options })
 
-  it('gives the last good answer to the same question, with its age', async () => {
+  it('stale cache returns the last good answer for the same key with its age', async () => {
     const guard = guardWith({ fallback: [cached()] }, 'catalog')
     await guard.run(() => 'old', { cacheKey: 'a' })
     await guard.run(() => 'good', { cacheKey: 'a' })
@@ -320,7 +320,7 @@ describe('a stale cache', () => {
     await expect(guard.run(broken)).rejects.toThrow()
   })
 
-  it('gives nothing that is too old, and keeps it no longer', async () => {
+  it('stale cache drops answers older than maxAgeMs', async () => {
     const cache = cached()
     const guard = guardWith({ fallback: [cache] })
     await guard.run(() => 'good', { cacheKey: 'a' })
@@ -329,7 +329,7 @@ describe('a stale cache', () => {
     expect(cache.size).toBe(0)
   })
 
-  it('keeps so many answers, and forgets those nobody got for longest', async () => {
+  it('stale cache holds `size` answers and drops the least recently used', async () => {
     const cache = cached({ size: 2 })
     const guard = guardWith({ fallback: [cache] })
     for (const cacheKey of ['a', 'b', 'a', 'c']) await guard.run(() => cacheKey, { cacheKey })
@@ -338,13 +338,13 @@ describe('a stale cache', () => {
     await expect(guard.run(broken, { cacheKey: 'b' })).rejects.toThrow()
   })
 
-  it('is not filled by a fallback, so an answer never gets younger', async () => {
+  it('a fallback value is not cached, so a stale answer never becomes fresh again', async () => {
     const guard = guardWith({ fallback: [cached(), staticValue('fixed')] })
     await guard.run(broken, { cacheKey: 'a' })
     expect((await guard.runDegradable(broken, { cacheKey: 'a' })).step).toBe('static')
   })
 
-  it('keeps no stream, of which only one can have the body', async () => {
+  it('stale cache stores no Response, because its body can be read only once', async () => {
     const cache = cached()
     const guard = guardWith({ fallback: [cache] })
     const response = await guard.run(() => new Response('text'), { cacheKey: 'a' })
@@ -352,7 +352,7 @@ describe('a stale cache', () => {
     expect(cache.size).toBe(0)
   })
 
-  it('copies for callers who change what they get', async () => {
+  it('stale cache returns copies when `copy` is set', async () => {
     const guard = guardWith({ fallback: [cached({ copy: structuredClone })] })
     const mine = await guard.run(() => ({ items: [1] }), { cacheKey: 'a' })
     mine.items.push(2)
@@ -360,14 +360,14 @@ describe('a stale cache', () => {
     expect(stale.items).toEqual([1])
   })
 
-  it('has keys of your own making', async () => {
+  it('stale cache uses the `key` option to compute its keys', async () => {
     const guard = guardWith({ fallback: [cached({ key: ({ user }: { user?: string }) => user })] })
     await guard.run(() => "ann's", { user: 'ann' })
     expect(await guard.run(broken, { user: 'ann' })).toBe("ann's")
   })
 })
 
-it('a refusal of the guard is a SpillwayError still, where there is no fallback for it', async () => {
+it('a refusal without a matching fallback is thrown as a SpillwayError', async () => {
   const guard = guardWith({
     shed: { when: () => true },
     fallback: [staticValue(1, { on: ['error'] })],

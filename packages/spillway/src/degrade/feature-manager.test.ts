@@ -31,9 +31,9 @@ function managed(options: FeatureManagerOptions = {}) {
   return { clock, load, manager, on, after }
 }
 
-describe('features under load', () => {
+describe('feature manager under load', () => {
   it.each(['cpu', 'memory'] as const)(
-    'go by importance as %s grows, and critical ones never',
+    'features switch off by importance as %s grows, and critical ones stay on',
     async (kind) => {
       const { load, manager, after } = managed()
       expect(await after(1_000)).toEqual(['pay', 'browse', 'review', 'count', 'sparkle'])
@@ -51,7 +51,7 @@ describe('features under load', () => {
     },
   )
 
-  it('goes by the pressure of a shedder, too', async () => {
+  it('features also follow the pressure of a load shedder', async () => {
     const shedder = { pressure: 0 }
     const { manager, after } = managed({ pressure: shedder })
     shedder.pressure = 0.95
@@ -59,7 +59,7 @@ describe('features under load', () => {
     expect(manager.snapshot().load.pressure).toBe(0.95)
   })
 
-  it('come back by themselves, once it has been well for a while', async () => {
+  it('features switch on again after holdMs below the threshold', async () => {
     const { load, after } = managed({ holdMs: '5s' })
     load.cpu = 0.75
     await after(1_000)
@@ -68,14 +68,14 @@ describe('features under load', () => {
     expect(await after(3_000)).toContain('count')
   })
 
-  it('do not flap around a threshold', async () => {
+  it('features do not flap around a threshold', async () => {
     const { clock, load, manager } = managed({ holdMs: '5s', margin: 0.05 })
     const changes: string[] = []
     const stop = onEvent((event: SpillwayEvent) => {
       if (event.type.startsWith('feature.')) changes.push(event.type)
     })
     for (let i = 0; i < 120; i++) {
-      // Under the threshold, but not by the margin, or not for long enough.
+      // Below the threshold, but not by the margin or not for long enough.
       load.cpu = i % 3 === 0 ? 0.72 : i % 3 === 1 ? 0.68 : 0.5
       await clock.advance(1_000)
     }
@@ -84,13 +84,13 @@ describe('features under load', () => {
     expect(changes).toEqual(['feature.off', 'feature.off'])
   })
 
-  it('can go at other thresholds', async () => {
+  it('thresholds of the feature manager can be set', async () => {
     const { load, after } = managed({ thresholds: { low: 0.3, normal: 0.95, high: 0.99 } })
     load.cpu = 0.4
     expect(await after(1_000)).toEqual(['pay', 'browse', 'review'])
   })
 
-  it('reads what the system says of this process', () => {
+  it('createPodLoad reads CPU and memory of this process', () => {
     let nowMs = 0
     const read = createPodLoad(() => nowMs)
     const until = performance.now() + 30
@@ -104,7 +104,7 @@ describe('features under load', () => {
   })
 })
 
-describe('features and what they depend on', () => {
+describe('features and their dependencies', () => {
   function shop() {
     const status: Record<string, DependencyStatus> = {
       recs: 'healthy',
@@ -130,7 +130,7 @@ describe('features and what they depend on', () => {
     }
   }
 
-  it('go with it, at once and for as long as it is away', async () => {
+  it('a feature is off as long as its dependency is unavailable', async () => {
     const { status, manager, after } = shop()
     status.recs = 'unavailable'
     expect(await after(1_000)).toEqual(['page', 'views'])
@@ -145,14 +145,14 @@ describe('features and what they depend on', () => {
     expect(manager.level).toBe('full')
   })
 
-  it('may go when it is only degraded', async () => {
+  it('a feature can be set to switch off when its dependency is only degraded', async () => {
     const { status, manager, after } = shop()
     status.stats = status.recs = 'degraded'
     expect(await after(1_000)).toEqual(['page', 'recommendations'])
     expect(manager.level).toBe('no-analytics')
   })
 
-  it('a critical one without what it needs is maintenance', async () => {
+  it('a critical feature without its dependency sets the level to maintenance', async () => {
     const { status, manager, after } = shop()
     const levels: string[] = []
     manager.onLevel((level, before) => levels.push(`${before} -> ${level}`))
@@ -163,14 +163,14 @@ describe('features and what they depend on', () => {
     expect(levels).toEqual(['full -> maintenance', 'maintenance -> full'])
   })
 
-  it('hears of it by your own word', () => {
+  it('setStatus() sets the status of a dependency', () => {
     const { manager, on } = shop()
     manager.setStatus('recs', 'unavailable')
     expect(on()).toEqual(['page', 'views'])
     expect(manager.snapshot().dependencies).toMatchObject({ recs: 'unavailable', db: 'healthy' })
   })
 
-  it('goes by the breaker of a guard', async () => {
+  it("a guard's breaker decides the status of a dependency", async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const recs = spillway.guard('recs', {
@@ -189,7 +189,7 @@ describe('features and what they depend on', () => {
     await clock.advance(1_000)
     expect(manager.isOn('recommendations')).toBe(false)
     await clock.advance(5_000)
-    // Half-open it is only degraded, and may be tried.
+    // A half-open breaker makes the dependency degraded.
     expect(manager.snapshot().dependencies.recs).toBe('degraded')
     await clock.advance(2_000)
     expect(manager.isOn('recommendations')).toBe(true)
@@ -199,7 +199,7 @@ describe('features and what they depend on', () => {
     manager.close()
   })
 
-  it('what cannot even be asked is not there', async () => {
+  it('a dependency check that throws means unavailable', async () => {
     const { manager } = managed({
       features: { a: { importance: 'low', dependsOn: ['x'] } },
       dependencies: {
@@ -211,7 +211,7 @@ describe('features and what they depend on', () => {
     expect(manager.isOn('a')).toBe(false)
   })
 
-  it('runs a feature, or what else there is if it is off or fails', async () => {
+  it('run() falls back when the feature is off or its function throws', async () => {
     const { manager } = shop()
     const run = (fn: () => string) => manager.run('recommendations', fn, () => 'popular')
     expect(await run(() => 'personal')).toBe('personal')
@@ -225,7 +225,7 @@ describe('features and what they depend on', () => {
   })
 })
 
-describe('options of the feature manager', () => {
+describe('feature manager options', () => {
   it.each([
     [
       { features: { a: { importance: 'hgih' } } },
@@ -241,11 +241,11 @@ describe('options of the feature manager', () => {
       },
       "unknown dependency 'reqs'; did you mean 'recs'?",
     ],
-  ])('%j is told with its path', (options, message) => {
+  ])('feature manager options %j are rejected with their path', (options, message) => {
     expect(() => createFeatureManager(options as never)).toThrow(message)
   })
 
-  it('names that are not known are mistakes, and so are those that are taken', () => {
+  it('unknown and duplicate feature names are rejected', () => {
     const { manager } = managed()
     expect(() => manager.isOn('payy')).toThrow("unknown feature 'payy'; did you mean 'pay'?")
     expect(() => manager.register('pay', { importance: 'low' })).toThrow('is registered already')

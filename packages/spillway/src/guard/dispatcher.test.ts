@@ -1,4 +1,4 @@
-/** How calls come out of the room, seen from outside: a pod with a guard, in virtual time. */
+/** How calls leave the queue: one pod with a guard, in virtual time. */
 import { describe, expect, it } from 'vitest'
 import {
   countFates,
@@ -12,8 +12,8 @@ import type { Store } from '../store/port.js'
 
 const MINUTE = { windowMs: '1m' } as const
 
-describe('a trip to the store', () => {
-  it('carries everybody for whom this pod has something free', async () => {
+describe('permit round trips', () => {
+  it('one round trip requests permits for every call that has a free slot', async () => {
     const { clock, quick, connection } = createGuardPod(
       { limits: [{ limit: 1_000, ...MINUTE }], concurrency: { limit: 100 }, queue: { size: 500 } },
       { where: 'remote' },
@@ -26,7 +26,7 @@ describe('a trip to the store', () => {
     expect(trips()).toEqual([100, 100, 100])
   })
 
-  it('carries everybody whose slot has come free in the same moment, also where the store is here', async () => {
+  it('slots freed in the same moment share one round trip, also with the memory store', async () => {
     const { clock, run, store } = createGuardPod({
       limits: [{ limit: 1_000, ...MINUTE }],
       concurrency: { limit: 20 },
@@ -44,7 +44,7 @@ describe('a trip to the store', () => {
     expect(trips()).toEqual([20])
   })
 
-  it('gathers the next one while it is under way', async () => {
+  it('the next batch of calls collects during a round trip', async () => {
     const { clock, quick, connection } = createGuardPod(
       { limits: [{ limit: 1_000, ...MINUTE }] },
       { where: 'remote' },
@@ -57,7 +57,7 @@ describe('a trip to the store', () => {
     expect(trips()).toEqual([1, 7])
   })
 
-  it('is made only for as many as can start: nothing is booked for who cannot', async () => {
+  it('permits are requested only for calls that can start', async () => {
     const { clock, run, used, guard } = createGuardPod(
       { limits: [{ limit: 100, ...MINUTE }], concurrency: { limit: 2 }, queue: { size: 50 } },
       { where: 'remote' },
@@ -72,7 +72,7 @@ describe('a trip to the store', () => {
     expect(await used()).toBe(4)
   })
 
-  it('takes at most 256 along, and the others go with the next', async () => {
+  it('a round trip carries at most 256 calls, and the rest follow in the next', async () => {
     for (const where of EVERYWHERE) {
       const { clock, run, quick } = createGuardPod(
         { limits: [{ limit: 1_000, ...MINUTE }], queue: { size: 1_000 } },
@@ -83,7 +83,7 @@ describe('a trip to the store', () => {
       const job = createJob()
       const calls = Array.from({ length: 600 }, () => run(job.fn))
       await clock.advance(2_050)
-      // None of those that began has ended.
+      // None of the started calls has ended.
       expect(job.running).toBe(600)
       job.finish()
       await clock.advance(10)
@@ -93,13 +93,13 @@ describe('a trip to the store', () => {
   })
 })
 
-describe('a permit', () => {
+describe('permits', () => {
   const options = {
     limits: [{ limit: 2, ...MINUTE }],
     queue: { size: 10, timeoutMs: '50s' },
   } as const
 
-  it('of a caller who left while the store was asked goes to the next', async () => {
+  it('the permit of a call aborted during the round trip goes to the next call', async () => {
     const { clock, run, quick, used } = createGuardPod(options, { where: 'remote' })
     await clock.until(quick().promise)
     const abort = new AbortController()
@@ -115,7 +115,7 @@ describe('a permit', () => {
     expect(await used()).toBe(2)
   })
 
-  it('of a caller who left goes back if nobody wants it', async () => {
+  it('the permit of an aborted call is returned if no other call needs it', async () => {
     const { clock, run, used } = createGuardPod(options, { where: 'remote' })
     const abort = new AbortController()
     run(() => 'never', { signal: abort.signal })
@@ -125,7 +125,7 @@ describe('a permit', () => {
     expect(await used()).toBe(0)
   })
 
-  it('that came too late to be used goes back, and its call asks again', async () => {
+  it('a permit that arrives too late is returned and requested again', async () => {
     const { clock, quick, used, connection } = createGuardPod(
       { ...options, jitterMs: 20 },
       { where: 'remote' },
@@ -141,14 +141,14 @@ describe('a permit', () => {
   })
 })
 
-describe('a store that does not answer', () => {
+describe('dispatcher while the store does not answer', () => {
   const options = {
     limits: [{ limit: 100, ...MINUTE }],
     concurrency: { limit: 3 },
     queue: { size: 9 },
   }
 
-  it('is asked again, and what may have been granted counts as spent', async () => {
+  it('a permit request without a reply is repeated, and the first counts as spent', async () => {
     const { clock, quick, used, connection } = createGuardPod(options, { where: 'remote' })
     await clock.advance(10)
     connection?.loseReplies(1)
@@ -160,7 +160,7 @@ describe('a store that does not answer', () => {
     expect(await used()).toBe(2)
   })
 
-  it('is waited for once: then this pod decides by itself, for those who come as well', async () => {
+  it('calls wait for one command timeout, after which this pod decides by itself', async () => {
     const { clock, quick, connection, guard } = createGuardPod(options, { where: 'remote' })
     await clock.advance(10)
     connection?.loseRequests(1)
@@ -175,7 +175,7 @@ describe('a store that does not answer', () => {
     expect(guard.snapshot()).toMatchObject({ store: { status: 'away' }, room: { waiting: 0 } })
   })
 
-  it('refuses at once where a limit is closed without it', async () => {
+  it('a limit whose outage rule refuses calls does so at once while the store is unreachable', async () => {
     const limits = [{ limit: 100, ...MINUTE, outage: 'closed' }] as const
     const { clock, quick, connection } = createGuardPod({ ...options, limits }, { where: 'remote' })
     await clock.advance(10)
@@ -185,7 +185,7 @@ describe('a store that does not answer', () => {
     expect(fateOf(call)).toBe('STORE_UNAVAILABLE')
   })
 
-  it('is given a moment to connect, and no longer', async () => {
+  it('calls wait a limited time for the first connection to the store', async () => {
     const { clock, quick, connection, guard } = createGuardPod(options, { where: 'remote' })
     connection?.goDown()
     const call = quick()
@@ -205,8 +205,8 @@ describe('a store that does not answer', () => {
   })
 })
 
-describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
-  it('refuse now, not later, whom they would keep waiting for too long', async () => {
+describe.each(EVERYWHERE)('vendor limits on a %s store', (where) => {
+  it('a call that would wait longer than its queue timeout is refused at once', async () => {
     const { clock, quick } = createGuardPod(
       { limits: [{ limit: 1, ...MINUTE }], queue: { size: 10, timeoutMs: '5s' } },
       { where },
@@ -225,7 +225,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     expect(retryAfterMs).toBeGreaterThan(55_000)
   })
 
-  it('let wait exactly as long as it takes', async () => {
+  it('a waiting call starts exactly when the limit allows it', async () => {
     const { clock, quick } = createGuardPod(
       { limits: [{ limit: 5, windowMs: 1_000 }], jitterMs: 10, queue: { size: 100 } },
       { where },
@@ -238,7 +238,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     for (let i = 5; i < 20; i++) expect(times[i]! - times[i - 5]!).toBeGreaterThanOrEqual(1_000)
   })
 
-  it('let a small call through that a big one would only have been in the way of', async () => {
+  it('a small call is granted when a big call before it is refused', async () => {
     const { clock, run, quick } = createGuardPod(
       {
         limits: [{ unit: 'tokens', limit: 100, ...MINUTE }],
@@ -250,7 +250,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     const job = createJob()
     run(job.fn, { cost: { tokens: 60 } })
     await clock.advance(10)
-    // Neither has been asked for yet: there is no slot.
+    // Without a free slot, neither call has requested a permit yet.
     const big = quick({ cost: { tokens: 50 } })
     const small = quick({ cost: { tokens: 10 } })
     await clock.advance(10)
@@ -260,7 +260,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     expect(fateOf(small)).toBe('resolved')
   })
 
-  it('do not keep small calls out after the big one has left that had to wait', async () => {
+  it('small calls are granted once the big call before them has aborted', async () => {
     const { clock, run, quick } = createGuardPod(
       {
         limits: [{ unit: 'tokens', limit: 100, ...MINUTE }],
@@ -273,7 +273,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     const big = run(() => 'big', { cost: { tokens: 50 }, signal: abort.signal })
     const behind = quick({ cost: { tokens: 5 } })
     await clock.advance(1_000)
-    // First come, first served.
+    // Calls are granted in order of arrival.
     expect([big.state, behind.state]).toEqual(['pending', 'pending'])
     abort.abort()
     await clock.advance(10)
@@ -283,7 +283,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     expect(after.state).toBe('resolved')
   })
 
-  it('believe the store rather than what it said of an earlier call', async () => {
+  it('the reply of the store overrides the wait it stated for an earlier call', async () => {
     const { clock, quick, limiter } = createGuardPod(
       { limits: [{ limit: 2, ...MINUTE }], queue: { size: 10, timeoutMs: '5s' } },
       { where },
@@ -292,7 +292,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     const before = quick()
     await clock.advance(10)
     expect(fateOf(before)).toBe('VENDOR_LIMITED')
-    // Another pod did not need what it had booked.
+    // Another pod returns its unused permits.
     for (const permit of permits) permit.refund()
     await clock.advance(10)
     const after = quick()
@@ -300,7 +300,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     expect(fateOf(after)).toBe('resolved')
   })
 
-  it('wake who waits when something is given back', async () => {
+  it('a waiting call starts when another call settles below its estimate', async () => {
     const { clock, run, quick } = createGuardPod(
       {
         limits: [{ unit: 'tokens', limit: 100, ...MINUTE }],
@@ -325,7 +325,7 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
     expect(waiting.state).toBe('resolved')
   })
 
-  it('refuse a wrong cost to the one who named it, and to nobody else', async () => {
+  it('an invalid cost rejects only the call that named it', async () => {
     const { clock, run, quick } = createGuardPod(
       {
         limits: [{ unit: 'tokens', limit: 100, ...MINUTE }],
@@ -353,8 +353,8 @@ describe.each(EVERYWHERE)('vendor limits, on a store %s', (where) => {
   })
 })
 
-describe('lanes', () => {
-  it('have the first free slot go to whose turn it is, in whatever lane', async () => {
+describe('dispatcher lanes', () => {
+  it('the first free slot goes to the oldest call of highest priority in any lane', async () => {
     const { clock, run } = createGuardPod({ concurrency: { limit: 1 }, queue: { size: 10 } })
     const job = createJob()
     const order: string[] = []
@@ -372,7 +372,7 @@ describe('lanes', () => {
     expect(order).toEqual(['c1', 'a1', 'b1', 'a2'])
   })
 
-  it('are not forgotten when all who waited in another are let go', async () => {
+  it('a lane is still served after all calls of another lane were dropped', async () => {
     const { clock, run } = createGuardPod({
       concurrency: { limit: 1 },
       queue: { size: 10, timeoutMs: '5s', targetMs: 500 },
@@ -386,19 +386,19 @@ describe('lanes', () => {
     await clock.advance(599)
     jobs[0]!.finish()
     await clock.advance(600)
-    // It stands: its oldest is let go, and its newest served.
+    // CoDel drops the oldest call of the standing queue and serves the newest.
     jobs[1]!.finish()
     await clock.advance(600)
     expect(crowded.map(fateOf)).toEqual(['resolved', 'SHED', 'pending', 'pending'])
     expect(jobs[4]!.running).toBe(1)
-    // The last of them is let go now, and nobody else is left in that lane.
+    // The last call of the lane is dropped now.
     jobs[4]!.finish()
     await clock.advance(1)
     expect(crowded.map(fateOf)).toEqual(['resolved', 'SHED', 'SHED', 'resolved'])
     expect(alone.running).toBe(1)
   })
 
-  it('are let out of a pause all at once, and nobody is dropped for having waited for it', async () => {
+  it('after a pause all calls of a lane start and none is dropped for having waited', async () => {
     for (const where of EVERYWHERE) {
       const { clock, run, guard } = createGuardPod(
         {
@@ -411,7 +411,7 @@ describe('lanes', () => {
       const throttled = run(() => Promise.reject(vendorError(429, { 'retry-after': '4' })))
       await clock.until(throttled.promise)
       await clock.advance(100)
-      // They come when the lane is paused already.
+      // The calls arrive while the lane is paused.
       const job = createJob()
       const calls = Array.from({ length: 6 }, () => run(job.fn))
       await clock.advance(4_000)
@@ -429,7 +429,7 @@ describe('lanes', () => {
   })
 })
 
-/** How many wishes each trip for permits carried. */
+/** Number of permits requested in each round trip. */
 function countTrips(store: Pick<Store, 'limits'> | undefined): () => number[] {
   const sizes: number[] = []
   const limits = store?.limits

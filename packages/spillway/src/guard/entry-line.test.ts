@@ -29,8 +29,8 @@ const steps = fc.array(
   { maxLength: 400 },
 ) as fc.Arbitrary<Step[]>
 
-describe('a line of entries', () => {
-  it('is in order of age, whoever comes, is taken at either end, or goes from the middle', () => {
+describe('EntryLine', () => {
+  it('calls stay ordered by age under random arrivals and removals', () => {
     fc.assert(
       fc.property(steps, (history) => {
         const line = new EntryLine()
@@ -60,7 +60,7 @@ describe('a line of entries', () => {
     )
   })
 
-  it('lets go of those who have gone, although the first one stays for ever', async () => {
+  it('removed calls are released although the first call stays for ever', async () => {
     const line = new EntryLine()
     line.push(entryOf(0))
     const gone = Array.from({ length: 10_000 }, (_, index) => entryOf(index))
@@ -69,7 +69,7 @@ describe('a line of entries', () => {
       entry.state = 'gone'
       line.forget()
     }
-    // Two wait, and no more than a few of those who have gone are still in between.
+    // Two calls wait, with at most a few removed ones in between.
     expect(line.length).toBe(2)
     expect(line.places).toBeLessThanOrEqual(2 * 2 + 32)
   })

@@ -5,9 +5,9 @@ import { createVirtualClock } from '../testing/virtual-clock.js'
 import type { Leaving } from './entry.js'
 import { Room } from './room.js'
 
-describe('the patience of a waiting room', () => {
-  it('ends for each when it should, at whatever fraction of a millisecond it came', async () => {
-    // Small against the timeout: then their sum is not exact, and subtracting again gives another one.
+describe('queue timeout', () => {
+  it('every queued call times out on time, at any fraction of a millisecond', async () => {
+    // Small compared with the timeout, so their floating-point sum is not exact.
     const times = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 })
     const timeouts = fc.double({ min: 1, max: 10_000, noNaN: true })
     await fc.assert(
@@ -27,14 +27,14 @@ describe('the patience of a waiting room', () => {
         await clock.drain()
         expect(room.length).toBe(0)
         expect(lateBy).toHaveLength(gaps.length)
-        // A virtual clock fires to the bit; those who came in the same moment leave in the same.
+        // The virtual clock is exact; calls that arrived together leave together.
         for (const ms of lateBy) expect(Math.abs(ms)).toBeLessThan(1e-6)
       }),
       { numRuns: 300 },
     )
   })
 
-  it('needs one timer, however many wait', async () => {
+  it('the queue uses one timer for any number of calls', async () => {
     const clock = createVirtualClock()
     const room = new Room({ clock, size: 1_000, timeoutMs: 5_000, targetMs: 1e9, agingMs: 1e9 })
     const left: number[] = []
@@ -45,7 +45,7 @@ describe('the patience of a waiting room', () => {
     }
     expect(clock.pending).toBe(1)
     await clock.advance(4_500)
-    // Those who came in the first 500 ms.
+    // Calls that arrived in the first 500 ms.
     expect(left).toHaveLength(51)
     expect(clock.pending).toBe(1)
     await clock.advance(500)

@@ -8,7 +8,7 @@ import { Room, type RoomOptions } from './room.js'
 interface Guest {
   lane?: string
   priority?: Priority
-  /** When its call came; a retry came earlier than it enters. */
+  /** Arrival time of the call; a retry enters the queue later than its call arrived. */
   arrivedMs?: number
   deadlineMs?: number
   signal?: AbortSignal
@@ -24,7 +24,7 @@ function setup(options: Partial<RoomOptions> = {}) {
     agingMs: 2_500,
     ...options,
   })
-  /** Who left by itself, why, and when. */
+  /** Calls that left the queue by themselves, with reason and time. */
   const left: [name: string, why: Leaving | 'aborted', atMs: number][] = []
   const join = (name: string, about: Guest = {}, spare = 0) => {
     const guest = new RoomGuest({
@@ -39,7 +39,7 @@ function setup(options: Partial<RoomOptions> = {}) {
     left.push([name, 'displaced', clock.now()])
     return undefined
   }
-  /** Takes the next in turn, for good. */
+  /** Takes the next call and keeps it. */
   const serve = (lane = 'default'): unknown => {
     const entry = room.take(lane, clock.now())
     if (entry !== undefined) room.remove(entry)
@@ -53,8 +53,8 @@ function setup(options: Partial<RoomOptions> = {}) {
   return { clock, room, left, join, serve, serveAll }
 }
 
-describe('the order of the waiting room', () => {
-  it('is priority, then age', () => {
+describe('queue order', () => {
+  it('queue serves by priority, then by age', () => {
     const { join, serveAll } = setup()
     join('low 1', { priority: 'low' })
     join('normal 1')
@@ -65,11 +65,11 @@ describe('the order of the waiting room', () => {
     expect(serveAll()).toEqual(['critical', 'high', 'normal 1', 'normal 2', 'low 1', 'low 2'])
   })
 
-  it('lets age make up for a lack of priority, so that nobody starves', async () => {
+  it('age makes up for low priority, so no call starves', async () => {
     const { clock, join, serve } = setup({ timeoutMs: 5_000, agingMs: 2_500, targetMs: 10_000 })
     join('low', { priority: 'low' })
     const served: unknown[] = []
-    // One place comes free every 100 ms, and somebody normal comes just as often.
+    // A slot becomes free every 100 ms, and a call of normal priority arrives as often.
     for (let ms = 0; ms < 5_000; ms += 100) {
       join(`normal ${ms}`)
       served.push(serve())
@@ -79,7 +79,7 @@ describe('the order of the waiting room', () => {
     expect(served.indexOf('low')).toBe(25)
   })
 
-  it('puts the older one first where age has made up for priority', async () => {
+  it('the older call is first when age has made up for its priority', async () => {
     const { clock, join, serveAll } = setup({ agingMs: 1_000 })
     join('low', { priority: 'low' })
     await clock.advance(1_000)
@@ -88,7 +88,7 @@ describe('the order of the waiting room', () => {
     expect(serveAll()).toEqual(['high', 'low', 'normal'])
   })
 
-  it('gives a retry its place by when its call came', async () => {
+  it('a retry is ordered by the arrival of its call', async () => {
     const { clock, join, serveAll } = setup()
     await clock.advance(300)
     join('second', { arrivedMs: 100 })
@@ -98,7 +98,7 @@ describe('the order of the waiting room', () => {
     expect(serveAll()).toEqual(['first', 'second', 'third', 'fourth'])
   })
 
-  it('puts back where it was who found nothing', () => {
+  it('a call that got no permit returns to its position', () => {
     const { clock, room, join, serveAll } = setup()
     join('first')
     join('second')
@@ -111,8 +111,8 @@ describe('the order of the waiting room', () => {
   })
 })
 
-describe('lanes of the waiting room', () => {
-  it('have a line each', () => {
+describe('queue lanes', () => {
+  it('each lane has its own order', () => {
     const { room, join, serve } = setup()
     join('a1', { lane: 'a' })
     join('b1', { lane: 'b' })
@@ -123,7 +123,7 @@ describe('lanes of the waiting room', () => {
     expect([serve('a'), serve('a')]).toEqual(['a1', 'a2'])
   })
 
-  it('are compared by whose turn it is', async () => {
+  it('bestOf() picks the lane whose first call is next', async () => {
     const { clock, room, join } = setup()
     join('a', { lane: 'a' })
     await clock.advance(10)
@@ -131,10 +131,10 @@ describe('lanes of the waiting room', () => {
     join('c', { lane: 'c', priority: 'high' })
     expect(room.bestOf(['a', 'b', 'c'], clock.now())).toBe('c')
     expect(room.bestOf(['b', 'a'], clock.now())).toBe('a')
-    expect(room.bestOf(['nobody'], clock.now())).toBeUndefined()
+    expect(room.bestOf(['empty'], clock.now())).toBeUndefined()
   })
 
-  it('are forgotten when nobody waits in them', () => {
+  it('an empty lane is dropped', () => {
     const { room, join, serve } = setup()
     for (let lane = 0; lane < 100; lane++) {
       join('x', { lane: `lane ${lane}` })
@@ -144,8 +144,8 @@ describe('lanes of the waiting room', () => {
   })
 })
 
-describe('the patience of the waiting room', () => {
-  it('ends after the queue timeout, for each by itself', async () => {
+describe('queue waits', () => {
+  it('each call leaves after its own queue timeout', async () => {
     const { clock, join, serveAll, left } = setup()
     join('first')
     await clock.advance(3_000)
@@ -157,7 +157,7 @@ describe('the patience of the waiting room', () => {
     expect(serveAll()).toEqual(['second'])
   })
 
-  it('counts from the return of a retry, not from when its call came', async () => {
+  it('the queue timeout of a retry begins when it enters the queue again', async () => {
     const { clock, join, left } = setup()
     await clock.advance(4_000)
     join('retry', { arrivedMs: 0 })
@@ -167,7 +167,7 @@ describe('the patience of the waiting room', () => {
     expect(left).toEqual([['retry', 'timeout', 9_000]])
   })
 
-  it('ends with the deadline, where that is earlier', async () => {
+  it('a call leaves at its deadline if that is before the queue timeout', async () => {
     const { clock, join, left } = setup()
     join('hurried', { deadlineMs: 700 })
     join('patient', { deadlineMs: 7_000 })
@@ -178,7 +178,7 @@ describe('the patience of the waiting room', () => {
     ])
   })
 
-  it('runs on while the store is asked', async () => {
+  it('the queue timeout continues during a permit round trip', async () => {
     const { clock, room, join, left } = setup()
     join('asking')
     const entry = room.take('default', clock.now())!
@@ -188,7 +188,7 @@ describe('the patience of the waiting room', () => {
     expect(room.length).toBe(0)
   })
 
-  it('leaves no timer behind for whoever was served, let go or aborted', async () => {
+  it('served, evicted and aborted calls leave no timer', async () => {
     const { clock, join, serve } = setup({ size: 2 })
     const abort = new AbortController()
     join('low', { priority: 'low', deadlineMs: 4_000 })
@@ -201,8 +201,8 @@ describe('the patience of the waiting room', () => {
   })
 })
 
-describe('whoever aborts', () => {
-  it('is gone at once, from the middle of the line', () => {
+describe('aborted calls in the queue', () => {
+  it('an aborted call leaves the middle of the queue at once', () => {
     const { clock, room, join, left, serveAll } = setup()
     const abort = new AbortController()
     join('first')
@@ -214,7 +214,7 @@ describe('whoever aborts', () => {
     expect(serveAll()).toEqual(['first', 'third'])
   })
 
-  it('is gone at once while the store is asked, and does not come back', () => {
+  it('a call aborted during a permit round trip leaves at once and does not return', () => {
     const { clock, room, join, left, serveAll } = setup()
     const abort = new AbortController()
     join('aborting', { signal: abort.signal })
@@ -225,7 +225,7 @@ describe('whoever aborts', () => {
     expect(serveAll()).toEqual([])
   })
 
-  it('leaves no listener on its signal', () => {
+  it('the queue leaves no listener on the signal of a served call', () => {
     const { join, left, serve } = setup()
     const abort = new AbortController()
     join('served', { signal: abort.signal })
@@ -235,8 +235,8 @@ describe('whoever aborts', () => {
   })
 })
 
-describe('a full waiting room', () => {
-  it('refuses who is no more important than anybody in it', () => {
+describe('full queue', () => {
+  it('a full queue refuses a call that outranks no queued call', () => {
     const { room, join, left } = setup({ size: 2 })
     join('first')
     join('second')
@@ -245,7 +245,7 @@ describe('a full waiting room', () => {
     expect(left).toEqual([['third', 'displaced', 0]])
   })
 
-  it('gives up the least important, newest entry for somebody more important', async () => {
+  it('a full queue evicts the newest call of the lowest priority for a more important one', async () => {
     const { clock, room, join, left, serveAll } = setup({ size: 4 })
     join('low 1', { priority: 'low', lane: 'a' })
     await clock.advance(1)
@@ -264,7 +264,7 @@ describe('a full waiting room', () => {
     expect(serveAll('b')).toEqual([])
   })
 
-  it('never gives up somebody for an equal, however old', async () => {
+  it('a full queue never evicts a call for one of equal priority', async () => {
     const { clock, join, left } = setup({ size: 1, agingMs: 100 })
     join('old low', { priority: 'low' })
     await clock.advance(1_000)
@@ -272,7 +272,7 @@ describe('a full waiting room', () => {
     expect(left.map(([name]) => name)).toEqual(['new low'])
   })
 
-  it('has places beyond its size for those for whom something is free now', () => {
+  it('calls that can start at once are accepted beyond the queue size', () => {
     const { join, left } = setup({ size: 0 })
     join('first', {}, 2)
     join('second', {}, 2)
@@ -281,8 +281,8 @@ describe('a full waiting room', () => {
   })
 })
 
-describe('a queue that stands', () => {
-  /** So many wait already; one is served every `everyMs`, and as many come. */
+describe('standing queue', () => {
+  /** Every `everyMs` one call arrives and one is served. */
   async function overload(
     { clock, join, serve }: ReturnType<typeof setup>,
     untilMs: number,
@@ -297,25 +297,25 @@ describe('a queue that stands', () => {
     return served
   }
 
-  it('is served newest first, and lets go of its oldest', async () => {
+  it('a standing queue serves newest first and drops its oldest call', async () => {
     const tools = setup({ targetMs: 500 })
     const { join, left, room } = tools
     for (let i = 0; i < 20; i++) join(`early ${i}`)
     const served = await overload(tools, 3_000)
-    // A burst has an interval's time, first come first served.
+    // A burst is served in order for one interval.
     expect(served.slice(0, 9)).toEqual(Array.from({ length: 9 }, (_, i) => `early ${i}`))
-    // Then whoever comes is served without a wait: they still have a chance.
+    // After that new calls are served without a wait.
     const last = served.slice(9)
     expect(last).toEqual(last.map((_, i) => `at ${1_000 + 100 * i}`))
     expect(left.every(([, why]) => why === 'overload')).toBe(true)
-    // The oldest that are left, one after the other.
+    // The oldest remaining calls are dropped one by one.
     expect(left.slice(0, 3).map(([name]) => name)).toEqual(['early 9', 'early 10', 'early 11'])
     expect(left[0]?.[2]).toBe(1_000)
     expect(left.length).toBeGreaterThan(6)
     expect(room.length).toBe(20 - left.length)
   })
 
-  it('leaves no slot empty: slots come free in waves, and many come between two of them', async () => {
+  it('a standing queue leaves no slot empty when slots become free in waves', async () => {
     const tools = setup({ size: 40, targetMs: 100, timeoutMs: 1_000, agingMs: 500 })
     const { clock, join, serve, left } = tools
     const served: unknown[] = []
@@ -336,7 +336,7 @@ describe('a queue that stands', () => {
     expect(left.some(([, why]) => why === 'overload')).toBe(true)
   })
 
-  it('goes back to first come, first served as soon as nobody has waited too long', async () => {
+  it('queue returns to first come, first served as soon as waits are below the target', async () => {
     const tools = setup({ targetMs: 500 })
     const { clock, join, serve, serveAll, left } = tools
     for (let i = 0; i < 4; i++) join(`early ${i}`)
@@ -353,7 +353,7 @@ describe('a queue that stands', () => {
     expect(serveAll()).toEqual(['a', 'b', 'c'])
   })
 
-  it('lets go of the least important first, and of the critical never', async () => {
+  it('a standing queue drops the lowest priority first and never a critical call', async () => {
     const tools = setup({ targetMs: 100, timeoutMs: 60_000, agingMs: 60_000 })
     const { clock, join, left, serve } = tools
     for (let i = 0; i < 10; i++) join(`critical ${i}`, { priority: 'critical' })
@@ -369,7 +369,7 @@ describe('a queue that stands', () => {
     ])
   })
 
-  it('stands only in its own lane', async () => {
+  it('only the lane with a standing queue drops calls', async () => {
     const { clock, join, serve, left } = setup({ targetMs: 100 })
     for (let i = 0; i < 5; i++) join(`slow ${i}`, { lane: 'slow' })
     await clock.advance(100)
@@ -382,7 +382,7 @@ describe('a queue that stands', () => {
     expect([serve('quick'), serve('quick')]).toEqual(['quick 1', 'quick 2'])
   })
 
-  it('does not stand while it waits for a known time, nor is that wait held against it', async () => {
+  it('waiting for a known time does not make a queue standing', async () => {
     const { clock, room, join, serve, left } = setup({ targetMs: 500 })
     for (let i = 0; i < 8; i++) join(`early ${i}`)
     room.excuse('default', 4_000)
@@ -398,8 +398,8 @@ describe('a queue that stands', () => {
   })
 })
 
-describe('what a waiting room tells of itself', () => {
-  it('counts by priority, and knows the longest wait', async () => {
+describe('queue figures', () => {
+  it('queue reports calls by priority and the longest wait', async () => {
     const { clock, room, join, serve } = setup()
     join('a', { lane: 'a', priority: 'low' })
     await clock.advance(100)

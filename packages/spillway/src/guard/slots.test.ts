@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
 import { Slots } from './slots.js'
 
-describe('slots', () => {
-  it('are free until reserved, reserved until admitted or given up, and used until the end', () => {
+describe('Slots', () => {
+  it('a slot is free, then reserved, then in use until its call ends', () => {
     const slots = new Slots(() => 3, undefined)
     slots.reserve(2)
     expect(slots.free(0)).toBe(1)
@@ -16,21 +16,21 @@ describe('slots', () => {
     expect(slots.free(0)).toBe(3)
   })
 
-  it('spend a beat of the pace only when a call really starts', () => {
+  it('a pace token is spent only when a call really starts', () => {
     const slots = new Slots(() => 10, tokenBucket(2, 1_000, 2))
     slots.reserve(2)
     expect(slots.free(0)).toBe(0)
     slots.giveUp()
     expect(slots.free(0)).toBe(1)
     slots.admit()
-    // Admitted, it counts although it has not begun.
+    // An admitted call counts before it has begun.
     expect(slots.free(0)).toBe(1)
     slots.skip()
     expect(slots.free(0)).toBe(2)
     expect(slots.active).toBe(0)
   })
 
-  it('say how long the pace has to be waited for, unless it is slots that are missing', () => {
+  it('paceWaitMs() is the wait for the pace, or zero if slots are missing', () => {
     const slots = new Slots(() => 2, tokenBucket(2, 1_000, 1))
     const start = () => {
       slots.reserve(1)
@@ -55,7 +55,7 @@ describe('slots', () => {
     expect(slots.paceWaitMs(0)).toBe(0)
   })
 
-  it('follow a limit that moves', () => {
+  it('slots follow a limit that changes', () => {
     let limit = 1
     const slots = new Slots(() => limit, undefined)
     slots.reserve(1)

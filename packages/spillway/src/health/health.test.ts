@@ -9,11 +9,11 @@ function healthOn(options: HealthOptions = {}) {
   return { clock, health: createHealth({ clock, ...options }) }
 }
 
-/** Settles what is due now, and no later. */
+/** Advances by nothing, which settles what is due now. */
 const now = 0
 
-describe('a health report', () => {
-  it('is healthy, and ready, while nobody complains', async () => {
+describe('health report', () => {
+  it('health is healthy and ready while every check passes', async () => {
     const { health } = healthOn()
     health.register('database', async () => ({ details: { rows: 3 } }))
     expect(await health.ready()).toEqual({
@@ -24,7 +24,7 @@ describe('a health report', () => {
     })
   })
 
-  it('asks each check where it belongs, and all of them for a deep one', async () => {
+  it('each check runs at its own level, and all of them at level deep', async () => {
     const { health } = healthOn()
     for (const level of ['live', 'ready', 'deep'] as const) {
       health.register(level, () => undefined, { level })
@@ -36,7 +36,7 @@ describe('a health report', () => {
     expect(await namesOf('deep')).toEqual(['live', 'ready', 'deep'])
   })
 
-  it('runs checks at once, so the slowest alone decides how long it takes', async () => {
+  it('checks run concurrently, so the slowest one decides the duration', async () => {
     const { clock, health } = healthOn()
     for (const name of ['a', 'b', 'c']) {
       health.register(name, () => new Promise((done) => clock.schedule(400, () => done(true))))
@@ -51,7 +51,7 @@ describe('a health report', () => {
     ['ready', 5_000],
     ['deep', 30_000],
   ] as const)(
-    'a %s one takes %i ms at most, whatever hangs, throws or takes 10 s',
+    'a %s report takes at most %i ms, even if a check hangs, throws or is slow',
     async (level, mostMs) => {
       const { clock, health } = healthOn()
       health.register('hangs', () => new Promise<never>(() => {}), { level })
@@ -84,14 +84,14 @@ describe('a health report', () => {
       expect(byName['throws-at-once']).toMatchObject({ latencyMs: 0, error: 'a bug' })
       expect(byName.quick).toEqual({ name: 'quick', status: 'healthy', latencyMs: 0 })
       expect(byName.slow?.status).toBe(mostMs > 10_000 ? 'healthy' : 'unhealthy')
-      // It is known now, and nobody waits for it a second time.
+      // The hanging check is known now, so the second report does not wait for it.
       const again = health[level]()
       await clock.advance(mostMs > 10_000 ? 10_000 : now)
       expect((await again).checks[0]?.error).toBe(`still runs, for ${mostMs} ms`)
     },
   )
 
-  it('a check of its own time delays the answer by no more', async () => {
+  it('timeoutMs of a check limits how long it delays the report', async () => {
     const { clock, health } = healthOn()
     let aborted = false
     health.register(
@@ -110,7 +110,7 @@ describe('a health report', () => {
     expect(aborted).toBe(true)
   })
 
-  it('does not begin a check again that has not come back, and does once it has', async () => {
+  it('a check that is still running is not started again until it has ended', async () => {
     const { clock, health } = healthOn()
     let begun = 0
     let release = () => {}
@@ -135,7 +135,7 @@ describe('a health report', () => {
     expect(begun).toBe(2)
   })
 
-  it('is one for all who ask at the same time', async () => {
+  it('concurrent requests share one report', async () => {
     const { health } = healthOn()
     let asked = 0
     health.register('counted', () => void asked++)
@@ -143,7 +143,7 @@ describe('a health report', () => {
     expect(asked).toBe(1)
   })
 
-  it('goes by the worst of its checks, and is only degraded by what can be done without', async () => {
+  it('the worst check decides the status, and non-critical checks only degrade it', async () => {
     const { health } = healthOn()
     health.register('cache', () => false, { critical: false })
     expect((await health.ready()).status).toBe('degraded')
@@ -158,7 +158,7 @@ describe('a health report', () => {
     expect((await health.live()).status).toBe('healthy')
   })
 
-  it('is not ready while warming up, for so long or until that is done', async () => {
+  it('health is not ready until warmUpMs has passed and warmUp is done', async () => {
     let warm = () => {}
     const { clock, health } = healthOn({
       warmUpMs: 100,
@@ -175,7 +175,7 @@ describe('a health report', () => {
     expect((await health.ready()).ready).toBe(true)
   })
 
-  it('says what went wrong while warming up, and stays away', async () => {
+  it('a failed warm-up is reported and health stays not ready', async () => {
     const { clock, health } = healthOn({ warmUp: () => Promise.reject(new Error('no cache')) })
     await clock.advance(now)
     const report = await health.ready()
@@ -183,7 +183,7 @@ describe('a health report', () => {
     expect(report.checks[0]).toMatchObject({ name: 'warm-up', error: 'no cache' })
   })
 
-  it('is not ready while draining, by a word or because the spillway is being closed', async () => {
+  it('health is not ready after drain() or while the spillway is closing', async () => {
     const { health } = healthOn()
     health.drain()
     expect(await health.ready()).toMatchObject({ ready: false, reason: 'draining' })
@@ -195,7 +195,7 @@ describe('a health report', () => {
     expect((await other.ready()).reason).toBe('draining')
   })
 
-  it('is not ready under sustained overload, and a peak is none', async () => {
+  it('health is not ready under sustained overload, while a short peak has no effect', async () => {
     let pressure = 0
     const { clock, health } = healthOn({
       overload: { pressure: { pressure: () => pressure }, forMs: '10s' },
@@ -217,7 +217,7 @@ describe('a health report', () => {
     health.close()
   })
 
-  it('complains of options and of names that are taken', () => {
+  it('health rejects invalid options and duplicate check names', () => {
     const { health } = healthOn()
     health.register('database', () => undefined)
     expect(() => health.register('database', () => undefined)).toThrow('of this name already')
@@ -229,7 +229,7 @@ describe('a health report', () => {
   })
 })
 
-describe('the fleet in a health report', () => {
+describe('fleet part of the health report', () => {
   const options = {
     breaker: { consecutiveFailures: 50, openMs: '30s' },
     limits: [{ unit: 'requests', limit: 100, windowMs: '1m' }],
@@ -245,7 +245,7 @@ describe('the fleet in a health report', () => {
   }
   const fail = () => Promise.reject(new Error('503'))
 
-  it('has what another pod has counted', async () => {
+  it('fleet report contains the figures of other pods', async () => {
     const { clock, a, health } = twoPods()
     for (let i = 0; i < 30; i++) await a.run(fail).catch(() => {})
     for (let i = 0; i < 5; i++) await a.run(() => 1, { lane: 'other' })
@@ -265,7 +265,7 @@ describe('the fleet in a health report', () => {
     ])
   })
 
-  it('says until when a breaker is open, and is degraded by it, but ready', async () => {
+  it('an open breaker is reported with its end time and makes health degraded but ready', async () => {
     const { clock, a, health } = twoPods()
     for (let i = 0; i < 50; i++) await a.run(fail).catch(() => {})
     const openUntil = new Date(clock.wallMs() + 30_000).toISOString()

@@ -4,7 +4,7 @@ import { noteRetried } from '../core/hops.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createHops } from './hops.js'
 
-/** As much of an answer as is looked at. */
+/** The part of a response that is used. */
 function createAnswer(headersSent = false) {
   const headers: Record<string, unknown> = {}
   const setHeader = (name: string, value: unknown) => {
@@ -14,8 +14,8 @@ function createAnswer(headersSent = false) {
   return { headersSent, headers, setHeader: setHeader as never }
 }
 
-describe('hops', () => {
-  it('gives what the handler returns, and its deadline to what it calls', async () => {
+describe('createHops', () => {
+  it("run() returns the handler's value and passes the deadline to nested calls", async () => {
     const clock = createVirtualClock()
     const hops = createHops({ clock })
     const left = await hops.run({ 'spillway-deadline-ms': '250' }, async () => {
@@ -25,7 +25,7 @@ describe('hops', () => {
     expect(left).toBe(250)
   })
 
-  it('tells the caller that something was tried again, while it can', () => {
+  it('handle() sets the retried header as long as headers are not sent', () => {
     const hops = createHops()
     const early = createAnswer()
     hops.handle({ headers: {} }, early, noteRetried)
@@ -34,7 +34,7 @@ describe('hops', () => {
     expect(() => hops.handle({ headers: {} }, late, noteRetried)).not.toThrow()
   })
 
-  it('the same by hand, for a request from anywhere', () => {
+  it('answerHeaders() gives the retried header for manual use', () => {
     const hops = createHops({ headers: { retried: 'X-Tried' } })
     const seen = hops.run({}, () => {
       const before = hops.answerHeaders()
@@ -45,7 +45,7 @@ describe('hops', () => {
     expect(hops.answerHeaders()).toEqual({})
   })
 
-  it('two requests at once do not see each other', async () => {
+  it("concurrent requests do not see each other's deadline", async () => {
     const clock = createVirtualClock()
     const hops = createHops({ clock })
     const ask = (ms: number) =>

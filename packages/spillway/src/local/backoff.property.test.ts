@@ -17,8 +17,8 @@ const plain: BackoffPolicy = { backoff: 'exponential', baseMs: 100, maxMs: 10_00
 const waits = (policy: Partial<BackoffPolicy>, random = () => 0.5) =>
   [1, 2, 3, 4, 5].map((retry) => backoffMs({ ...plain, ...policy }, retry, 0, random))
 
-describe('backoff', () => {
-  it('is never zero and never above its cap, for any policy, retry and chance', () => {
+describe('backoffMs', () => {
+  it('backoff delay is at least 1 ms and at most maxMs for any policy, retry and random number', () => {
     fc.assert(
       fc.property(
         policies,
@@ -35,7 +35,7 @@ describe('backoff', () => {
     )
   })
 
-  it('stays within the bounds each jitter promises', () => {
+  it('backoff delay stays within the bounds of its jitter mode', () => {
     fc.assert(
       fc.property(
         policies,
@@ -61,7 +61,7 @@ describe('backoff', () => {
     )
   })
 
-  it('keeps decorrelated waits between the base and three times the last one', () => {
+  it('decorrelated delay stays between the base and three times the previous delay', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5_000 }), fc.integer(), (previousMs, seed) => {
         const policy: BackoffPolicy = { ...plain, backoff: 'decorrelated' }
@@ -72,17 +72,17 @@ describe('backoff', () => {
     )
   })
 
-  it('scatters the first decorrelated wait too', () => {
+  it('decorrelated backoff randomises the first delay as well', () => {
     expect(backoffMs({ ...plain, backoff: 'decorrelated' }, 1, 0, () => 0.5)).toBe(200)
   })
 
-  it('grows as its name says', () => {
+  it('constant, linear and exponential backoff grow as named', () => {
     expect(waits({ backoff: 'constant' })).toEqual([100, 100, 100, 100, 100])
     expect(waits({ backoff: 'linear' })).toEqual([100, 200, 300, 400, 500])
     expect(waits({ backoff: 'exponential', maxMs: 1_000 })).toEqual([100, 200, 400, 800, 1_000])
   })
 
-  it('scatters as its name says', () => {
+  it('full, equal and numeric jitter spread the delay as documented', () => {
     expect(waits({ jitter: 'full' }).slice(0, 2)).toEqual([50, 100])
     expect(waits({ jitter: 'equal' }, () => 0).slice(0, 2)).toEqual([50, 100])
     expect(waits({ jitter: 0.2 }, () => 0).slice(0, 2)).toEqual([80, 160])

@@ -9,13 +9,13 @@ const call = fc.record({
   atMs: fc.nat(60),
   workMs: fc.nat(40),
   ends: fc.constantFrom('value', 'error', 'throw'),
-  /** The call's own limit, ignored by its work, or none. */
+  /** The timeout of the call, which its work ignores; undefined for none. */
   callMs: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined }),
   abortAfterMs: fc.option(fc.nat(40), { nil: undefined }),
 })
 
-describe('a bulkhead, under any mix of calls, errors, timeouts and aborts', () => {
-  it('never runs more than its limit, settles every call once and leaks nothing', async () => {
+describe('bulkhead under random calls, errors, timeouts and aborts', () => {
+  it('bulkhead never exceeds its limit, settles every call once and leaks nothing', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(call, { maxLength: 40 }),

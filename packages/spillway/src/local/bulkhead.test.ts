@@ -11,14 +11,14 @@ import { createTimeout } from './timeout.js'
 function setup(options: Partial<BulkheadOptions> = {}) {
   const clock = createVirtualClock()
   const bulkhead = createBulkhead({ name: 'openai', limit: 2, clock, ...options })
-  /** A call that takes so long. */
+  /** Runs a call that takes `ms`. */
   const work = (ms: number, value = 'done') =>
     bulkhead.run(() => sleep(clock, ms).then(() => value))
   return { clock, bulkhead, work }
 }
 
-describe('a bulkhead', () => {
-  it('runs as many calls at once as it has slots and refuses the next, with the numbers', async () => {
+describe('bulkhead', () => {
+  it('bulkhead runs `limit` calls at once and refuses the next one with its numbers', async () => {
     const { clock, bulkhead, work } = setup()
     const running = [work(100), work(100)]
     expect(bulkhead.snapshot()).toEqual({
@@ -40,7 +40,7 @@ describe('a bulkhead', () => {
     expect(bulkhead.available).toBe(2)
   })
 
-  it('serves the line in order as slots come free', async () => {
+  it('bulkhead starts queued calls in order as slots become free', async () => {
     const { clock, bulkhead, work } = setup({ limit: 1, queue: { size: 5 } })
     const started: string[] = []
     const call = (name: string) =>
@@ -55,7 +55,7 @@ describe('a bulkhead', () => {
     await expect(clock.until(work(1))).resolves.toBe('done')
   })
 
-  it('limits the wait, not the call that waited', async () => {
+  it('queue timeout covers the wait and not the call that follows', async () => {
     const { clock, work } = setup({ limit: 1, queue: { size: 5, timeoutMs: '5s' } })
     void work(4_999)
     const long = work(30_000, 'long')
@@ -67,7 +67,7 @@ describe('a bulkhead', () => {
     })
   })
 
-  it('removes from the line exactly the caller that lost patience or aborted', async () => {
+  it('only the call that timed out or aborted leaves the queue', async () => {
     const { clock, bulkhead, work } = setup({ limit: 1, queue: { size: 5, timeoutMs: 100 } })
     void work(150)
     const order: string[] = []
@@ -88,12 +88,12 @@ describe('a bulkhead', () => {
     expect(order).toEqual(['patient'])
   })
 
-  it('never starts a call whose caller has already left', async () => {
+  it('bulkhead never starts a call whose signal is already aborted', async () => {
     const { clock, bulkhead } = setup({ limit: 1, queue: { size: 1 } })
     const signal = AbortSignal.abort(new Error('gone'))
     await expect(bulkhead.run(() => 1, { signal })).rejects.toThrow('gone')
 
-    // The slot comes free, and before the next in line has started, it leaves.
+    // The queued call aborts after the slot was released and before it starts.
     const abort = new AbortController()
     const first = sleep(clock, 10)
     void bulkhead.run(() => first)
@@ -104,7 +104,7 @@ describe('a bulkhead', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('leaves no listener on a signal that outlives its calls', async () => {
+  it('bulkhead leaves no listener on a signal that outlives its calls', async () => {
     const { clock, bulkhead, work } = setup({ limit: 1, queue: { size: 1 } })
     const abort = new AbortController()
     const { signal } = abort
@@ -124,7 +124,7 @@ describe('a bulkhead', () => {
     expect(counts).toEqual({ added: 1, removed: 1 })
   })
 
-  it('does not wait past the deadline of the request', async () => {
+  it('a queued call waits at most until the deadline of its request', async () => {
     const { clock, bulkhead, work } = setup({ limit: 1, queue: { size: 1, timeoutMs: 5_000 } })
     void work(1_000)
     const late = runWithDeadline(createDeadline(200, clock), () => bulkhead.run(() => 1))
@@ -135,7 +135,7 @@ describe('a bulkhead', () => {
     await expect(tooLate).rejects.toMatchObject({ code: 'DEADLINE_EXCEEDED' })
   })
 
-  it('runs a waiting call in the async context of its own caller', async () => {
+  it('a queued call runs in the async context of its own caller', async () => {
     const { clock, bulkhead } = setup({ limit: 1, queue: { size: 1 } })
     const seen: (number | undefined)[] = []
     const request = (timeoutMs: number) =>
@@ -149,7 +149,7 @@ describe('a bulkhead', () => {
     expect(seen).toEqual([1_000, 2_000])
   })
 
-  it('gives the slot back whatever the function does', async () => {
+  it('bulkhead releases the slot however the function ends', async () => {
     const { bulkhead } = setup({ limit: 1 })
     const boom = new Error('boom')
     const throwing = () => {
@@ -158,13 +158,13 @@ describe('a bulkhead', () => {
     await expect(bulkhead.run(throwing)).rejects.toBe(boom)
     await expect(bulkhead.run(() => Promise.reject(boom))).rejects.toBe(boom)
     await expect(bulkhead.run(() => 'at once')).resolves.toBe('at once')
-    // biome-ignore lint/suspicious/noThenProperty: somebody else's idea of a promise
+    // biome-ignore lint/suspicious/noThenProperty: a foreign thenable
     const thenable = { then: (resolve: (value: string) => void) => resolve('foreign') }
     await expect(bulkhead.run(() => thenable as PromiseLike<string>)).resolves.toBe('foreign')
     expect(bulkhead.active).toBe(0)
   })
 
-  it('survives ten thousand waiters that end at once', async () => {
+  it('ten thousand queued calls can finish at once', async () => {
     const { clock, bulkhead, work } = setup({ limit: 1, queue: { size: 10_000 } })
     void work(10)
     const all = Promise.all(Array.from({ length: 10_000 }, (_, i) => bulkhead.run(() => i)))
@@ -172,7 +172,7 @@ describe('a bulkhead', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('tells of refusals on the event stream', async () => {
+  it('bulkhead emits an event for every refusal', async () => {
     const { clock, work } = setup({ limit: 1 })
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
@@ -192,7 +192,7 @@ describe('a bulkhead', () => {
     ])
   })
 
-  it('tells the pod’s metrics how long calls waited', async () => {
+  it('bulkhead records queue waits in the pod metrics', async () => {
     const clock = createVirtualClock()
     const metrics = createPodMetrics({ clock })
     const bulkhead = createBulkhead({ limit: 1, queue: { size: 1 }, metrics, clock })
@@ -201,7 +201,7 @@ describe('a bulkhead', () => {
     expect(metrics.queueWaitMs()).toBe(50)
   })
 
-  it('does not lose a slot to metrics that throw', async () => {
+  it('metrics that throw do not cost the bulkhead a slot', async () => {
     const metrics = {
       recordQueueWait: () => {
         throw new Error('metrics are down')
@@ -212,15 +212,15 @@ describe('a bulkhead', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('refuses bad options by name', () => {
+  it('createBulkhead names the invalid option', () => {
     expect(() => createBulkhead({ limit: 0 })).toThrow('bulkhead.limit: must be a positive integer')
     expect(() => createBulkhead({ limit: 1, queue: { size: 1.5 } })).toThrow('bulkhead.queue.size')
     expect(() => createBulkhead({ limit: 1, graceMs: -1 })).toThrow('bulkhead.graceMs')
   })
 })
 
-describe('a call that timed out', () => {
-  it('keeps its slot while its work is still running: capacity 1, one running', async () => {
+describe('bulkhead slot of a call that timed out', () => {
+  it('a timed-out call keeps its slot until its work has ended', async () => {
     const { clock, bulkhead } = setup({ limit: 1 })
     const timeout = createTimeout({ callMs: 10, clock })
     let running = 0
@@ -244,7 +244,7 @@ describe('a call that timed out', () => {
     expect(most).toBe(1)
   })
 
-  it('keeps its slot also when its caller aborted, and through async functions in between', async () => {
+  it('an aborted call keeps its slot while its work runs inside nested async functions', async () => {
     const { clock, bulkhead } = setup({ limit: 1 })
     const timeout = createTimeout({ callMs: 10_000, clock })
     const abort = new AbortController()
@@ -258,7 +258,7 @@ describe('a call that timed out', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('keeps its slot when somebody in between wraps the error', async () => {
+  it('a call keeps its slot when the timeout error is wrapped in another error', async () => {
     const { clock, bulkhead } = setup({ limit: 1 })
     const timeout = createTimeout({ callMs: 10, clock })
     const call = bulkhead.run(() =>
@@ -272,7 +272,7 @@ describe('a call that timed out', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('loses it after the stated grace if the work never ends, and the stream says so', async () => {
+  it('a call that never ends loses its slot after graceMs and an event reports it', async () => {
     const { clock, bulkhead } = setup({ limit: 1, graceMs: '2s', queue: { size: 1 } })
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
@@ -287,8 +287,8 @@ describe('a call that timed out', () => {
   })
 })
 
-describe('close', () => {
-  it('refuses those in line and new ones, waits for running ones, leaves no timer', async () => {
+describe('bulkhead close()', () => {
+  it('close() refuses queued and new calls, waits for running ones and leaves no timer', async () => {
     const { clock, bulkhead, work } = setup({ limit: 1, queue: { size: 3 } })
     const running = work(100)
     const waiting = work(1)
@@ -305,7 +305,7 @@ describe('close', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('does not wait for work that outlives its call, before or after it was closed', async () => {
+  it('close() does not wait for work that outlives its call', async () => {
     const { clock, bulkhead } = setup({ limit: 2 })
     const hang = (callMs: number) => {
       const timeout = createTimeout({ callMs, clock })
@@ -320,8 +320,8 @@ describe('close', () => {
   })
 })
 
-describe('a bulkhead registry', () => {
-  it('keeps one bulkhead per dependency, so that one cannot starve another', async () => {
+describe('bulkhead registry', () => {
+  it('registry keeps one bulkhead per downstream, so one cannot starve another', async () => {
     const clock = createVirtualClock()
     const bulkheads = createBulkheadRegistry({ limit: 1, clock })
     const slow = bulkheads.get('payments').run(() => sleep(clock, 100))
@@ -336,7 +336,7 @@ describe('a bulkhead registry', () => {
     await expect(bulkheads.get('users').run(() => 1)).rejects.toMatchObject({ code: 'CLOSED' })
   })
 
-  it('reports bad defaults at once, and options that contradict what exists', () => {
+  it('registry rejects invalid defaults at once, and options that differ from an existing bulkhead', () => {
     expect(() => createBulkheadRegistry({ limit: 0 })).toThrow('bulkhead.limit')
     const bulkheads = createBulkheadRegistry({ limit: 1 })
     bulkheads.get('users', { limit: 5 })
@@ -345,7 +345,7 @@ describe('a bulkhead registry', () => {
     expect(bulkheads.get('plain')).toBe(bulkheads.get('plain', { limit: 1 }))
   })
 
-  it('stays closed for names it has not heard before', async () => {
+  it('a closed registry refuses calls for new names as well', async () => {
     const bulkheads = createBulkheadRegistry({ limit: 1 })
     await bulkheads.close()
     await expect(bulkheads.get('late').run(() => 1)).rejects.toMatchObject({ code: 'CLOSED' })

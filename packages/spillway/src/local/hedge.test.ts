@@ -6,7 +6,7 @@ import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createHedge, type HedgeContext, type HedgeOptions } from './hedge.js'
 import { createRetryBudget } from './retry-budget.js'
 
-/** Attempts that take as long as they are told, and remember whether they were aborted. */
+/** Attempts that take the given time and record whether they were aborted. */
 function createWorld(options: HedgeOptions = {}) {
   const clock = createVirtualClock()
   const hedge = createHedge({ clock, budget: 1, ...options })
@@ -27,8 +27,8 @@ function createWorld(options: HedgeOptions = {}) {
   return { clock, hedge, log, taking }
 }
 
-describe('a hedge', () => {
-  it('makes a second attempt after the delay; the first good answer wins and the other is aborted', async () => {
+describe('hedge', () => {
+  it('hedge starts a second attempt after the delay, the first success wins and the other is aborted', async () => {
     const { clock, hedge, log, taking } = createWorld({ delayMs: 100 })
     expect(await clock.until(hedge.run(taking(1_000, 50)))).toBe('second')
     await clock.settle()
@@ -38,14 +38,14 @@ describe('a hedge', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('makes none for a call that is quick enough', async () => {
+  it('hedge makes no second attempt for a call that is quick enough', async () => {
     const { clock, hedge, taking } = createWorld({ delayMs: 100 })
     expect(await clock.until(hedge.run(taking(99, 1)))).toBe('first')
     await clock.advance(1_000)
     expect(hedge.snapshot()).toMatchObject({ hedges: 0 })
   })
 
-  it('finds the delay by itself: what 95 of 100 calls do not exceed', async () => {
+  it('hedge uses the 95th percentile of recent calls as its delay', async () => {
     const { clock, hedge, taking } = createWorld({ minimumCalls: 100 })
     expect(hedge.snapshot().delayMs).toBeUndefined()
     for (let ms = 1; ms <= 100; ms++) await clock.until(hedge.run(taking(ms, 1)))
@@ -56,7 +56,7 @@ describe('a hedge', () => {
     expect(delayMs).toBeLessThanOrEqual(97)
   })
 
-  it('does not hedge earlier and earlier because slow first attempts are cut off', async () => {
+  it('cancelled slow attempts do not make the hedge start earlier and earlier', async () => {
     const { clock, hedge } = createWorld()
     const random = createRandom(5)
     const fn = async ({ signal }: HedgeContext) => {
@@ -69,7 +69,7 @@ describe('a hedge', () => {
     expect(hedge.snapshot().delayMs).toBeGreaterThan(50)
   })
 
-  it('that finds no budget lets the first attempt simply go on', async () => {
+  it('hedge without budget lets the first attempt continue alone', async () => {
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
     const { clock, hedge, log, taking } = createWorld({ delayMs: 100, budget: 0 })
@@ -80,7 +80,7 @@ describe('a hedge', () => {
     expect(events).toMatchObject([{ type: 'hedge.skipped', because: 'budget' }])
   })
 
-  it('spends the budget of the retries', async () => {
+  it('hedges spend the retry budget', async () => {
     const budgetClock = createVirtualClock()
     const budget = createRetryBudget({ ratio: 0.1, minimum: 0, clock: budgetClock })
     const clock = budgetClock
@@ -92,13 +92,13 @@ describe('a hedge', () => {
     expect(hedge.snapshot().hedges).toBe(10)
   })
 
-  it('takes only what is free now', async () => {
+  it('hedge makes no second attempt while no slot is free', async () => {
     const { clock, hedge, taking } = createWorld({ delayMs: 100, free: () => false })
     expect(await clock.until(hedge.run(taking(500, 1)))).toBe('first')
     expect(hedge.snapshot().hedges).toBe(0)
   })
 
-  it('is not for calls that must not be made twice, unless they have a key', async () => {
+  it('hedge skips calls that are not idempotent unless they have an idempotency key', async () => {
     const { clock, hedge, taking } = createWorld({ delayMs: 100 })
     const once = { idempotent: false }
     expect(await clock.until(hedge.run(taking(500, 1), once))).toBe('first')
@@ -106,7 +106,7 @@ describe('a hedge', () => {
     expect(await clock.until(hedge.run(taking(500, 1), keyed))).toBe('second')
   })
 
-  it('waits for the other when one fails, and fails with the first when both do', async () => {
+  it('hedge waits for the other attempt when one fails, and throws the first error when both fail', async () => {
     const { clock, hedge } = createWorld({ delayMs: 100 })
     const failing =
       (which: 'first' | 'both') =>
@@ -119,7 +119,7 @@ describe('a hedge', () => {
     await expect(clock.until(hedge.run(failing('both')))).rejects.toThrow('first')
   })
 
-  it('takes what would fail again the same way for an answer', async () => {
+  it('an error that is not retryable ends the hedged call at once', async () => {
     const { clock, hedge, log } = createWorld({ delayMs: 100 })
     const wrong = async ({ signal, hedge: second }: HedgeContext) => {
       await sleep(clock, second ? 10_000 : 150, signal).catch(() => log.push('second aborted'))
@@ -131,7 +131,7 @@ describe('a hedge', () => {
     expect(log).toEqual(['second aborted'])
   })
 
-  it('ends both when the caller aborts, and leaves no listener behind', async () => {
+  it('an abort by the caller ends both attempts and leaves no listener', async () => {
     const { clock, hedge, log, taking } = createWorld({ delayMs: 100 })
     const leaving = new AbortController()
     const call = hedge.run(taking(1_000, 1_000), { signal: leaving.signal })
@@ -144,7 +144,7 @@ describe('a hedge', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('leaves the winner’s body readable when the loser is aborted', async () => {
+  it('the body of the winning response stays readable after the other attempt is aborted', async () => {
     const { clock, hedge } = createWorld({ delayMs: 100 })
     const fetching = async ({ signal, hedge: second }: HedgeContext) => {
       await sleep(clock, second ? 10 : 10_000, signal)
@@ -166,7 +166,7 @@ describe('a hedge', () => {
     expect(await response.text()).toBe('all of it')
   })
 
-  it('says what is wrong with its options', () => {
+  it('createHedge names the invalid option', () => {
     expect(() => createHedge({ percentile: 95 })).toThrow(
       'hedge.percentile: must be a number from 0.5 to 0.999, got 95',
     )

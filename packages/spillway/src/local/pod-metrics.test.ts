@@ -4,8 +4,8 @@ import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createPodMetrics } from './pod-metrics.js'
 import { RollingHistogram } from './rolling-histogram.js'
 
-describe('a rolling histogram', () => {
-  it('gives percentiles within one per cent, of a million values', () => {
+describe('rolling histogram', () => {
+  it('rolling histogram gives percentiles within about one per cent for a million values', () => {
     const histogram = new RollingHistogram(10_000)
     for (let i = 1; i <= 1_000_000; i++) histogram.record(0, i / 1_000)
     expect(histogram.count(0)).toBe(1_000_000)
@@ -15,7 +15,7 @@ describe('a rolling histogram', () => {
     }
   })
 
-  it('forgets what is older than its window, slice by slice', () => {
+  it('rolling histogram drops values older than its window, slice by slice', () => {
     const histogram = new RollingHistogram(6_000)
     histogram.record(500, 1_000)
     histogram.record(3_500, 10)
@@ -26,14 +26,14 @@ describe('a rolling histogram', () => {
     expect(histogram.percentile(9_000, 0.99)).toBe(0)
   })
 
-  it('works from the first moment of its clock', () => {
+  it('rolling histogram works at time zero', () => {
     const histogram = new RollingHistogram(60_000)
     expect(histogram.count(0)).toBe(0)
     histogram.record(0, 5)
     expect(histogram.count(1)).toBe(1)
   })
 
-  it('takes any duration: none, tiny, absurdly long', () => {
+  it('rolling histogram accepts zero, negative, tiny and huge durations', () => {
     const histogram = new RollingHistogram(1_000)
     for (const ms of [0, -5, 0.0001, 1e9]) histogram.record(0, ms)
     expect(histogram.count(0)).toBe(4)
@@ -41,7 +41,7 @@ describe('a rolling histogram', () => {
 })
 
 describe('pod metrics', () => {
-  it('tell error rate, wait, rate and percentiles of the recent past', async () => {
+  it('pod metrics report error rate, queue wait, rps and percentiles of the recent window', async () => {
     const clock = createVirtualClock()
     const metrics = createPodMetrics({ windowMs: '10s', clock })
     for (let i = 1; i <= 100; i++) {
@@ -66,7 +66,7 @@ describe('pod metrics', () => {
     })
   })
 
-  it('leave out of the error rate what says nothing about the downstream', () => {
+  it('ignored and throttled calls do not count in the error rate', () => {
     const metrics = createPodMetrics({ clock: createVirtualClock() })
     metrics.record(10, 'failure')
     metrics.record(10, 'slow')
@@ -76,7 +76,7 @@ describe('pod metrics', () => {
     expect(metrics.snapshot().calls).toBe(4)
   })
 
-  it('measure a call, and hand on what it gives or throws', async () => {
+  it('measure() records a call and passes on its value or error', async () => {
     const clock = createVirtualClock()
     const metrics = createPodMetrics({ clock })
     const boom = new Error('boom')
@@ -93,7 +93,7 @@ describe('pod metrics', () => {
     expect(metrics.percentile(0)).toBeLessThan(1)
   })
 
-  it('refuse what is no figure, before it can spoil the sums', () => {
+  it('pod metrics reject values that are not numbers', () => {
     const metrics = createPodMetrics()
     expect(() => metrics.record(Number.NaN, 'success')).toThrow('podMetrics.durationMs: must be')
     expect(() => metrics.recordQueueWait(-1)).toThrow('podMetrics.waitMs: must be')
@@ -101,7 +101,7 @@ describe('pod metrics', () => {
     expect(metrics.snapshot().calls).toBe(0)
   })
 
-  it('refuse bad options by name', () => {
+  it('createPodMetrics names the invalid option', () => {
     expect(() => createPodMetrics({ windowMs: 5 })).toThrow('podMetrics.windowMs')
   })
 })

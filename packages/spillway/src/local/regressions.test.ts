@@ -1,4 +1,4 @@
-/** Bugs that were here once. Each claim failed before its fix. */
+/** Fixed bugs. Each test failed before its fix. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it, vi } from 'vitest'
 import { createDeadline, currentDeadline, runWithDeadline } from '../core/deadline.js'
@@ -15,7 +15,7 @@ import { createTimeout } from './timeout.js'
 const never = () => new Promise<never>(() => {})
 
 describe('timeouts that share a timer', () => {
-  it('fire in time although one of them starts another call while it fires', async () => {
+  it('a timeout fires on time although another one starts a call while it fires', async () => {
     const clock = createVirtualClock()
     const timeout = createTimeout({ callMs: 100, clock })
     const firedAt: number[] = []
@@ -32,7 +32,7 @@ describe('timeouts that share a timer', () => {
     expect(firedAt).toEqual([100, 101, 200])
   })
 
-  it('abort in the async context of the call, not of whoever came first', async () => {
+  it('a timeout aborts in the async context of its own call', async () => {
     const clock = createVirtualClock()
     const timeout = createTimeout({ callMs: 100, clock })
     const seen: (number | undefined)[] = []
@@ -49,7 +49,7 @@ describe('timeouts that share a timer', () => {
     expect(seen).toEqual([1_000, 50_000])
   })
 
-  it('do not keep the context of a request that is long over', async () => {
+  it('a shared timer does not retain the async context of a finished request', async () => {
     const clock = createVirtualClock()
     const schedule = vi.spyOn(clock, 'schedule')
     const storage = new AsyncLocalStorage<string>()
@@ -64,7 +64,7 @@ describe('timeouts that share a timer', () => {
   })
 })
 
-describe('a slot', () => {
+describe('bulkhead slot', () => {
   const setup = () => {
     const clock = createVirtualClock()
     let running = 0
@@ -77,7 +77,7 @@ describe('a slot', () => {
     return { clock, deaf, most: () => most, bulkhead: createBulkhead({ limit: 1, clock }) }
   }
 
-  it('stays taken when the timeout is caught and something else is returned', async () => {
+  it('a slot stays taken when the timeout error is caught and another value returned', async () => {
     const { clock, deaf, bulkhead, most } = setup()
     const timeout = createTimeout({ callMs: 10, clock })
     const call = () =>
@@ -95,7 +95,7 @@ describe('a slot', () => {
     expect(most()).toBe(1)
   })
 
-  it('stays taken under timeouts inside of timeouts', async () => {
+  it('a slot stays taken under nested timeouts', async () => {
     const { clock, deaf, bulkhead } = setup()
     const outer = createTimeout({ callMs: 10, clock })
     const inner = createTimeout({ callMs: 50, clock })
@@ -107,7 +107,7 @@ describe('a slot', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('stays taken when the caller aborts with something that is no object', async () => {
+  it('a slot stays taken when the caller aborts with a reason that is not an object', async () => {
     const { clock, deaf, bulkhead } = setup()
     const abort = new AbortController()
     const timeout = createTimeout({ callMs: 10_000, clock })
@@ -119,7 +119,7 @@ describe('a slot', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('is given back although a getter on what came back throws', async () => {
+  it('a slot is released although a getter on the result throws', async () => {
     const bulkhead = createBulkhead({ limit: 1 })
     const trap = (property: string) =>
       Object.defineProperty({}, property, {
@@ -132,12 +132,12 @@ describe('a slot', () => {
     expect(bulkhead.active).toBe(0)
   })
 
-  it('is not used for a request whose deadline passed while the event loop was blocked', async () => {
+  it('a slot is not given to a request whose deadline passed while the event loop was blocked', async () => {
     const clock = createVirtualClock()
     const bulkhead = createBulkhead({ limit: 1, queue: { size: 1 }, clock })
     const first = sleep(clock, 500)
     void bulkhead.run(() => first)
-    // Its timers never fire: the loop is blocked until the slot comes free.
+    // Its timers never fire because the event loop is blocked until the slot is released.
     const deaf = { ...createDeadline(100, clock), expired: false, remainingMs: () => 10_000 }
     let started = false
     const waiting = runWithDeadline(deaf as never, () =>
@@ -153,8 +153,8 @@ describe('a slot', () => {
   })
 })
 
-describe('callbacks that misbehave', () => {
-  it('may be async and reject without ending the process', async () => {
+describe('callbacks that fail', () => {
+  it('an async listener or classify that rejects does not end the process', async () => {
     const stop = onEvent(async () => {
       throw new Error('listener')
     })
@@ -165,7 +165,7 @@ describe('callbacks that misbehave', () => {
     stop()
   })
 
-  it('do not take the place of the error: a circle of causes, a getter that throws', () => {
+  it('a circular cause or a throwing getter does not replace the original error', () => {
     const circle = new TypeError('circle')
     circle.cause = circle
     expect(judge({ error: circle }).outcome).toBe('failure')
@@ -177,7 +177,7 @@ describe('callbacks that misbehave', () => {
     expect(judge({ error: trap }).outcome).toBe('failure')
   })
 
-  it('do not break a retry: a budget that throws allows none', async () => {
+  it('a retry budget that throws allows no retry', async () => {
     const fail = () => {
       throw new Error('budget is down')
     }
@@ -189,8 +189,8 @@ describe('callbacks that misbehave', () => {
   })
 })
 
-describe('a caller’s signal', () => {
-  it('carries a thousand calls at once with one listener, and none afterwards', async () => {
+describe('abort signal of the caller', () => {
+  it('a thousand concurrent calls add one listener to the signal and remove it afterwards', async () => {
     const clock = createVirtualClock()
     const abort = new AbortController()
     const { signal } = abort
@@ -205,7 +205,7 @@ describe('a caller’s signal', () => {
     expect(remove).toHaveBeenCalledOnce()
   })
 
-  it('that is aborted makes any error a hang-up, whatever the client calls it', async () => {
+  it('any error after the caller aborted counts as ignored', async () => {
     const abort = new AbortController()
     const retry = createRetry({ attempts: 3, budget: 1 })
     const fn = vi.fn(async () => {
@@ -218,8 +218,8 @@ describe('a caller’s signal', () => {
   })
 })
 
-describe('a retry', () => {
-  it('does not call at all once the deadline has passed', async () => {
+describe('retry', () => {
+  it('retry makes no attempt once the deadline has passed', async () => {
     const clock = createVirtualClock()
     const fn = vi.fn()
     const call = runWithDeadline(createDeadline(0, clock), () => createRetry({ clock }).run(fn))
@@ -227,7 +227,7 @@ describe('a retry', () => {
     expect(fn).not.toHaveBeenCalled()
   })
 
-  it('takes an empty idempotency key for none', async () => {
+  it('retry treats an empty idempotency key as none', async () => {
     const fn = vi.fn(() => Promise.reject(new Error('blip')))
     const options = { idempotent: false, idempotencyKey: '' }
     await expect(createRetry().run(fn, options)).rejects.toThrow('blip')
@@ -235,8 +235,8 @@ describe('a retry', () => {
   })
 })
 
-describe('an adaptive timeout', () => {
-  it('does not learn from cut-offs that are not its own', async () => {
+describe('adaptive timeout', () => {
+  it('adaptive timeout does not learn from calls that the deadline cut off', async () => {
     const clock = createVirtualClock()
     const timeout = createTimeout({ callMs: 5_000, adaptive: { minimumCalls: 10 }, clock })
     for (let i = 0; i < 50; i++) {
@@ -249,7 +249,7 @@ describe('an adaptive timeout', () => {
 })
 
 describe('pod metrics', () => {
-  it('are not flattered by refusals, and count what they cover', async () => {
+  it('refusals do not lower the latency percentiles of pod metrics', async () => {
     const clock = createVirtualClock()
     const metrics = createPodMetrics({ clock })
     for (let i = 0; i < 2_015; i++) {
@@ -261,9 +261,9 @@ describe('pod metrics', () => {
   })
 })
 
-describe('a limiter', () => {
+describe('rate limiter', () => {
   it.each(['token-bucket', 'leaky-bucket', 'fixed-window', 'sliding-window'] as const)(
-    'lets nobody overtake who waits, even if the cost would fit (%s)',
+    'limiter lets no call overtake a waiting one, even if its cost would fit (%s)',
     async (algorithm) => {
       const clock = createVirtualClock()
       const limiter = createRateLimiter({ limit: 10, windowMs: 1_000, algorithm, clock })
@@ -277,7 +277,7 @@ describe('a limiter', () => {
     },
   )
 
-  it('starts fixed windows with the wall clock', async () => {
+  it('fixed windows are aligned with the wall clock', async () => {
     const clock = createVirtualClock({ wallMs: 59_000 })
     const limiter = createRateLimiter({
       algorithm: 'fixed-window',

@@ -4,7 +4,7 @@ import { onEvent, type SpillwayEvent } from '../core/events.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createRetryBudget, type RetryConditions } from './retry-budget.js'
 
-describe('retries of one call', () => {
+describe('retry budget of one call', () => {
   it.each<[RetryConditions, number]>([
     [{}, 3],
     [{ breakerOpen: true }, 0],
@@ -17,7 +17,7 @@ describe('retries of one call', () => {
     [{ errorRate: 0.5 }, 2],
     [{ errorRate: 0.51 }, 1],
     [{ errorRate: 0.51, breakerOpen: true }, 0],
-  ])('%j allows %d', (known, allowed) => {
+  ])('conditions %j allow %d retries', (known, allowed) => {
     const budget = createRetryBudget({ conditions: () => known, minimum: 100 })
     expect(budget.allowedRetries()).toBe(allowed)
     for (let retry = 1; retry <= 5; retry++) {
@@ -25,7 +25,7 @@ describe('retries of one call', () => {
     }
   })
 
-  it('are configurable throughout', () => {
+  it('every threshold of the retry budget can be set', () => {
     const budget = createRetryBudget({
       conditions: () => ({ errorRate: 0.9, slotsInUse: 0.95, queueWaitMs: 3_000 }),
       maxSlotsInUse: 1,
@@ -36,7 +36,7 @@ describe('retries of one call', () => {
     expect(budget.allowedRetries()).toBe(4)
   })
 
-  it('go on as if all were well when the conditions cannot be had', () => {
+  it('retry budget assumes normal conditions when `conditions` throws or returns a promise', () => {
     const conditions = () => {
       throw new Error('metrics are down')
     }
@@ -50,8 +50,8 @@ describe('retries of one call', () => {
   })
 })
 
-describe('retries of all calls together', () => {
-  it('stay below a fifth of the requests, with a small floor for idle services', () => {
+describe('retry budget of all calls', () => {
+  it('retries stay below a fifth of the requests, with a small minimum for idle services', () => {
     const clock = createVirtualClock()
     const budget = createRetryBudget({ clock })
     let retries = 0
@@ -67,7 +67,7 @@ describe('retries of all calls together', () => {
     expect([1, 2, 3, 1].map((retry) => idle.tryRetry(retry))).toEqual([true, true, true, false])
   })
 
-  it('are forgotten with the requests they belong to', async () => {
+  it('retries leave the budget together with the requests of their window', async () => {
     const clock = createVirtualClock()
     const budget = createRetryBudget({ clock, windowMs: 1_000 })
     for (let i = 0; i < 3; i++) budget.tryRetry(1)
@@ -76,7 +76,7 @@ describe('retries of all calls together', () => {
     expect(budget.tryRetry(1)).toBe(true)
   })
 
-  it('never exceed the ratio or the floor in a window, under any traffic', async () => {
+  it('retries never exceed the ratio or the minimum in a window under random traffic', async () => {
     const step = fc.record({ pauseMs: fc.nat(200), requests: fc.nat(20), retries: fc.nat(20) })
     await fc.assert(
       fc.asyncProperty(
@@ -100,7 +100,7 @@ describe('retries of all calls together', () => {
     )
   })
 
-  it('refuse bad options by name', () => {
+  it('createRetryBudget names the invalid option', () => {
     expect(() => createRetryBudget({ ratio: 20 })).toThrow(
       'retryBudget.ratio: must be a number from 0 to 1',
     )

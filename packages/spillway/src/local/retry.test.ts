@@ -14,7 +14,7 @@ function setup(options: RetryOptions = {}) {
   return { clock, retry }
 }
 
-/** Fails this often, then answers. */
+/** A function that fails `failures` times and then succeeds. */
 function flaky(failures: number, error: unknown = new Error('blip')) {
   return vi.fn(async ({ attempt }: { attempt: number }) => {
     if (attempt <= failures) throw error
@@ -23,7 +23,7 @@ function flaky(failures: number, error: unknown = new Error('blip')) {
 }
 
 describe('retry', () => {
-  it('tries again after a growing wait and gives the answer', async () => {
+  it('retry repeats a failed call after growing delays and returns the result', async () => {
     const { clock, retry } = setup()
     const fn = flaky(2)
     await expect(clock.until(retry.run(fn))).resolves.toBe('answer 3')
@@ -31,7 +31,7 @@ describe('retry', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('throws what the function threw, the very object, with every attempt on it', async () => {
+  it('retry throws the original error object with all attempts attached', async () => {
     const { clock, retry } = setup()
     const errors = [new Error('one'), new Error('two'), new Error('three')]
     const fn = async ({ attempt }: { attempt: number }) => {
@@ -49,7 +49,7 @@ describe('retry', () => {
     expect(error.attempts).toBe(attemptsOf(error))
   })
 
-  it('does not touch an error that is frozen, no object, or has attempts of its own', async () => {
+  it('retry leaves errors alone that are frozen, primitive or already have attempts', async () => {
     const { retry } = setup({ attempts: 1 })
     const thrown = [Object.freeze(new Error('frozen')), 'text', { attempts: 7 }]
     for (const error of thrown) {
@@ -60,7 +60,7 @@ describe('retry', () => {
     expect(attemptsOf(undefined)).toEqual([])
   })
 
-  it('tells of every attempt without throwing, if asked to', async () => {
+  it('tryRun() returns every attempt instead of throwing', async () => {
     const { clock, retry } = setup()
     await expect(clock.until(retry.tryRun(flaky(1)))).resolves.toMatchObject({
       ok: true,
@@ -73,7 +73,7 @@ describe('retry', () => {
     expect(failed).toMatchObject({ ok: false, attempts: [{}, {}, {}] })
   })
 
-  it('retries a function that throws at once, and returns a plain value as it is', async () => {
+  it('retry repeats a function that throws synchronously and returns plain values as they are', async () => {
     const { clock, retry } = setup()
     let calls = 0
     const throwing = () => {
@@ -85,19 +85,19 @@ describe('retry', () => {
   })
 })
 
-describe('the decision to retry', () => {
+describe('retry decision', () => {
   it.each([
     ['a permanent error', { status: 404 }],
     ['a bug', new TypeError('x is not a function')],
-    ['an error that says so', Object.assign(new Error(), { retryable: false })],
-  ])('is no for %s', async (_, error) => {
+    ['an error marked as not retryable', Object.assign(new Error(), { retryable: false })],
+  ])('%s is not retried', async (_, error) => {
     const { retry } = setup()
     const fn = flaky(1, error)
     await expect(retry.run(fn)).rejects.toBe(error)
     expect(fn).toHaveBeenCalledOnce()
   })
 
-  it('is no for what is not idempotent, unless it carries a key', async () => {
+  it('a call that is not idempotent is retried only with an idempotency key', async () => {
     const { clock, retry } = setup()
     const fn = flaky(1)
     await expect(retry.run(fn, { idempotent: false })).rejects.toThrow('blip')
@@ -106,11 +106,10 @@ describe('the decision to retry', () => {
     await expect(clock.until(keyed)).resolves.toBe('answer 2')
   })
 
-  it('is no when another attempt at the usual latency would miss the deadline', async () => {
+  it('a call is not retried when another attempt of usual latency would miss the deadline', async () => {
     const { clock, retry } = setup()
     const within = <T>(ms: number, fn: () => Promise<T>) =>
       clock.until(runWithDeadline(createDeadline(ms, clock), fn))
-    // Attempts usually take 300 ms.
     for (let i = 0; i < 5; i++) await within(10_000, () => retry.run(() => sleep(clock, 300)))
     const fn = flaky(1)
     await expect(within(390, () => retry.run(fn))).rejects.toThrow('blip')
@@ -118,7 +117,7 @@ describe('the decision to retry', () => {
     await expect(within(410, () => retry.run(flaky(1)))).resolves.toBe('answer 2')
   })
 
-  it('is no without budget', async () => {
+  it('calls are not retried once the retry budget is spent', async () => {
     const { clock, retry } = setup({ budget: 0.2 })
     let calls = 0
     const failing = () => {
@@ -132,7 +131,7 @@ describe('the decision to retry', () => {
     expect(calls).toBeGreaterThan(1_100)
   })
 
-  it('is no at all with a budget of zero, and free to use all attempts with a rich one', async () => {
+  it('a budget of 0 allows no retry and a budget of 1 allows all attempts', async () => {
     const { clock, retry } = setup({ budget: 0 })
     const fn = flaky(1)
     await expect(clock.until(retry.run(fn))).rejects.toThrow('blip')
@@ -142,7 +141,7 @@ describe('the decision to retry', () => {
     await expect(rich.clock.until(rich.retry.run(flaky(7)))).resolves.toBe('answer 8')
   })
 
-  it('is no while the pod is in trouble', async () => {
+  it('a call is not retried while the retry conditions forbid it', async () => {
     const { clock, retry } = setup({
       budget: createRetryBudget({ conditions: () => ({ breakerOpen: true }) }),
     })
@@ -151,7 +150,7 @@ describe('the decision to retry', () => {
     expect(fn).toHaveBeenCalledOnce()
   })
 
-  it('is no for a refusal of Spillway’s own: an overload is not retried', async () => {
+  it('a refusal by Spillway itself is not retried', async () => {
     const { clock, retry } = setup()
     const bulkhead = createBulkhead({ limit: 1, clock })
     void bulkhead.run(() => sleep(clock, 10))
@@ -161,7 +160,7 @@ describe('the decision to retry', () => {
     await clock.drain()
   })
 
-  it('is the user’s, if the user wants a word', async () => {
+  it('classify can make a result retryable', async () => {
     const { clock, retry } = setup({
       classify: (end) => ('value' in end && end.value === 'busy' ? 'failure' : undefined),
     })
@@ -171,34 +170,34 @@ describe('the decision to retry', () => {
 })
 
 describe('Retry-After', () => {
-  it('is waited for, when it is longer than the backoff', async () => {
+  it('retry waits for Retry-After when it exceeds the backoff', async () => {
     const { clock, retry } = setup()
     const error = { status: 429, headers: { 'retry-after': '7' } }
     await clock.until(retry.run(flaky(1, error)))
     expect(clock.now()).toBe(7_000)
   })
 
-  it('may be told by the error itself', async () => {
+  it('retry reads retryAfterMs from the error', async () => {
     const { clock, retry } = setup()
     const error = Object.assign(new Error('busy'), { retryAfterMs: 1_234 })
     await clock.until(retry.run(flaky(1, error)))
     expect(clock.now()).toBe(1_234)
   })
 
-  it('may be a date', async () => {
+  it('retry accepts a date in Retry-After', async () => {
     const { clock, retry } = setup()
     const date = new Date(clock.wallMs() + 5_000).toUTCString()
     await clock.until(retry.run(flaky(1, { status: 503, headers: { 'retry-after': date } })))
     expect(clock.now()).toBe(5_000)
   })
 
-  it('is scattered, so that not everybody comes back at the same moment', async () => {
+  it('retry adds jitter to Retry-After, so callers do not return at the same moment', async () => {
     const { clock, retry } = setup({ jitter: 'full', random: () => 0.5 })
     await clock.until(retry.run(flaky(1, { status: 429, headers: { 'retry-after': '7' } })))
     expect(clock.now()).toBe(7_050)
   })
 
-  it('ends the retrying when it is past the deadline or past all patience', async () => {
+  it('retry stops when Retry-After exceeds the deadline or maxRetryAfterMs', async () => {
     const { clock, retry } = setup({ maxRetryAfterMs: '1m' })
     const inTwoMinutes = { status: 429, headers: { 'retry-after': '120' } }
     await expect(retry.run(flaky(1, inTwoMinutes))).rejects.toBe(inTwoMinutes)
@@ -211,8 +210,8 @@ describe('Retry-After', () => {
   })
 })
 
-describe('a response', () => {
-  it('with a passing error is retried, and its body is let go', async () => {
+describe('retry of responses', () => {
+  it('retry repeats a response with a retryable status and cancels its body', async () => {
     const { clock, retry } = setup()
     const cancelled: number[] = []
     const respond = (status: number) =>
@@ -225,15 +224,15 @@ describe('a response', () => {
     expect(cancelled).toEqual([503, 429])
   })
 
-  it('that stays bad is handed over unread', async () => {
+  it('the last failed response is returned unread', async () => {
     const { clock, retry } = setup()
     const response = await clock.until(retry.run(() => new Response('sorry', { status: 503 })))
     await expect(response.text()).resolves.toBe('sorry')
   })
 })
 
-describe('abort', () => {
-  it('during the wait ends it at once and never calls again', async () => {
+describe('retry and abort', () => {
+  it('an abort during the delay ends the call at once without another attempt', async () => {
     const { clock, retry } = setup({ baseMs: '10s' })
     const abort = new AbortController()
     const fn = flaky(1)
@@ -247,7 +246,7 @@ describe('abort', () => {
     expect(fn).toHaveBeenCalledOnce()
   })
 
-  it('during the wait is told on the event stream', async () => {
+  it('an abort during the delay emits retry.stopped', async () => {
     const { clock, retry } = setup()
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
@@ -260,7 +259,7 @@ describe('abort', () => {
     expect(events.at(-1)).toMatchObject({ type: 'retry.stopped', because: 'aborted' })
   })
 
-  it('during an attempt is not retried', async () => {
+  it('an abort during an attempt is not retried', async () => {
     const { clock, retry } = setup()
     const abort = new AbortController()
     const fn = vi.fn(({ signal }: { signal: AbortSignal | undefined }) => sleep(clock, 100, signal))
@@ -270,7 +269,7 @@ describe('abort', () => {
     expect(fn).toHaveBeenCalledOnce()
   })
 
-  it('before the call keeps it from being made', async () => {
+  it('an abort before the call prevents every attempt', async () => {
     const { retry } = setup()
     const fn = flaky(0)
     await expect(retry.run(fn, { signal: AbortSignal.abort() })).rejects.toThrow()
@@ -279,7 +278,7 @@ describe('abort', () => {
 })
 
 describe('retry events', () => {
-  it('tell of every wait and why it ended', async () => {
+  it('retry emits an event for every delay and for the reason it stopped', async () => {
     const { clock, retry } = setup({ attempts: 2 })
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
@@ -294,7 +293,7 @@ describe('retry events', () => {
 })
 
 describe('retry options', () => {
-  it('are refused by name', () => {
+  it('createRetry names the invalid option', () => {
     expect(() => createRetry({ attempts: 0 })).toThrow('retry.attempts: must be a positive integer')
     expect(() => createRetry({ baseMs: 0 })).toThrow('retry.baseMs')
     expect(() => createRetry({ jitter: 2 })).toThrow('retry.jitter')

@@ -30,8 +30,8 @@ function createWorld(options: ThrottleOptions = {}) {
   }
 }
 
-describe('a throttle', () => {
-  it('refuses nothing while half of the calls are accepted', async () => {
+describe('throttle', () => {
+  it('throttle refuses nothing while half of the calls are accepted', async () => {
     const { vendor, throttle, many } = createWorld()
     for (let round = 0; round < 50; round++) {
       vendor.down = round % 2 === 1
@@ -41,7 +41,7 @@ describe('a throttle', () => {
     expect(throttle.snapshot()).toMatchObject({ requests: 50, accepts: 25, refusal: 0 })
   })
 
-  it('refuses (requests − k × accepts) / (requests + 1) of them', async () => {
+  it('throttle refuses the fraction (requests − k × accepts) / (requests + 1)', async () => {
     const { vendor, throttle, many } = createWorld()
     await many(100)
     vendor.down = true
@@ -53,7 +53,7 @@ describe('a throttle', () => {
     expect(vendor.calls).toBeLessThan(700)
   })
 
-  it('always lets some through, and so finds out that the vendor is back', async () => {
+  it('throttle always lets some calls through, so it detects that the vendor has recovered', async () => {
     const { vendor, throttle, many, ask } = createWorld({ windowMs: '10s' })
     vendor.down = true
     await many(3_000)
@@ -65,14 +65,14 @@ describe('a throttle', () => {
     expect(throttle.snapshot().refusal).toBe(0)
   })
 
-  it('does not take calls that have no answer yet for refused ones', async () => {
+  it('throttle does not count unfinished calls as rejected', async () => {
     const { clock, throttle } = createWorld()
     const calls = Array.from({ length: 100 }, () => throttle.run(() => sleep(clock, 10_000)))
     await clock.until(Promise.all(calls))
     expect(throttle.snapshot()).toEqual({ requests: 100, accepts: 100, refusal: 0 })
   })
 
-  it('takes an answer for accepted that says no: the vendor did its work', async () => {
+  it('throttle counts a 404 response as accepted, because the vendor did its work', async () => {
     const { throttle } = createWorld()
     for (let call = 0; call < 20; call++) {
       await throttle.run(() => ({ status: 404, ok: false, headers: new Headers() }))
@@ -80,7 +80,7 @@ describe('a throttle', () => {
     expect(throttle.snapshot()).toMatchObject({ accepts: 20 })
   })
 
-  it('refuses with SHED, and says how it came to that', async () => {
+  it('a refusal by the throttle states the numbers behind it', async () => {
     const { vendor, throttle, many } = createWorld({ random: () => 0 })
     vendor.down = true
     await many(10)
@@ -91,7 +91,7 @@ describe('a throttle', () => {
     })
   })
 
-  it('says what is wrong with its options', () => {
+  it('createThrottle names the invalid option', () => {
     expect(() => createThrottle({ k: 0.5 })).toThrow(
       'throttle.k: must be a number of at least 1, got 0.5',
     )

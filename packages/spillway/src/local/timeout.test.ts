@@ -15,8 +15,8 @@ function setup(options: TimeoutOptions = { callMs: 100 }) {
 
 const never = () => new Promise<never>(() => {})
 
-describe('a call timeout', () => {
-  it('ends the wait in time, with the numbers', async () => {
+describe('call timeout', () => {
+  it('timeout ends the call after callMs with an error that has the numbers', async () => {
     const { clock, timeout } = setup()
     const call = timeout.run(never)
     await expect(clock.until(call)).rejects.toMatchObject({
@@ -31,7 +31,7 @@ describe('a call timeout', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('leaves values and errors alone, and leaves no timer behind', async () => {
+  it('timeout passes values and errors through and leaves no timer', async () => {
     const { clock, timeout } = setup()
     const boom = new Error('boom')
     await expect(clock.until(timeout.run(() => sleep(clock, 99).then(() => 'ok')))).resolves.toBe(
@@ -47,7 +47,7 @@ describe('a call timeout', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('aborts its own call and no other', async () => {
+  it('timeout aborts the signal of its own call only', async () => {
     const { clock, timeout } = setup()
     const signals: AbortSignal[] = []
     const call = (ms: number) =>
@@ -65,7 +65,7 @@ describe('a call timeout', () => {
     expect(signals[1]?.aborted).toBe(false)
   })
 
-  it('makes an AbortController only for those who look at the signal', async () => {
+  it('timeout creates an AbortController only if the function reads the signal', async () => {
     const { timeout } = setup()
     const { AbortController } = globalThis
     let made = 0
@@ -85,7 +85,7 @@ describe('a call timeout', () => {
     }
   })
 
-  it('shows an aborted signal to those who look only after the time is up', async () => {
+  it('a signal that is first read after the timeout is already aborted', async () => {
     const { clock, timeout } = setup()
     let context: TimeoutContext | undefined
     const call = timeout.run((each) => {
@@ -97,7 +97,7 @@ describe('a call timeout', () => {
     expect(context?.signal.reason).toMatchObject({ code: 'CALL_TIMEOUT' })
   })
 
-  it('counts the synchronous part of a call', async () => {
+  it('the synchronous part of a call counts towards callMs', async () => {
     const { clock } = setup()
     let workedMs = 0
     const busy: Clock = {
@@ -115,14 +115,14 @@ describe('a call timeout', () => {
     expect(clock.now()).toBe(30)
   })
 
-  it('swallows the late end of a call it gave up', async () => {
+  it('timeout ignores a late rejection of the call it gave up', async () => {
     const { clock, timeout } = setup()
     const call = timeout.run(() => sleep(clock, 500).then(() => Promise.reject(new Error('late'))))
     await expect(clock.until(call)).rejects.toMatchObject({ code: 'CALL_TIMEOUT' })
     await clock.drain()
   })
 
-  it('passes the caller’s abort on, at once and with its reason', async () => {
+  it('an abort by the caller ends the call at once with its reason', async () => {
     const { clock, timeout } = setup()
     const abort = new AbortController()
     const reason = new Error('hung up')
@@ -150,7 +150,7 @@ describe('a call timeout', () => {
     expect(called).toBe(false)
   })
 
-  it('notices an abort that the function itself causes', async () => {
+  it('timeout notices an abort that the function itself causes', async () => {
     const { timeout } = setup()
     const abort = new AbortController()
     const call = timeout.run(
@@ -164,8 +164,8 @@ describe('a call timeout', () => {
   })
 })
 
-describe('a deadline', () => {
-  it('is never passed, whatever the timeout says', async () => {
+describe('timeout and deadline', () => {
+  it('a call never runs past its deadline, however long callMs is', async () => {
     const { clock, timeout } = setup({ callMs: 10_000 })
     const call = runWithDeadline(createDeadline(40, clock), () => timeout.run(never))
     await expect(clock.until(call)).rejects.toMatchObject({
@@ -175,7 +175,7 @@ describe('a deadline', () => {
     expect(clock.now()).toBe(40)
   })
 
-  it('that has passed keeps the function from being called', async () => {
+  it('an expired deadline prevents the function from being called', async () => {
     const { clock, timeout } = setup()
     let called = false
     const call = runWithDeadline(createDeadline(0, clock), () =>
@@ -187,7 +187,7 @@ describe('a deadline', () => {
     expect(called).toBe(false)
   })
 
-  it('is set for everything inside by totalMs', async () => {
+  it('totalMs sets the deadline for everything inside the call', async () => {
     const { clock, timeout } = setup({ totalMs: '2s' })
     const inner = createTimeout({ callMs: '1h', clock })
     const call = timeout.run(async ({ deadline }) => {
@@ -201,7 +201,7 @@ describe('a deadline', () => {
   })
 })
 
-describe('first byte and idle', () => {
+describe('firstByteMs and idleMs', () => {
   const streaming =
     (clock: ReturnType<typeof createVirtualClock>, pauses: number[]) =>
     async ({ progress }: TimeoutContext) => {
@@ -212,7 +212,7 @@ describe('first byte and idle', () => {
       return 'complete'
     }
 
-  it('lets a stream run as long as it keeps talking', async () => {
+  it('a stream may run as long as it keeps sending within idleMs', async () => {
     const { clock, timeout } = setup({ firstByteMs: 100, idleMs: 50 })
     const call = timeout.run(streaming(clock, [99, 49, 49, 49, 49, 49, 49, 49]))
     await expect(clock.until(call)).resolves.toBe('complete')
@@ -232,7 +232,7 @@ describe('first byte and idle', () => {
       message: 'openai: timed out, nothing more for 50 ms',
       atMs: 60,
     },
-  ])('cuts off silence: $kind', async ({ pauses, kind, message, atMs }) => {
+  ])('timeout cuts off a silent call: $kind', async ({ pauses, kind, message, atMs }) => {
     const { clock, timeout } = setup({ firstByteMs: 100, idleMs: 50 })
     const call = timeout.run(streaming(clock, pauses))
     await expect(clock.until(call)).rejects.toMatchObject({ message, details: { kind } })
@@ -244,7 +244,7 @@ describe('first byte and idle', () => {
   it.each([
     { what: 'its own limit', callMs: 200, code: 'CALL_TIMEOUT', kind: 'call' },
     { what: 'its deadline', callMs: 500, code: 'DEADLINE_EXCEEDED', kind: 'deadline' },
-  ])('a call that keeps talking is still cut off by $what', async ({ callMs, code, kind }) => {
+  ])('a call that keeps sending is still cut off by $what', async ({ callMs, code, kind }) => {
     const { clock, timeout } = setup({ callMs, firstByteMs: 100, idleMs: 60 })
     const deadline = createDeadline(200 + (kind === 'call' ? 1 : 0), clock)
     const call = runWithDeadline(deadline, () =>
@@ -257,10 +257,10 @@ describe('first byte and idle', () => {
   })
 })
 
-describe('an adaptive timeout', () => {
+describe('adaptive timeout', () => {
   const adaptive = { margin: 0.5, minMs: 20, minimumCalls: 10 }
 
-  it('follows the p99 of recent calls, within its bounds', async () => {
+  it('adaptive timeout follows the p99 of recent calls within its bounds', async () => {
     const { clock, timeout } = setup({ callMs: 10_000, adaptive })
     const call = (ms: number) => clock.until(timeout.run(() => sleep(clock, ms)))
     expect(timeout.callMs).toBe(10_000)
@@ -273,7 +273,7 @@ describe('an adaptive timeout', () => {
     expect(timeout.callMs).toBe(20)
   })
 
-  it('opens up again when the downstream gets slower, instead of cutting off everything', async () => {
+  it('adaptive timeout grows when the downstream becomes slower, instead of cutting off every call', async () => {
     const { clock, timeout } = setup({ callMs: 5_000, adaptive })
     const call = (ms: number) => clock.until(timeout.run(() => sleep(clock, ms))).catch(() => {})
     for (let i = 0; i < 100; i++) await call(100)
@@ -289,7 +289,7 @@ describe('an adaptive timeout', () => {
 })
 
 describe('timeout options', () => {
-  it('are refused by name', () => {
+  it('createTimeout names the invalid option', () => {
     expect(() => createTimeout({})).toThrow('timeout: needs one of callMs')
     expect(() => createTimeout({ callMs: 0 })).toThrow('timeout.callMs: must be')
     expect(() => createTimeout({ totalMs: 5, adaptive: {} })).toThrow('timeout.adaptive: needs')
@@ -303,7 +303,7 @@ describe('timeout options', () => {
 })
 
 describe('timeout events', () => {
-  it('tell which limit was hit', async () => {
+  it('timeout emits timeout.fired with the limit that was hit', async () => {
     const { clock, timeout } = setup()
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))

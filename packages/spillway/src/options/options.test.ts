@@ -8,15 +8,15 @@ function problemsWith(value: unknown): string[] {
   return problems.map(({ path, message }) => `${path}: ${message}`)
 }
 
-describe('the options of a guard, inside something larger', () => {
-  it('come out as they went in', () => {
+describe('readGuardOptions', () => {
+  it('valid guard options are returned unchanged', () => {
     const guard = { queue: { size: 3, timeoutMs: '5s' }, breaker: {} }
     const problems: OptionProblem[] = []
     expect(readGuardOptions(guard, 'guard', problems)).toBe(guard)
     expect(problems).toEqual([])
   })
 
-  it('are complained of where they stand, together with everything around them', () => {
+  it('problems of nested guard options are reported with their full path', () => {
     const guard = {
       queu: {},
       limits: [
@@ -36,7 +36,7 @@ describe('the options of a guard, inside something larger', () => {
     ])
   })
 
-  it('are complained of if they are none', () => {
+  it('guard options that are not an object are reported', () => {
     expect(problemsWith({ name: 'a', guard: 5 })).toEqual([
       'vendors[0].guard: must be an object, got 5',
     ])

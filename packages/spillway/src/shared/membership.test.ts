@@ -29,13 +29,13 @@ function setup() {
   return { clock, near, link, join }
 }
 
-describe('membership', () => {
-  it('is one from the start: this pod', () => {
+describe('fleet membership', () => {
+  it('a new pod counts itself as the only live pod', () => {
     const { join } = setup()
     expect(join().live).toBe(1)
   })
 
-  it('beats every second, and lasts five of them', async () => {
+  it('a pod sends a heartbeat every second and expires after five seconds', async () => {
     const { clock, near, link, join } = setup()
     const member = join({ pod: 'web' })
     await clock.advance(10_000)
@@ -48,21 +48,21 @@ describe('membership', () => {
     expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
   })
 
-  it('comes back by itself after an outage', async () => {
+  it('membership recovers by itself after an outage', async () => {
     const { clock, link, join } = setup()
     const [one, other] = [join(), join()]
     await clock.advance(1_010)
     expect([one.live, other.live]).toEqual([2, 2])
     link.down = true
     await clock.advance(10_000)
-    // What it last heard; nobody knows better.
+    // The last known count stays in use.
     expect(one.live).toBe(2)
     link.down = false
     await clock.advance(2_000)
     expect([one.live, other.live]).toEqual([2, 2])
   })
 
-  it('that was left is not brought back by a beat that was under way', async () => {
+  it('a heartbeat in flight does not bring back a pod that has left', async () => {
     const { clock, near, join } = setup()
     const member = join()
     await clock.advance(1_000)
@@ -72,7 +72,7 @@ describe('membership', () => {
     expect(near.pods.list({ group: 'pods:fleet' })).toEqual([])
   })
 
-  it('leaves no timer behind, and does not mind a store that is gone', async () => {
+  it('close() leaves no timer and tolerates an unreachable store', async () => {
     const { clock, link, join } = setup()
     const member = join()
     await clock.advance(100)
@@ -83,7 +83,7 @@ describe('membership', () => {
     expect(clock.fired).toBe(fired)
   })
 
-  it('says nothing of itself where what it has to say cannot be said', async () => {
+  it('a snapshot that cannot be serialised is sent as empty', async () => {
     const { clock, join } = setup()
     const circle: { self?: unknown } = {}
     circle.self = circle
@@ -97,7 +97,7 @@ describe('membership', () => {
     expect((await member.members()).map(({ snapshot }) => snapshot)).toEqual([undefined, undefined])
   })
 
-  it('shows the others although one of them says what nobody understands', async () => {
+  it('members() lists the other pods although one of them sent invalid JSON', async () => {
     const { clock, near, join } = setup()
     const member = join({ snapshot: () => 'fine' })
     near.pods.beat({ group: 'pods:fleet', pod: 'odd', lifeUs: 5_000_000, snapshot: '{not json' })

@@ -7,18 +7,18 @@ const anyName = fc.oneof(
   fc.string({ unit: fc.constantFrom('{', '}', ':', '%', ' ', '\n', '\u2028', '0', '0020', 'a') }),
 )
 
-describe('escaped', () => {
-  it('can be undone, whatever the name', () => {
+describe('escaped()', () => {
+  it('escaped() can be reversed for any name', () => {
     fc.assert(fc.property(anyName, (name) => unescaped(escaped(name)) === name))
   })
 
-  it('leaves nothing that ends a hash tag, a name or a word', () => {
+  it('escaped() leaves no brace, colon or white space', () => {
     fc.assert(fc.property(anyName, (name) => !/[{}:\s]/.test(escaped(name))))
   })
 })
 
 describe('createKeys', () => {
-  it('keeps all keys of a guard in one slot, and those of different names apart', () => {
+  it('all keys of a guard share one slot, and different names never share a key', () => {
     const keys = createKeys('sw')
     const ofOne = (guard: string, lane: string, pod: string) => [
       keys.lane(guard, lane),

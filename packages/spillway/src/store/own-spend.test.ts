@@ -13,28 +13,28 @@ const windows: LimitSpec = {
   span: 'lane',
 }
 
-/** How many calls a pod lets through by itself at that moment. */
+/** Number of calls that a pod grants by itself at that moment. */
 function takes(own: OwnSpend, nowUs: number, pods = 4, spec = windows): number {
   const costs = Array.from({ length: 300 }, () => [1])
   const asked = { lane: 'a', specs: [spec], rules: ['share'] as const, costs, nowUs }
   return own.take({ ...asked, fleet: { pods, rank: 0 } }).granted
 }
 
-describe('a pod that has just lost the store', () => {
-  it('uses its part of what was left, if there was enough for everybody', () => {
+describe('OwnSpend: limits of a pod that has just lost the store', () => {
+  it('pod spends its share of the remaining units if there were enough for all pods', () => {
     const own = new OwnSpend()
     own.saw('a', [windows], [180], 10 * SECOND)
     expect(takes(own, 10.2 * SECOND)).toBe(45)
   })
 
-  it('counts on nothing where all is wanted: pods that still have the store use it', () => {
+  it('pod spends nothing after a refusal, because pods that reach the store use the rest', () => {
     const own = new OwnSpend()
     own.refused('a', [windows], [1], 10 * SECOND)
     own.saw('a', [windows], [200], 12 * SECOND)
     expect(takes(own, 12.1 * SECOND)).toBe(0)
   })
 
-  it('counts on nothing where little was left within the last window', () => {
+  it('pod spends nothing if few units were left within the last window', () => {
     const own = new OwnSpend()
     own.saw('a', [windows], [40], 10 * SECOND)
     own.saw('a', [windows], [200], 12 * SECOND)
@@ -43,7 +43,7 @@ describe('a pod that has just lost the store', () => {
     expect(takes(own, 18.1 * SECOND)).toBe(50)
   })
 
-  it('counts on nothing where it has itself wanted more than it had, without the store', () => {
+  it('pod spends nothing if it already wanted more than its share during an outage', () => {
     const own = new OwnSpend()
     own.saw('a', [windows], [200], 10 * SECOND)
     expect(takes(own, 10.1 * SECOND)).toBe(50)
@@ -51,14 +51,14 @@ describe('a pod that has just lost the store', () => {
     expect(takes(own, 11.1 * SECOND)).toBe(0)
   })
 
-  it('uses what was left where it is the only pod', () => {
+  it('the only pod spends all remaining units', () => {
     const own = new OwnSpend()
     own.refused('a', [windows], [1], 10 * SECOND)
     own.saw('a', [windows], [200], 12 * SECOND)
     expect(takes(own, 12.1 * SECOND, 1)).toBe(200)
   })
 
-  it('has its whole part again once everything from before has left', () => {
+  it('pod has its full share again once the window before the outage has passed', () => {
     const own = new OwnSpend()
     own.refused('a', [windows], [1], 10 * SECOND)
     expect(takes(own, 18 * SECOND)).toBe(0)

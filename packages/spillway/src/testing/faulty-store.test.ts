@@ -63,7 +63,7 @@ function setup(options: Partial<FaultyStoreOptions> = {}) {
   }
   const random = createRandom(1)
   const store = createFaultyStore(make, { clock, random, latencyMs: 10, ...options })
-  /** What the store behind has booked, asked without a trip. */
+  /** Units the inner store has booked, read without a round trip. */
   const used = async () => {
     const figures = await (stores.at(-1) as Store).limits.figures(lane)
     return figures.limits[0]?.used
@@ -71,7 +71,7 @@ function setup(options: Partial<FaultyStoreOptions> = {}) {
   return { clock, store, stores, used }
 }
 
-/** How it ended and when, without waiting for it. */
+/** Records how and when a promise settled. */
 function watch(promise: unknown, clock: { now(): number }) {
   const seen: { atMs?: number; kind?: string; value?: unknown } = {}
   Promise.resolve(promise).then(
@@ -84,8 +84,8 @@ function watch(promise: unknown, clock: { now(): number }) {
   return seen
 }
 
-describe('a store far away', () => {
-  it('runs a command half of the latency later and answers after the rest', async () => {
+describe('faulty store', () => {
+  it('a command runs after half of the latency and its reply arrives after the rest', async () => {
     const { clock, store, used } = setup()
     const seen = watch(store.limits.take(one), clock)
     await clock.advance(4.9)
@@ -98,7 +98,7 @@ describe('a store far away', () => {
     expect(store.counts).toMatchObject({ sent: 1, executed: 1, answered: 1, ambiguous: 0 })
   })
 
-  it('has every command of the store behind', async () => {
+  it('faulty store supports every command of the inner store', async () => {
     const { clock, store } = setup()
     const ask = async () => {
       const pod = { group: 'fleet', pod: 'a' }
@@ -117,7 +117,7 @@ describe('a store far away', () => {
     expect(clock.now()).toBe(80)
   })
 
-  it('never lets an answer overtake an earlier one, however the latency jumps', async () => {
+  it('replies never overtake earlier ones, however the latency varies', async () => {
     const latencies = fc.array(fc.double({ min: 0, max: 90, noNaN: true }), { minLength: 2 })
     await fc.assert(
       fc.asyncProperty(latencies, async (drawn) => {
@@ -142,7 +142,7 @@ describe('a store far away', () => {
     )
   })
 
-  it('keeps the order of a store behind that takes its own time', async () => {
+  it('faulty store keeps the order of an inner store that is slow', async () => {
     const clock = createVirtualClock()
     const near = memoryStore({ clock })
     const gates: (() => void)[] = []
@@ -158,7 +158,7 @@ describe('a store far away', () => {
     expect([first.kind, second.kind]).toEqual(['answer', 'answer'])
   })
 
-  it('is over methods of a class, too, and hears of what they do after an outage', async () => {
+  it('faulty store wraps class methods and ignores their replies after an outage', async () => {
     const clock = createVirtualClock()
     const near = memoryStore({ clock })
     class Pods {
@@ -169,7 +169,7 @@ describe('a store far away', () => {
 
       beat({ pod }: { pod: string }): Promise<BeatReply> {
         this.beats.push(pod)
-        // The first is never answered.
+        // The first command is never answered.
         return new Promise((resolve) => {
           if (this.beats.length > 1) resolve({ live: this.beats.length, ask: '' })
         })
@@ -188,7 +188,7 @@ describe('a store far away', () => {
     expect(lost.kind).toBe('ambiguous')
   })
 
-  it('sends copies: what either end changes later the other does not see', async () => {
+  it('requests and replies are copied, so later changes on one side stay there', async () => {
     const { clock, store, used } = setup()
     const costs = [[1]]
     const taken = store.limits.take({ ...lane, costs })
@@ -209,7 +209,7 @@ describe('a store far away', () => {
     expect(reply.granted).toBe(1)
   })
 
-  it('passes on what the store behind throws, as a failure of the server', async () => {
+  it('an error of the inner store becomes a server failure', async () => {
     const clock = createVirtualClock()
     const near = memoryStore({ clock })
     const list = () => {
@@ -226,8 +226,8 @@ describe('a store far away', () => {
   })
 })
 
-describe('faults', () => {
-  it('a lost request never runs, and its caller hears after the timeout that nobody knows', async () => {
+describe('injected faults', () => {
+  it('a lost request never runs and fails as ambiguous after the timeout', async () => {
     const { clock, store, used } = setup()
     store.loseRequests(1)
     const seen = watch(store.limits.take(one), clock)
@@ -237,7 +237,7 @@ describe('faults', () => {
     expect(store.counts).toMatchObject({ sent: 1, executed: 0, lostRequests: 1, ambiguous: 1 })
   })
 
-  it('a command whose reply is lost runs exactly once, and its caller cannot tell', async () => {
+  it('a command whose reply is lost runs once and fails as ambiguous', async () => {
     const { clock, store, used } = setup()
     store.loseReplies(1)
     const seen = watch(store.limits.take(one), clock)
@@ -250,7 +250,7 @@ describe('faults', () => {
     expect(await used()).toBe(2)
   })
 
-  it('a slow command is given up and runs all the same, later', async () => {
+  it('a slow command fails as ambiguous and still runs later', async () => {
     const { clock, store, used } = setup({ commandTimeoutMs: 50 })
     store.setLatency(300)
     const seen = watch(store.limits.take(one), clock)
@@ -262,7 +262,7 @@ describe('faults', () => {
     expect(store.counts).toMatchObject({ executed: 1, answered: 0, lostReplies: 0 })
   })
 
-  it('loses about the share it was told to, and accounts for every command', async () => {
+  it('faulty store loses the configured share and accounts for every command', async () => {
     const { clock, store, used } = setup()
     store.loseRequests(0.1)
     store.loseReplies(0.2)
@@ -278,7 +278,7 @@ describe('faults', () => {
     expect(await used()).toBe(executed)
   })
 
-  it('an outage refuses at once what comes, and leaves in doubt what is under way', async () => {
+  it('an outage fails new commands as not-sent and those in flight as ambiguous', async () => {
     const { clock, store, used } = setup()
     const arrived = watch(store.limits.take(one), clock)
     await clock.advance(6)
@@ -300,7 +300,7 @@ describe('faults', () => {
     expect(await used()).toBe(2)
   })
 
-  it('a restart loses everything the store knew, and what was under way', async () => {
+  it('restartEmpty() loses all state and all commands in flight', async () => {
     const { clock, store, used } = setup()
     await clock.until(Promise.resolve(store.limits.take(one)))
     const seen = watch(store.limits.take(one), clock)
@@ -323,13 +323,13 @@ describe('faults', () => {
     expect(store.connected).toBe(true)
   })
 
-  it('a store that was not made here cannot be made anew', () => {
+  it('restartEmpty() needs a factory instead of a store', () => {
     const clock = createVirtualClock()
     const store = createFaultyStore(memoryStore({ clock }), { clock, random: createRandom(1) })
     expect(() => store.restartEmpty()).toThrow('give createFaultyStore a function')
   })
 
-  it('of a dead process, what was sent still runs and nobody hears the answer', async () => {
+  it('after sever() commands already sent still run and no reply arrives', async () => {
     const { clock, store, used } = setup()
     const answering = watch(store.limits.take(one), clock)
     await clock.advance(6)
@@ -342,7 +342,7 @@ describe('faults', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('says what is wrong with its options, and with a share that is none', () => {
+  it('faulty store names the invalid option or share', () => {
     const clock = createVirtualClock()
     const random = createRandom(1)
     const inner = memoryStore({ clock })
@@ -353,7 +353,7 @@ describe('faults', () => {
     expect(() => store.setLatency(-5)).toThrow('latencyMs')
   })
 
-  it('closes when nothing is under way, refuses from then on, and leaves no timer behind', async () => {
+  it('close() waits for commands in flight, refuses later ones and leaves no timer', async () => {
     const { clock, store } = setup()
     store.breakers.watch({ onView() {}, onGap() {} })
     const seen = watch(store.limits.take(one), clock)
@@ -365,7 +365,7 @@ describe('faults', () => {
   })
 })
 
-describe('pushed messages', () => {
+describe('push messages of the faulty store', () => {
   async function listening(options: Partial<FaultyStoreOptions> = {}) {
     const { clock, store, stores } = setup(options)
     const heard: string[] = []
@@ -374,13 +374,13 @@ describe('pushed messages', () => {
       onGap: () => heard.push(`gap at ${clock.now()}`),
     })
     await clock.advance(10)
-    /** Another pod's doing: no trip of ours. */
+    /** A change by another pod, which costs this one no round trip. */
     const change = (kind: 'trip' | 'reset') =>
       (stores.at(-1) as Store).breakers.command({ ...trip, command: { kind } })
     return { clock, store, heard, stop, change }
   }
 
-  it('arrive half of the latency later, after a first gap', async () => {
+  it('push messages arrive after half of the latency, following an initial gap', async () => {
     const { clock, heard, change } = await listening()
     await change('trip')
     await clock.advance(4.9)
@@ -389,7 +389,7 @@ describe('pushed messages', () => {
     expect(heard).toEqual(['gap at 10', 'openai/default 1 at 15'])
   })
 
-  it('get lost without a word', async () => {
+  it('losePushes() drops push messages silently', async () => {
     const { clock, store, heard, change } = await listening()
     store.losePushes(1)
     await change('trip')
@@ -401,7 +401,7 @@ describe('pushed messages', () => {
     expect(store.counts.lostPushes).toBe(1)
   })
 
-  it('are lost in an outage, also those on their way; its end is told as a gap', async () => {
+  it('push messages are lost during an outage, and its end is reported as a gap', async () => {
     const { clock, store, heard, change } = await listening()
     await change('trip')
     await clock.advance(1)
@@ -416,7 +416,7 @@ describe('pushed messages', () => {
     expect(heard).toHaveLength(3)
   })
 
-  it('reach whoever began to watch in an outage, after its end', async () => {
+  it('a watcher that starts during an outage receives messages after its end', async () => {
     const { clock, store, stop, change } = await listening()
     stop()
     store.goDown()
@@ -432,7 +432,7 @@ describe('pushed messages', () => {
     expect(heard).toEqual(['gap', 'default'])
   })
 
-  it('go on after a restart, from the new store', async () => {
+  it('push messages continue after a restart from the new store', async () => {
     const { clock, store, heard, change } = await listening()
     store.restartEmpty()
     await clock.advance(10)
@@ -441,7 +441,7 @@ describe('pushed messages', () => {
     expect(heard).toEqual(['gap at 10', 'gap at 20', 'openai/default 1 at 25'])
   })
 
-  it('end when nobody watches any more', async () => {
+  it('push messages end when the watcher stops', async () => {
     const { clock, store, heard, stop, change } = await listening()
     await change('trip')
     stop()

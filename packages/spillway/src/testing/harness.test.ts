@@ -18,8 +18,8 @@ function createFleet<T>(options: Partial<HarnessOptions<T>> & Pick<HarnessOption
 const joining = ({ name, clock, store, random }: PodTools): Membership =>
   createMembership({ pod: name, clock, store, random })
 
-describe('a fleet', () => {
-  it('shares one store, over a connection of each pod', async () => {
+describe('test fleet', () => {
+  it('pods of a fleet share one store over separate connections', async () => {
     const fleet = createFleet({ create: joining, connection: { latencyMs: 4 } })
     await fleet.run(3_000)
     expect(fleet.pods.map(({ name }) => name)).toEqual(['pod-1', 'pod-2', 'pod-3'])
@@ -28,7 +28,7 @@ describe('a fleet', () => {
     expect(await fleet.store.pods.list({ group: 'pods:fleet' })).toHaveLength(3)
   })
 
-  it('cuts off one pod, and no other', async () => {
+  it('one pod of a fleet can be cut off alone', async () => {
     const fleet = createFleet({ create: joining })
     await fleet.run(1_500)
     fleet.pods[1]?.store.goDown()
@@ -39,7 +39,7 @@ describe('a fleet', () => {
     expect(fleet.pods.map(({ value }) => value.live)).toEqual([3, 3, 3])
   })
 
-  it('loses a pod without a word: its timers stop, and what it had sent still runs', async () => {
+  it('a killed pod runs no timers, and its sent commands still run', async () => {
     const fleet = createFleet({ create: toolsOf })
     const [dying] = fleet.pods
     const ticks: number[] = []
@@ -67,7 +67,7 @@ describe('a fleet', () => {
     expect(fleet.clock.pending).toBe(0)
   })
 
-  it('is joined by new pods, and forgets dead ones when their time is over', async () => {
+  it('new pods join the fleet and dead ones expire', async () => {
     const fleet = createFleet({ create: joining })
     await fleet.run(500)
     fleet.kill(2)
@@ -80,7 +80,7 @@ describe('a fleet', () => {
     expect(await fleet.settle(joined.value.members())).toHaveLength(3)
   })
 
-  it('loses its whole store at once, and all pods meet again in the new one', async () => {
+  it('after a store restart all pods join the new store', async () => {
     const fleet = createFleet({ create: joining })
     await fleet.run(2_500)
     const before = fleet.store
@@ -95,7 +95,7 @@ describe('a fleet', () => {
     expect(fleet.pods.map(({ value }) => value.live)).toEqual([3, 3, 3])
   })
 
-  it('gives each pod chance of its own, whatever the others draw', () => {
+  it('each pod has its own random sequence', () => {
     const draw = (greedy: number) => {
       const fleet = createFleet({ create: toolsOf })
       for (let i = 0; i < greedy; i++) fleet.pods[0]?.random()
@@ -106,8 +106,8 @@ describe('a fleet', () => {
   })
 })
 
-describe('the clock of a pod', () => {
-  it('is wrong by what it was told, and runs at its own speed', async () => {
+describe('pod clock', () => {
+  it('a pod clock has the configured skew and drift', async () => {
     const pods = [{}, { skewMs: -90_000 }, { skewMs: 500, driftPpm: 1_000 }]
     const fleet = createFleet({ create: toolsOf, pods })
     await fleet.run(1_000_000)
@@ -118,7 +118,7 @@ describe('the clock of a pod', () => {
     expect(fleet.pods[2]?.clock.now()).toBeCloseTo(1_001_000, 3)
   })
 
-  it('fires a timer when its own time has come: never before, and hardly after', async () => {
+  it('a drifting clock fires a timer at its own due time, never early and hardly late', async () => {
     const delays = fc.array(fc.double({ min: 0, max: 1e6, noNaN: true }), { minLength: 1 })
     const drift = fc.double({ min: -400_000, max: 400_000, noNaN: true })
     await fc.assert(
@@ -136,7 +136,7 @@ describe('the clock of a pod', () => {
     )
   })
 
-  it('can be waited on by whoever arms a timer for what is left, again and again', async () => {
+  it('a loop that rearms a timer for the remaining time ends after few timers', async () => {
     const base = createVirtualClock({ startMs: 123_456.789 })
     const clock = new PodClock(base, { driftPpm: 33.3 })
     let armed = 0
@@ -149,7 +149,7 @@ describe('the clock of a pod', () => {
     expect(armed).toBeLessThan(4_000)
   })
 
-  it('keeps the process alive no longer than its timers do', () => {
+  it('an unreferenced pod timer does not keep the process alive', () => {
     const base = createVirtualClock()
     const clock = new PodClock(base)
     const timer = clock.schedule(10, () => {})
@@ -163,7 +163,7 @@ describe('the clock of a pod', () => {
   })
 })
 
-/** Each pod wants as much as it can get of what the vendor allows to all of them together. */
+/** Each pod requests as much as it can get of the vendor limit they share. */
 function createBusyFleet(seed: number, windowMs: number) {
   const limits = [{ limit: 50, windowMs }]
   const fleet = createHarness({
@@ -196,8 +196,8 @@ function createBusyFleet(seed: number, windowMs: number) {
   return { fleet, vendor, log }
 }
 
-describe('over connections that fail', () => {
-  it('three pods never exceed a contract at the vendor, though replies get lost', async () => {
+describe('fleet over faulty connections', () => {
+  it('three pods never exceed the vendor limit although replies get lost', async () => {
     const { fleet, vendor } = createBusyFleet(7, 1_000)
     for (const { store } of fleet.pods) store.loseReplies(0.01)
     await fleet.run(120_000)
@@ -205,11 +205,11 @@ describe('over connections that fail', () => {
     expect(lost).toBeGreaterThan(5)
     expect(vendor.mostInAnyWindow(1_000)).toBeLessThanOrEqual(50)
     expect(vendor.calls.throttled).toBe(0)
-    // And they get most of what they may have.
+    // The pods use most of the limit.
     expect(vendor.calls.succeeded).toBeGreaterThan(0.8 * 50 * 120)
   })
 
-  it('the same seed gives the same history, byte for byte, and another seed another', async () => {
+  it('the same seed gives the same history, and another seed a different one', async () => {
     const history = async (seed: number) => {
       const { fleet, vendor, log } = createBusyFleet(seed, 1_000)
       for (const { store } of fleet.pods) {
@@ -235,7 +235,7 @@ describe('over connections that fail', () => {
     expect(await history(12)).not.toBe(first)
   })
 
-  it('a breaker trips on all pods: at once by push, in the next round where that got lost', async () => {
+  it('a breaker trips on all pods: at once by push, or with the next heartbeat if that was lost', async () => {
     const fleet = createFleet({
       connection: { latencyMs: 4 },
       create: ({ name, clock, store, random }) =>

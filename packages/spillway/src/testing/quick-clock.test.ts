@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { gathering } from '../core/gathering.js'
 import { createVirtualClock } from './virtual-clock.js'
 
-/** Timers that each put work off, in promises and to the next tick, again and again. */
+/** Timers that defer work repeatedly through promises and ticks. */
 async function history(quick: boolean): Promise<string[]> {
   const clock = createVirtualClock({ quick })
   const log: string[] = []
@@ -26,8 +26,8 @@ async function history(quick: boolean): Promise<string[]> {
   return log
 }
 
-describe('a quick clock', () => {
-  it('fires the next timer when all is quiet, however deep the library has put things off', async () => {
+describe('quick clock', () => {
+  it('quick clock fires the next timer only after all deferred work has run', async () => {
     const log = await history(true)
     expect(log).toEqual(await history(false))
     for (const [index, line] of log.entries()) {

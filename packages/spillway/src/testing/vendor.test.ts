@@ -10,7 +10,7 @@ function setup(options: Partial<VendorOptions> = {}) {
   const clock = createVirtualClock()
   const vendor = createVendor({ clock, random: createRandom(1), serviceMs: 100, ...options })
   const ends: string[] = []
-  /** Notes how it ended and when. */
+  /** Records how and when a call ended. */
   const call = (name: string, callOptions?: VendorCallOptions) => {
     vendor.call(callOptions).then(
       ({ status }) => ends.push(`${name}: ${status} at ${clock.now()}`),
@@ -20,8 +20,8 @@ function setup(options: Partial<VendorOptions> = {}) {
   return { clock, vendor, call, ends }
 }
 
-describe('a vendor', () => {
-  it('answers after its service time with what counts as a success', async () => {
+describe('simulated vendor', () => {
+  it('vendor answers successfully after its service time', async () => {
     const { clock, vendor } = setup()
     const answer = await clock.until(vendor.call())
     expect(clock.now()).toBe(100)
@@ -30,7 +30,7 @@ describe('a vendor', () => {
     expect(vendor.calls).toEqual({ succeeded: 1, failed: 0, throttled: 0, aborted: 0 })
   })
 
-  it('draws its times from a distribution, and is reached after the way to it', async () => {
+  it('vendor draws service times from a distribution and receives calls after travelMs', async () => {
     const { clock, vendor, call, ends } = setup({
       serviceMs: (random) => (random() < 2 ? 7 : 0),
       travelMs: 5,
@@ -41,19 +41,19 @@ describe('a vendor', () => {
     expect([...vendor.arrivals]).toEqual([5])
   })
 
-  it('refuses a distribution that turns time back', async () => {
+  it('vendor rejects a distribution that returns a negative time', async () => {
     const { vendor } = setup({ serviceMs: () => -1 })
     await expect(vendor.call()).rejects.toThrow('a distribution gave -1')
   })
 
-  it('fails the share it was told to', async () => {
+  it('vendor fails the configured share of calls', async () => {
     const { clock, vendor } = setup({ failureRate: 0.3 })
     await clock.until(Promise.all(Array.from({ length: 1_000 }, () => vendor.call())))
     expect(vendor.calls.failed / 1_000).toBeCloseTo(0.3, 1)
     expect(vendor.calls.failed + vendor.calls.succeeded).toBe(1_000)
   })
 
-  it('fails everything while told to, also what is being worked on', async () => {
+  it('failAll() also fails calls in progress', async () => {
     const { clock, vendor, call, ends } = setup()
     call('before')
     await clock.advance(50)
@@ -66,7 +66,7 @@ describe('a vendor', () => {
     expect(ends).toEqual(['before: 503 at 100', 'during: 503 at 150', 'after: 200 at 250'])
   })
 
-  it('throws what SDKs throw, if asked to, and it is judged the same', async () => {
+  it("answers: 'throw' throws SDK errors that are judged like responses", async () => {
     const { clock, vendor } = setup({ answers: 'throw' })
     vendor.failAll()
     const failed = await clock.until(vendor.call().catch((error: unknown) => error))
@@ -79,8 +79,8 @@ describe('a vendor', () => {
   })
 })
 
-describe('capacity', () => {
-  it('lets calls beyond it wait in line', async () => {
+describe('vendor capacity', () => {
+  it('calls beyond the capacity of the vendor wait', async () => {
     const { clock, vendor, call, ends } = setup({ capacity: 2 })
     for (const name of ['a', 'b', 'c', 'd', 'e']) call(name)
     expect([vendor.atOnce, vendor.waiting]).toEqual([5, 3])
@@ -95,17 +95,18 @@ describe('capacity', () => {
     expect([vendor.atOnce, vendor.mostAtOnce]).toEqual([0, 5])
   })
 
-  it('or makes all of them slower, by as much as they are too many', async () => {
+  it("beyondCapacity: 'slow' slows all calls in proportion", async () => {
     const { clock, call, ends } = setup({ capacity: 1, beyondCapacity: 'slow' })
     call('a')
     await clock.advance(50)
     call('b')
     await clock.drain()
-    // 50 ms alone, then half speed for two: a is done after 100 more, b has half of its work left.
+    // 50 ms alone, then half speed for two: a ends after 100 ms more and b has half of its work
+    // left.
     expect(ends).toEqual(['a: 200 at 150', 'b: 200 at 200'])
   })
 
-  it('of either kind does the same work in the same time', async () => {
+  it('both kinds of capacity do the same work in the same time', async () => {
     const plan = fc.array(
       fc.record({ gapMs: fc.nat(50), workMs: fc.integer({ min: 1, max: 200 }) }),
       {
@@ -132,7 +133,7 @@ describe('capacity', () => {
     )
   })
 
-  it('is free again at once when a caller leaves, from its place or from the line', async () => {
+  it('an aborted call frees capacity at once, running or waiting', async () => {
     const { clock, vendor, call, ends } = setup({ capacity: 1 })
     const first = new AbortController()
     const second = new AbortController()
@@ -148,7 +149,7 @@ describe('capacity', () => {
     expect(vendor.atOnce).toBe(0)
   })
 
-  it('knows nothing of a caller who leaves with the answer in hand', async () => {
+  it('an abort after the answer changes nothing', async () => {
     const { clock, vendor } = setup()
     const caller = new AbortController()
     await clock.until(vendor.call({ signal: caller.signal }))
@@ -157,7 +158,7 @@ describe('capacity', () => {
     expect(vendor.atOnce).toBe(0)
   })
 
-  it('is taken by calls that hang, until their callers leave', async () => {
+  it('hanging calls occupy capacity until they are aborted', async () => {
     const { clock, vendor, call, ends } = setup({ capacity: 1, hangRate: 1 })
     const patience = new AbortController()
     call('hangs', { signal: patience.signal })
@@ -174,7 +175,7 @@ describe('capacity', () => {
     expect(vendor.atOnce).toBe(1)
   })
 
-  it('counts a call whose caller left on the way as an arrival, but works on nothing', async () => {
+  it('a call aborted on its way counts as an arrival but causes no work', async () => {
     const { clock, vendor, call, ends } = setup({ capacity: 1, travelMs: 20 })
     const caller = new AbortController()
     call('a', { signal: caller.signal })
@@ -188,7 +189,7 @@ describe('capacity', () => {
     expect(vendor.arrivalCount).toBe(1)
   })
 
-  it('browns out: what is being worked on slows down too, and recovers', async () => {
+  it('brownOut() also slows calls in progress, and recover() ends it', async () => {
     const { clock, vendor, call, ends } = setup()
     call('a')
     await clock.advance(50)
@@ -200,8 +201,8 @@ describe('capacity', () => {
   })
 })
 
-describe('a hidden contract', () => {
-  it('refuses exactly what comes beyond it, in any window, and says when to come back', async () => {
+describe('vendor limits', () => {
+  it('vendor refuses exactly the calls beyond its limit in any window, with Retry-After', async () => {
     const { clock, vendor } = setup({ limits: [{ limit: 2, windowMs: '10s' }] })
     const statusNow = async () => {
       const { status, headers } = await clock.until(vendor.call())
@@ -218,7 +219,7 @@ describe('a hidden contract', () => {
     expect(vendor.calls.throttled).toBe(2)
   })
 
-  it('counts other units, and charges nothing for a refusal', async () => {
+  it('vendor limits count other units, and refusals cost nothing', async () => {
     const { clock, vendor } = setup({
       limits: [
         { limit: 100, windowMs: '1m' },
@@ -235,7 +236,7 @@ describe('a hidden contract', () => {
     expect(vendor.mostInAnyWindow('1m', 'images')).toBe(0)
   })
 
-  it('a refusal takes a moment, so that whoever asks again at once does not stop time', async () => {
+  it('a refusal takes a moment, so an immediate retry loop does not stop time', async () => {
     const { clock, vendor } = setup()
     vendor.throttle('1s')
     const stubborn = async () => {
@@ -246,8 +247,8 @@ describe('a hidden contract', () => {
   })
 })
 
-describe('the log of arrivals', () => {
-  it('finds the fullest window exactly', () => {
+describe('ArrivalLog', () => {
+  it('arrival log finds the fullest window exactly', () => {
     const arrivals = fc.array(
       fc.record({ gapMs: fc.nat(20), amount: fc.integer({ min: 1, max: 3 }) }),
     )
@@ -260,7 +261,7 @@ describe('the log of arrivals', () => {
           log.add(nowMs, amount)
           return { atMs: nowMs, amount }
         })
-        // Some fullest window begins with an arrival.
+        // A fullest window always begins with an arrival.
         const sums = logged.map(({ atMs: from }) => {
           const inside = logged.filter(({ atMs }) => atMs >= from && atMs < from + windowMs)
           return inside.reduce((sum, { amount }) => sum + amount, 0)
@@ -270,7 +271,7 @@ describe('the log of arrivals', () => {
     )
   })
 
-  it('holds any number, and remembers the ones before the first other amount', () => {
+  it('arrival log holds any number of arrivals with different amounts', () => {
     const log = new ArrivalLog()
     for (let i = 0; i < 3_000; i++) log.add(i, 1)
     log.add(3_000, 5)

@@ -4,8 +4,8 @@ import { sleep } from '../core/sleep.js'
 import { createRandom } from './index.js'
 import { createVirtualClock } from './virtual-clock.js'
 
-describe('the virtual clock', () => {
-  it('fires timers in order of their time, then of their arming', async () => {
+describe('virtual clock', () => {
+  it('virtual clock fires timers in order of due time, then of scheduling', async () => {
     const clock = createVirtualClock()
     const fired: string[] = []
     clock.schedule(20, () => fired.push('c'))
@@ -16,7 +16,7 @@ describe('the virtual clock', () => {
     expect(clock.now()).toBe(20)
   })
 
-  it('takes a poll turn in no time, after what was due before', async () => {
+  it('pollTurn() takes no time and runs after timers already due', async () => {
     const clock = createVirtualClock()
     const fired: string[] = []
     clock.schedule(10, () => {
@@ -28,7 +28,7 @@ describe('the virtual clock', () => {
     expect(fired).toEqual(['timer', 'other timer', 'turn at 10'])
   })
 
-  it('lets every promise settle before the next timer fires, however long the chain', async () => {
+  it('virtual clock lets every promise settle before the next timer fires', async () => {
     const clock = createVirtualClock()
     const log: string[] = []
     const chain = async (name: string) => {
@@ -43,7 +43,7 @@ describe('the virtual clock', () => {
     expect(log).toEqual(['first', 'second'])
   })
 
-  it('fires nothing that is cancelled, and nothing early', async () => {
+  it('virtual clock fires no cancelled timer and none early', async () => {
     const clock = createVirtualClock()
     const fired: string[] = []
     const gone = clock.schedule(5, () => fired.push('cancelled'))
@@ -55,7 +55,7 @@ describe('the virtual clock', () => {
     expect(clock.pending).toBe(1)
   })
 
-  it('advances as far as a promise needs, and answers with its value or its error', async () => {
+  it('until() advances as far as a promise needs and returns its value or error', async () => {
     const clock = createVirtualClock()
     await expect(clock.until(sleep(clock, 3_600_000).then(() => 'done'))).resolves.toBe('done')
     expect(clock.now()).toBe(3_600_000)
@@ -63,7 +63,7 @@ describe('the virtual clock', () => {
     await expect(clock.until(failing)).rejects.toThrow('no')
   })
 
-  it('says so when a promise can never settle', async () => {
+  it('until() rejects when a promise can never settle', async () => {
     const clock = createVirtualClock()
     await expect(clock.until(new Promise(() => {}))).rejects.toThrow('never settles')
     const tick = () => clock.schedule(10, tick).unref()
@@ -71,13 +71,13 @@ describe('the virtual clock', () => {
     await expect(clock.until(new Promise(() => {}))).rejects.toThrow('never settles')
   })
 
-  it('does not run backwards', async () => {
+  it('virtual clock rejects a negative or invalid advance', async () => {
     const clock = createVirtualClock()
     await expect(clock.advance(-5)).rejects.toThrow('time cannot pass by -5 ms')
     await expect(clock.advance(Number.NaN)).rejects.toThrow('NaN')
   })
 
-  it('counts what would keep a process alive', () => {
+  it('`pending` counts the timers that would keep a process alive', () => {
     const clock = createVirtualClock()
     const timer = clock.schedule(10, () => {})
     expect(clock.pending).toBe(1)
@@ -91,13 +91,13 @@ describe('the virtual clock', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('has a time of day that moves along', async () => {
+  it('wall time advances with the virtual clock', async () => {
     const clock = createVirtualClock({ startMs: 500, wallMs: Date.UTC(2031, 5, 1) })
     await clock.advance(1_000)
     expect(new Date(clock.wallMs()).toISOString()).toBe('2031-06-01T00:00:01.000Z')
   })
 
-  it('gives the same history every time', async () => {
+  it('virtual clock gives the same history every time', async () => {
     const history = async () => {
       const clock = createVirtualClock()
       const random = createRandom(42)
@@ -114,7 +114,7 @@ describe('the virtual clock', () => {
     expect(await history()).toEqual(await history())
   })
 
-  it('keeps the order of a sorted list under any mix of arming and cancelling', async () => {
+  it('timers fire in sorted order under random scheduling and cancelling', async () => {
     const timers = fc.array(fc.record({ delayMs: fc.nat(50), cancel: fc.boolean() }))
     await fc.assert(
       fc.asyncProperty(timers, async (plan) => {
@@ -131,8 +131,8 @@ describe('the virtual clock', () => {
   })
 })
 
-describe('seeded chance', () => {
-  it('repeats with the seed, differs between seeds and is spread evenly', () => {
+describe('createRandom', () => {
+  it('random numbers repeat with the seed, differ between seeds and are uniform', () => {
     const numbers = (seed: number) => Array.from({ length: 10_000 }, createRandom(seed))
     expect(numbers(1)).toEqual(numbers(1))
     expect(numbers(1)).not.toEqual(numbers(2))

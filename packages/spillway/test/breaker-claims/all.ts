@@ -1,4 +1,4 @@
-/** Everything the shared circuit breaker promises, on one kind of store. */
+/** All claims about the shared circuit breaker, run on one kind of store. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
@@ -12,7 +12,7 @@ import { claimRiding } from './riding.js'
 import { claimTripping } from './tripping.js'
 
 export function claimBreakers(fleet: Fleet): void {
-  describe(`breakers in ${fleet.name}`, () => {
+  describe(`circuit breaker in ${fleet.name}`, () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
 
@@ -23,7 +23,7 @@ export function claimBreakers(fleet: Fleet): void {
     claimQuorum(fleet)
     claimMembers(fleet)
     claimRiding(fleet)
-    // Last: it looks at the keys of all the others.
+    // Last, because it inspects the keys of all the other tests.
     claimKeys(fleet)
   })
 }

@@ -1,4 +1,4 @@
-/** What operators do to it. */
+/** Manual control of the breaker by operators. */
 import { describe, expect, it } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import {
@@ -22,8 +22,8 @@ export function claimByHand(fleet: Fleet): void {
     return { pod, pods }
   }
 
-  describe('isolated', () => {
-    it('refuses everything on all pods, and says why', async () => {
+  describe('isolated breaker', () => {
+    it('an isolated breaker refuses every call on all pods and states the reason', async () => {
       const { pods } = await threePods()
       await pods[0].isolate(LONG_MS)
       expect(pods[0].state()).toBe('isolated')
@@ -36,13 +36,13 @@ export function claimByHand(fleet: Fleet): void {
       })
     })
 
-    it('stays so until everybody who isolated it has released it', async () => {
+    it('breaker stays isolated until every holder has released it', async () => {
       const { pods } = await threePods()
       await pods[0].isolate(LONG_MS)
       await pods[1].isolate(LONG_MS)
       await pods[0].release()
       expect(pods[0].state()).toBe('isolated')
-      // Twice by the same is once, and who holds nothing releases nothing.
+      // A second isolation by the same holder counts once, and a stranger releases nothing.
       await pods[0].release()
       await pods[1].isolate(LONG_MS)
       expect(pods[1].state()).toBe('isolated')
@@ -54,7 +54,7 @@ export function claimByHand(fleet: Fleet): void {
       await untilState(fleet, pods, 'closed')
     })
 
-    it('is over by itself when the last one’s time is', async () => {
+    it("isolation ends by itself with the last holder's time", async () => {
       const { pods } = await threePods()
       await pods[0].isolate(SHORT_MS)
       await pods[1].isolate(3 * SHORT_MS)
@@ -66,7 +66,7 @@ export function claimByHand(fleet: Fleet): void {
       expect(await enterTogether(pods)).toHaveLength(3)
     })
 
-    it('gives out no probe, and goes on as it was when released', async () => {
+    it('an isolated breaker grants no probe and returns to its former state when released', async () => {
       const pods = await halfOpen(fleet, { probes: 3 }, 2)
       await pods[0]!.isolate(LONG_MS, { holder: 'operator' })
       await untilState(fleet, pods, 'isolated')
@@ -77,7 +77,7 @@ export function claimByHand(fleet: Fleet): void {
       expect(await enterTogether(pods, 3)).toHaveLength(3)
     })
 
-    it('is one lane, and not the others', async () => {
+    it('isolation applies to one lane only', async () => {
       const { pods } = await threePods()
       await pods[0].isolate(LONG_MS, { lane: 'large' })
       expect(pods[0].state({ lane: 'large' })).toBe('isolated')
@@ -86,14 +86,14 @@ export function claimByHand(fleet: Fleet): void {
     })
   })
 
-  it('trip opens it on all pods now', async () => {
+  it('trip() opens the breaker on all pods at once', async () => {
     const { pods } = await threePods({ openMs: LONG_MS })
     await pods[0].trip()
     expect(pods[0].state()).toBe('open')
     await untilState(fleet, pods, 'open')
   })
 
-  it('reset closes it on all pods now, without a ramp, and forgets what was counted', async () => {
+  it('reset() closes the breaker on all pods at once, without a ramp and with counts at zero', async () => {
     const { pod, pods } = await threePods({ openMs: LONG_MS, consecutiveFailures: 5, probes: 1 })
     await report(fleet, pods[0], 'failure', 5)
     await untilState(fleet, pods, 'open')
@@ -106,7 +106,7 @@ export function claimByHand(fleet: Fleet): void {
     expect(pods[0].state()).toBe('closed')
   })
 
-  it('reset ends nobody’s isolation', async () => {
+  it('reset() ends no isolation', async () => {
     const { pods } = await threePods()
     await pods[0].isolate(LONG_MS)
     await pods[0].trip()

@@ -1,4 +1,4 @@
-/** What the claims about breakers are made on: pods that call the same downstream. */
+/** Setup of the breaker claims: pods that call the same downstream. */
 import {
   type BreakerAnswer,
   type BreakerPermit,
@@ -11,11 +11,11 @@ import {
 import { expect, onTestFinished } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 
-/** Long enough never to end within a test. */
+/** Never ends within a test. */
 export const LONG_MS = 120_000
-/** So short that a test on a real server can wait for it. */
+/** Short enough to wait for on a real server. */
 export const SHORT_MS = 150
-/** Later than anything that was to happen by then, on a machine that has other things to do. */
+/** Tolerance for a busy machine. */
 export const MARGIN_MS = 50
 /** Changes arrive within this virtual time. In real time it only ends a test that hangs. */
 const HEARD_MS = { memory: 3_000, redis: 60_000 }
@@ -25,7 +25,7 @@ type DownstreamOptions = Omit<CircuitBreakerOptions, 'name' | 'store'> &
 
 let downstreams = 0
 
-/** A downstream nobody has called yet. Each call of the function makes one more pod that calls it. */
+/** A downstream without calls. Each call of the returned function creates one more pod. */
 export function createDownstream(fleet: Fleet, options: DownstreamOptions) {
   const name = `downstream-${++downstreams}`
   return (own: Partial<DownstreamOptions> = {}): CircuitBreaker => {
@@ -39,7 +39,7 @@ export function createDownstream(fleet: Fleet, options: DownstreamOptions) {
 
 export type Pods = ReturnType<typeof createDownstream>
 
-/** Records so many ends of calls, and waits until the store knows them. */
+/** Records `times` outcomes and waits until the store has them. */
 export async function report(
   fleet: Fleet,
   pod: CircuitBreaker,
@@ -51,7 +51,7 @@ export async function report(
   await fleet.until(pod.flush())
 }
 
-/** Lets little time pass, until it is so. */
+/** Advances time in small steps until the condition holds. */
 export async function eventually(fleet: Fleet, isSo: () => boolean): Promise<void> {
   const lastMs = fleet.clock.now() + HEARD_MS[fleet.kind]
   while (!isSo()) {
@@ -69,7 +69,7 @@ export function untilState(
   return eventually(fleet, () => pods.every((pod) => pod.state(lane) === state))
 }
 
-/** What the store knows, as told to a pod that has just come. */
+/** The store's counts, as seen by a new pod. */
 export async function counted(fleet: Fleet, pods: Pods, lane: LaneOption = {}) {
   const pod = pods()
   pod.state(lane)
@@ -82,12 +82,12 @@ function permitOf(answer: BreakerAnswer): BreakerPermit {
   return answer.permit
 }
 
-/** Asks for leave that has to be given. */
+/** Requests a permit that has to be granted. */
 export async function enter(pod: CircuitBreaker, lane?: LaneOption): Promise<BreakerPermit> {
   return permitOf(await pod.allow(lane))
 }
 
-/** Asks so many times at once on each of the pods: the permits that were given. */
+/** Requests permits concurrently on each pod and returns those granted. */
 export async function enterTogether(
   pods: readonly CircuitBreaker[],
   times = 1,
@@ -118,7 +118,7 @@ export async function halfOpen(
   return pods
 }
 
-/** Until each of them has heard how things are. */
+/** Waits until each pod knows the state of the breaker. */
 export async function untilKnown(fleet: Fleet, pods: readonly CircuitBreaker[]): Promise<void> {
   for (const pod of pods) pod.state()
   await fleet.until(Promise.all(pods.map((pod) => pod.flush())))

@@ -1,18 +1,18 @@
-/** What is left on the server when all of this is over: nothing, before long. */
+/** Keys that remain on the server after the tests expire soon. */
 import { describe, expect, it } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createDownstream, report, untilKnown } from './fleet.js'
 
 const LONGEST_MS = 300_000
-/** Everything lives a second longer than it means something. */
+/** Keys live one second longer than their content is needed. */
 const MARGIN_MS = 1_001
 const HOUR_MS = 3_600_000
 
 export function claimKeys(fleet: Fleet): void {
   if (fleet.kind === 'memory') return
 
-  describe('keys', () => {
-    /** Every key there is, with the milliseconds it has left. */
+  describe('breaker keys', () => {
+    /** All keys with their remaining lifetime in milliseconds. */
     const allKeys = async () => {
       const script = `
         local found = {}
@@ -26,20 +26,20 @@ export function claimKeys(fleet: Fleet): void {
     const keysOf = async (name: string) =>
       (await allKeys()).filter(([key]) => key.includes(`{${name}}`))
 
-    it('hold one hash tag, the downstream’s', async () => {
+    it('every breaker key contains one hash tag, that of its downstream', async () => {
       const keys = await allKeys()
       expect(keys.length).toBeGreaterThan(50)
       for (const [key] of keys) expect(key).toMatch(/^sw1:\{[^{}]+\}:[^{}]+$/)
     })
 
-    it('all end, within five minutes or twice the time a breaker is open', async () => {
+    it('every breaker key expires within five minutes or twice the open time', async () => {
       for (const [key, leftMs] of await allKeys()) {
         expect(leftMs, key).toBeGreaterThanOrEqual(0)
         expect(leftMs, key).toBeLessThanOrEqual(LONGEST_MS + MARGIN_MS)
       }
     })
 
-    it('of a breaker that is open for long last as long, and at most twice', async () => {
+    it('keys of an open breaker live as long as the open time and at most twice that', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: HOUR_MS })()
       await report(fleet, pod, 'failure')
       const keys = await keysOf(pod.name)
@@ -48,7 +48,7 @@ export function claimKeys(fleet: Fleet): void {
       expect(longest).toBeLessThanOrEqual(2 * HOUR_MS + MARGIN_MS)
     })
 
-    it('are not written by pods that only look', async () => {
+    it('pods that only read the state write no breaker key', async () => {
       const pod = createDownstream(fleet, {})
       const pods = [pod(), pod()]
       await untilKnown(fleet, pods)
@@ -65,7 +65,7 @@ export function claimKeys(fleet: Fleet): void {
       expect(Math.min(...(await lives()))).toBeLessThanOrEqual(before - 1_200)
     })
 
-    it('of a breaker that is isolated last until it is released', async () => {
+    it('keys of an isolated breaker live until it is released', async () => {
       const pod = createDownstream(fleet, {})()
       await pod.isolate(HOUR_MS)
       const longest = async () => Math.max(...(await keysOf(pod.name)).map(([, leftMs]) => leftMs))

@@ -1,4 +1,4 @@
-/** What can be seen of it, and what that costs: nothing. */
+/** Reading the breaker's state costs nothing. */
 import { onEvent, type SpillwayEvent } from 'spillway'
 import { type BreakerChange, type CircuitBreaker, createCircuitBreaker } from 'spillway/shared'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -18,8 +18,8 @@ import {
 } from './fleet.js'
 
 export function claimLooking(fleet: Fleet): void {
-  describe('looking', () => {
-    it('takes no probe', async () => {
+  describe('reading the breaker state', () => {
+    it('state() and snapshot() take no probe permit', async () => {
       const pods = await halfOpen(fleet, { probes: 1, successes: 1, probeLeaseMs: LONG_MS }, 2)
       for (let look = 0; look < 100; look++) {
         for (const pod of pods) {
@@ -30,7 +30,7 @@ export function claimLooking(fleet: Fleet): void {
       expect(await enterTogether([pods[1]!])).toHaveLength(1)
     })
 
-    it('counts no call', async () => {
+    it('state() and snapshot() count no call', async () => {
       const pod = createDownstream(fleet, {})
       const a = pod()
       await report(fleet, a, 'success', 3)
@@ -42,7 +42,7 @@ export function claimLooking(fleet: Fleet): void {
       expect(await counted(fleet, pod)).toMatchObject({ calls: 3 })
     })
 
-    it('shows what is known, and how old that is', async () => {
+    it('snapshot() shows the known state and its age', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
       const a = pod()
       await report(fleet, a, 'success', 2)
@@ -63,7 +63,7 @@ export function claimLooking(fleet: Fleet): void {
     })
   })
 
-  describe('changes', () => {
+  describe('breaker change events', () => {
     const watched = (pod: CircuitBreaker) => {
       const changes: BreakerChange[] = []
       pod.onChange((change) => changes.push(change))
@@ -71,7 +71,7 @@ export function claimLooking(fleet: Fleet): void {
     }
     const path = (changes: readonly BreakerChange[]) => changes.map(({ from, to }) => [from, to])
 
-    it('are heard on all pods, those that never called included', async () => {
+    it('onChange fires on all pods, including those that made no call', async () => {
       const pod = createDownstream(fleet, {
         consecutiveFailures: 1,
         openMs: SHORT_MS,
@@ -79,7 +79,7 @@ export function claimLooking(fleet: Fleet): void {
       })
       const pods = [pod(), pod(), pod()]
       const heard = pods.map(watched)
-      // The third does nothing but listen.
+      // The third pod only listens.
       await untilKnown(fleet, pods.slice(0, 2))
       await fleet.sleep(100)
       await report(fleet, pods[0]!, 'failure')
@@ -97,7 +97,7 @@ export function claimLooking(fleet: Fleet): void {
       }
     })
 
-    it('are events, too', async () => {
+    it('every breaker transition emits an event', async () => {
       const pod = createDownstream(fleet, { openMs: LONG_MS })()
       await untilKnown(fleet, [pod])
       const events = heardBy(pod)
@@ -119,7 +119,7 @@ export function claimLooking(fleet: Fleet): void {
       })
     })
 
-    it('are not told to a listener that has stopped, nor stopped by one that throws', async () => {
+    it('a stopped listener receives no change, and one that throws does not stop the others', async () => {
       const pod = createDownstream(fleet, { openMs: LONG_MS })()
       const gone: unknown[] = []
       pod.onChange(() => {
@@ -138,8 +138,8 @@ export function claimLooking(fleet: Fleet): void {
     })
   })
 
-  describe('in shadow mode', () => {
-    it('nobody is refused, and everybody is told', async () => {
+  describe('breaker in shadow mode', () => {
+    it('breaker in shadow mode refuses no call and emits every refusal', async () => {
       const pod = createDownstream(fleet, {
         shadow: true,
         consecutiveFailures: 3,
@@ -164,7 +164,7 @@ export function claimLooking(fleet: Fleet): void {
       expect(await b.run(() => 'called')).toBe('called')
     })
 
-    it('it recovers as it would otherwise, and calls that are no probes count nothing', async () => {
+    it('breaker in shadow mode recovers normally, and calls that are not probes count nothing', async () => {
       const [a] = await halfOpen(fleet, {
         shadow: true,
         probes: 1,
@@ -184,8 +184,8 @@ export function claimLooking(fleet: Fleet): void {
     })
   })
 
-  describe('a refusal', () => {
-    it('is an event', async () => {
+  describe('breaker refusal', () => {
+    it('a refused call emits breaker.refused', async () => {
       const pod = createDownstream(fleet, { openMs: LONG_MS })()
       await pod.trip()
       const events = heardBy(pod)
@@ -202,8 +202,8 @@ export function claimLooking(fleet: Fleet): void {
     })
   })
 
-  describe('lanes', () => {
-    it('fail each for itself', async () => {
+  describe('breaker lanes', () => {
+    it('each lane has its own breaker', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
       const [a, b] = [pod(), pod()]
       await report(fleet, a, 'failure', 1, { lane: 'large' })
@@ -221,7 +221,7 @@ export function claimLooking(fleet: Fleet): void {
       })
     })
 
-    it('fail together where the breaker is the vendor’s', async () => {
+    it("with per: 'vendor' all lanes share one breaker", async () => {
       const pod = createDownstream(fleet, {
         per: 'vendor',
         consecutiveFailures: 2,
@@ -237,7 +237,7 @@ export function claimLooking(fleet: Fleet): void {
       })
     })
 
-    it('of pods that divide them in another way are not taken for the vendor’s', async () => {
+    it("pods with per: 'vendor' ignore lane breakers of other pods", async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: LONG_MS })
       const [old, next] = [pod(), pod({ per: 'vendor' })]
       await untilKnown(fleet, [next])
@@ -250,7 +250,7 @@ export function claimLooking(fleet: Fleet): void {
       expect(changes).toEqual([])
     })
 
-    it('of two downstreams never meet', async () => {
+    it('breakers of different downstreams and lanes never share state, whatever their names', async () => {
       const options = { consecutiveFailures: 1, openMs: LONG_MS }
       const names = ['a', 'a:b', '{a}', 'a}b', 'ü', 'a b', '']
       const pods = names
@@ -266,8 +266,8 @@ export function claimLooking(fleet: Fleet): void {
     })
   })
 
-  it('does the same without a store, for one process', async () => {
-    /** The whole way round, as its caller sees it. */
+  it('a breaker without a store behaves the same for one process', async () => {
+    /** One complete cycle as seen by a caller. */
     const story = async (pod: CircuitBreaker) => {
       const told: unknown[] = []
       pod.onChange(({ from, to }) => told.push([from, to]))
@@ -300,7 +300,7 @@ export function claimLooking(fleet: Fleet): void {
     expect(alone).toContainEqual(['CIRCUIT_OPEN', 'open'])
   })
 
-  it('refuses with CLOSED what comes after its end, which leaves the others alone', async () => {
+  it('a closed pod refuses calls and leaves the other pods alone', async () => {
     const pod = createDownstream(fleet, { consecutiveFailures: 2, openMs: LONG_MS })
     const [a, b] = [pod(), pod()]
     await untilKnown(fleet, [b])
@@ -313,7 +313,7 @@ export function claimLooking(fleet: Fleet): void {
   })
 }
 
-/** The events about this pod’s downstream from now on. */
+/** Events about this pod's downstream from now on. */
 function heardBy(pod: CircuitBreaker): SpillwayEvent[] {
   const events: SpillwayEvent[] = []
   const stop = onEvent((event) => {

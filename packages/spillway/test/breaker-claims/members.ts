@@ -1,4 +1,4 @@
-/** Who is there. */
+/** Membership of pods. */
 import {
   createCircuitBreaker,
   createMembership,
@@ -22,15 +22,15 @@ export function claimMembers(fleet: Fleet): void {
   }
   const podsOf = async (one: Membership) => (await one.members()).map(({ pod }) => pod).sort()
 
-  describe('members', () => {
-    it('know how many they are', async () => {
+  describe('fleet members', () => {
+    it('members know how many pods are live', async () => {
       const join = createGroup({ heartbeatMs: 50, lifeMs: 2_000 })
       const all = Array.from({ length: 5 }, () => join())
       await eventually(fleet, () => all.every(({ live }) => live === 5))
       expect(await podsOf(all[0]!)).toEqual(all.map(({ pod }) => pod).sort())
     })
 
-    it('say of themselves what they are asked to, anew with each beat', async () => {
+    it('each heartbeat carries a fresh snapshot of the pod', async () => {
       const join = createGroup({ heartbeatMs: 50, lifeMs: 2_000 })
       let calls = 0
       const talker = join({ pod: 'talker', snapshot: () => ({ calls, 'ü:{}"': ['\n'] }) })
@@ -45,10 +45,10 @@ export function claimMembers(fleet: Fleet): void {
       expect(talker.pod).toMatch(/^talker-./)
     })
 
-    it('are gone for all when they have said nothing for so long', async () => {
+    it('a pod without heartbeats disappears after its lifetime', async () => {
       const join = createGroup({ heartbeatMs: 50, lifeMs: 1_000 })
       const [one, other] = [join(), join()]
-      // It will not beat again within this test.
+      // Sends no second heartbeat within this test.
       const dying = join({ heartbeatMs: 60_000, lifeMs: 300 })
       await eventually(fleet, () => one.live === 3)
       await fleet.sleep(300)
@@ -56,7 +56,7 @@ export function claimMembers(fleet: Fleet): void {
       expect(await podsOf(one)).not.toContain(dying.pod)
     })
 
-    it('are gone at once when they leave', async () => {
+    it('a pod that leaves disappears at once', async () => {
       const join = createGroup({ heartbeatMs: 60_000 })
       const [one, leaving] = [join(), join()]
       await eventually(fleet, () => one.live + leaving.live >= 3)
@@ -65,7 +65,7 @@ export function claimMembers(fleet: Fleet): void {
       expect(await podsOf(one)).toEqual([one.pod])
     })
 
-    it('that come back after a restart are others', async () => {
+    it('a restarted pod is a new member', async () => {
       const join = createGroup({ heartbeatMs: 60_000, pod: 'web' })
       const before = join()
       const after = join()
@@ -74,7 +74,7 @@ export function claimMembers(fleet: Fleet): void {
       expect(await podsOf(after)).toHaveLength(2)
     })
 
-    it('are not mixed up with the pods of a breaker of the same name', async () => {
+    it('a group and a breaker of the same name have separate members', async () => {
       const name = 'group-and-breaker'
       const { clock } = fleet
       const member = createGroup({ name, snapshot: () => 'here' })()
@@ -88,7 +88,7 @@ export function claimMembers(fleet: Fleet): void {
       expect(await podsOf(member)).toEqual([member.pod])
     })
 
-    it('of another group are not among them', async () => {
+    it('a group does not list members of another group', async () => {
       const [one] = [createGroup()(), createGroup()()]
       await fleet.sleep(50)
       expect(await podsOf(one)).toEqual([one.pod])

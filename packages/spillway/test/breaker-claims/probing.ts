@@ -1,4 +1,4 @@
-/** How it finds out that the downstream is back: few at a time, and no herd afterwards. */
+/** Recovery: few probes at a time, then a ramp. */
 import type { CircuitBreaker } from 'spillway/shared'
 import { describe, expect, it } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
@@ -13,7 +13,7 @@ import {
   untilState,
 } from './fleet.js'
 
-/** A pod that was told that all places are taken does not ask again before this. */
+/** A pod that was refused a probe permit waits this long before it requests again. */
 const FULL_MS = 25
 
 export function claimProbing(fleet: Fleet): void {
@@ -25,8 +25,8 @@ export function claimProbing(fleet: Fleet): void {
     await fleet.until(pod.flush())
   }
 
-  describe('half-open', () => {
-    it('lets exactly so many probes run at once in the whole fleet', async () => {
+  describe('half-open breaker', () => {
+    it('half-open breaker grants exactly `probes` probes at once across the fleet', async () => {
       const pods = await halfOpen(fleet, { probes: 3, successes: 100, probeLeaseMs: LONG_MS }, 10)
       const given = await enterTogether(pods, 5)
       expect(given).toHaveLength(3)
@@ -38,7 +38,7 @@ export function claimProbing(fleet: Fleet): void {
       expect(await enterTogether(pods, 5)).toHaveLength(1)
     })
 
-    it('closes on all pods after so many of them have succeeded', async () => {
+    it('half-open breaker closes on all pods after `successes` successful probes', async () => {
       const pods = await halfOpen(fleet, { probes: 2, successes: 3 }, 3)
       const first = await enterTogether(pods)
       for (const probe of first) await end(probe, 'success')
@@ -50,7 +50,7 @@ export function claimProbing(fleet: Fleet): void {
       await untilState(fleet, pods, 'closed')
     })
 
-    it('opens again on all pods after one of them has failed', async () => {
+    it('half-open breaker reopens on all pods after one failed probe', async () => {
       const pods = await halfOpen(fleet, { probes: 3, successes: 3, openMs: 500 }, 3)
       const given = await enterTogether(pods)
       await end(given[0]!, 'success')
@@ -60,7 +60,7 @@ export function claimProbing(fleet: Fleet): void {
       await untilState(fleet, pods, 'open')
     })
 
-    it('begins to count anew each time', async () => {
+    it('each half-open round counts its successes from zero', async () => {
       const [a] = await halfOpen(fleet, { probes: 1, successes: 2 })
       for (const outcome of ['success', 'failure'] as const) {
         await end({ pod: a!, permit: await enter(a!) }, outcome)
@@ -73,7 +73,7 @@ export function claimProbing(fleet: Fleet): void {
     })
 
     it.each(['ignored', 'throttled'] as const)(
-      'counts nothing when a probe was %s, and has its place back',
+      'a probe that was %s counts nothing and returns its permit',
       async (outcome) => {
         const [a] = await halfOpen(fleet, { probes: 1, successes: 1, probeLeaseMs: LONG_MS })
         for (let probe = 0; probe < 5; probe++) {
@@ -83,7 +83,7 @@ export function claimProbing(fleet: Fleet): void {
       },
     )
 
-    it('takes slow for failed only where slow calls count', async () => {
+    it('a slow probe counts as a failure only if slowRate is set', async () => {
       const [strict] = await halfOpen(fleet, { slowRate: 0.5, slowMs: 100, successes: 1 })
       await end({ pod: strict!, permit: await enter(strict!) }, 'slow')
       expect(strict!.state()).toBe('open')
@@ -92,7 +92,7 @@ export function claimProbing(fleet: Fleet): void {
       expect(other!.state()).toBe('closed')
     })
 
-    it('goes on without a probe whose pod never said how it ended', async () => {
+    it('a probe without a result is replaced after its lease', async () => {
       const options = { probes: 1, successes: 1, probeLeaseMs: 300, maxProbeMs: 300 }
       const pods = await halfOpen(fleet, options, 2)
       const [lost] = await enterTogether(pods)
@@ -103,16 +103,16 @@ export function claimProbing(fleet: Fleet): void {
         await fleet.sleep(FULL_MS)
         permit = await enterTogether([other])
       }
-      // Renewed up to its longest time, and then kept for one more lease at most.
+      // The lease is renewed up to maxProbeMs and then kept for at most one more lease.
       expect(fleet.clock.now() - startMs).toBeGreaterThan(290)
       await end(permit[0]!, 'success')
       expect(other.state()).toBe('closed')
-      // Late news of the lost one is no news.
+      // A late result of the lost probe is ignored.
       await end(lost!, 'failure')
       expect(other.state()).toBe('closed')
     })
 
-    it('keeps the place of a probe that takes many times its lease', async () => {
+    it('a probe that takes many times its lease keeps its permit', async () => {
       const options = { probes: 1, successes: 1, probeLeaseMs: 300 }
       const pods = await halfOpen(fleet, options, 2)
       const [long] = await enterTogether(pods)
@@ -125,8 +125,8 @@ export function claimProbing(fleet: Fleet): void {
     })
   })
 
-  describe('open time', () => {
-    it('grows as long as probes fail, up to its longest, and begins anew after closing', async () => {
+  describe('breaker open time', () => {
+    it('open time grows with each failed probe up to maxOpenMs and resets after closing', async () => {
       const [a] = await halfOpen(fleet, {
         openMs: 100,
         openFactor: 2,
@@ -154,7 +154,7 @@ export function claimProbing(fleet: Fleet): void {
     })
   })
 
-  describe('after closing', () => {
+  describe('breaker ramp after closing', () => {
     const closed = async (rampMs: number, count = 1) => {
       const options = { probes: 2, successes: 1, rampMs, consecutiveFailures: 1 }
       const pods = await halfOpen(fleet, options, count)
@@ -164,30 +164,30 @@ export function claimProbing(fleet: Fleet): void {
       return pods
     }
 
-    it('not everybody comes back at once', async () => {
+    it('right after closing each pod may run only two calls at once', async () => {
       const pods = await closed(LONG_MS, 3)
       for (const pod of pods) {
         const given = await enterTogether([pod], 100)
         expect(given).toHaveLength(2)
         expect(given.some(({ permit }) => permit.probe)).toBe(false)
-        // Who is done makes room.
+        // A finished call frees capacity.
         await end(given[0]!, 'success')
         expect(await enterTogether([pod], 100)).toHaveLength(1)
       }
     })
 
-    it('who calls one at a time is never refused', async () => {
+    it('sequential calls are never refused during the ramp', async () => {
       const [a] = await closed(LONG_MS)
       for (let call = 0; call < 100; call++) await a!.run(() => 'done')
     })
 
-    it('all of them do before long', async () => {
+    it('all calls are allowed after rampMs', async () => {
       const [a] = await closed(SHORT_MS)
       await fleet.sleep(SHORT_MS)
       expect(await enterTogether([a!], 1_000)).toHaveLength(1_000)
     })
 
-    it('more do as time goes by', async () => {
+    it('more concurrent calls are allowed as the ramp progresses', async () => {
       const [a] = await closed(1_000)
       let most = (await enterTogether([a!], 1_000)).length
       await eventually(fleet, () => a!.snapshot().ageMs < Number.POSITIVE_INFINITY)
@@ -196,20 +196,20 @@ export function claimProbing(fleet: Fleet): void {
       expect(most).toBeGreaterThanOrEqual(2 * 2 ** 3)
     })
 
-    it('a failure opens it as before', async () => {
+    it('a failure during the ramp opens the breaker as usual', async () => {
       const [a] = await closed(LONG_MS)
       await expect(a!.run(() => Promise.reject(new Error('again')))).rejects.toThrow('again')
       await fleet.until(a!.flush())
       expect(a!.state()).toBe('open')
     })
 
-    it('nobody waits where the ramp has no length', async () => {
+    it('rampMs: 0 turns the ramp off', async () => {
       const [a] = await closed(0)
       expect(await enterTogether([a!], 1_000)).toHaveLength(1_000)
     })
   })
 
-  it('a downstream that never failed has no ramp', async () => {
+  it('a breaker that never opened has no ramp', async () => {
     const pod = createDownstream(fleet, { probes: 1 })()
     expect(await enterTogether([pod], 1_000)).toHaveLength(1_000)
   })

@@ -1,4 +1,4 @@
-/** A sick pod is not a sick downstream. */
+/** One failing pod does not mean a failing downstream. */
 import { onEvent } from 'spillway'
 import type { CircuitBreaker } from 'spillway/shared'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -17,16 +17,16 @@ export function claimQuorum(fleet: Fleet): void {
     const pod = createDownstream(fleet, { quorum: 2, openMs: LONG_MS, ...options })
     const pods = Array.from({ length: 8 }, () => pod())
     await untilKnown(fleet, pods)
-    // Beats are sent in the background.
+    // Heartbeats are sent in the background.
     await fleet.sleep(50)
     return pods
   }
 
   describe.each([
-    ['a share of failures', { failureRate: 0.5, minimumCalls: 10 }],
-    ['failures in a row', { consecutiveFailures: 10 }],
-  ])('with a quorum, on %s', (_, options) => {
-    it('one pod that fails stops only itself', async () => {
+    ['failure rate', { failureRate: 0.5, minimumCalls: 10 }],
+    ['consecutive failures', { consecutiveFailures: 10 }],
+  ])('breaker quorum on %s', (_, options) => {
+    it('with a quorum, one failing pod isolates only itself', async () => {
       const pods = await eight(options)
       const events: unknown[] = []
       onTestFinished(
@@ -49,7 +49,7 @@ export function claimQuorum(fleet: Fleet): void {
       }
     })
 
-    it('half of the pods open it for all', async () => {
+    it('with a quorum, half of the pods open the breaker for all', async () => {
       const pods = await eight(options)
       for (const pod of pods.slice(4)) await call(pod, () => 'fine', 10)
       for (const pod of pods.slice(0, 3)) {
@@ -59,12 +59,12 @@ export function claimQuorum(fleet: Fleet): void {
       expect(pods[2]!.state()).toBe('closed')
       await call(pods[3]!, fail, 10)
       await untilState(fleet, pods, 'open')
-      // What each of them thought before is forgotten.
+      // A decision of the fleet resets the self-isolation of each pod.
       expect(pods.map((pod) => pod.snapshot().selfIsolated)).toEqual(Array(8).fill(false))
     })
   })
 
-  it('a pod that is alone is a quorum', async () => {
+  it('a single pod fulfils any quorum', async () => {
     const pod = createDownstream(fleet, { quorum: 3, consecutiveFailures: 5, openMs: LONG_MS })()
     await untilKnown(fleet, [pod])
     await call(pod, fail, 5)

@@ -1,4 +1,4 @@
-/** Outcomes that come along with a take: told to the breaker as if they had come alone. */
+/** Outcomes piggybacked on a permit request count as if they were reported alone. */
 import type { Store } from 'spillway/shared'
 import { describe, expect, it } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
@@ -27,7 +27,7 @@ const [SUCCESS, FAILURE] = [0, 1]
 
 let guards = 0
 
-/** A guard that nobody has used, with so many requests in two minutes. */
+/** An unused guard with `limit` requests in two minutes. */
 function createRider(fleet: Fleet, limit = 10) {
   const guard = `ridden-${++guards}`
   const limits: Take['limits'] = [
@@ -65,8 +65,8 @@ function createRider(fleet: Fleet, limit = 10) {
 }
 
 export function claimRiding(fleet: Fleet): void {
-  describe('outcomes that come along with a take', () => {
-    it('are counted, and the answer says how the breaker stands', async () => {
+  describe('outcomes piggybacked on a permit request', () => {
+    it('piggybacked outcomes are counted and the reply contains the breaker state', async () => {
       const { told, take, counted } = createRider(fleet)
       expect(await take(2)).not.toHaveProperty('view')
       const reply = await take(3, told([[SUCCESS, 4]]))
@@ -74,7 +74,7 @@ export function claimRiding(fleet: Fleet): void {
       expect(await counted()).toBe(4)
     })
 
-    it('are counted once, whether they are sent again alone or along with another', async () => {
+    it('piggybacked outcomes count once, whether they are sent again alone or piggybacked', async () => {
       const { told, take, counted } = createRider(fleet)
       const report = told([[SUCCESS, 4]])
       await take(1, report)
@@ -86,7 +86,7 @@ export function claimRiding(fleet: Fleet): void {
       expect(await counted()).toBe(5)
     })
 
-    it('take nothing and give nothing: permits are what they are without them', async () => {
+    it('piggybacked outcomes do not change which permits are granted', async () => {
       const alone = createRider(fleet, 3)
       const along = createRider(fleet, 3)
       for (const wishes of [1, 1, 0, 2, 1]) {
@@ -95,18 +95,18 @@ export function claimRiding(fleet: Fleet): void {
         const { granted, paused, capacities } = await alone.take(wishes)
         expect(reply).toMatchObject({ granted, paused, capacities })
       }
-      // Also of takes that got nothing.
+      // Outcomes count even if no permit was granted.
       expect(await along.counted()).toBe(5)
     })
 
-    it('may be of another lane, or of all of them', async () => {
+    it('piggybacked outcomes may belong to another lane or to all lanes', async () => {
       const { told, take, counted } = createRider(fleet)
       expect(await take(1, told([[SUCCESS, 2]], 'b'))).toMatchObject({ view: { calls: 2 } })
       expect(await take(1, told([[SUCCESS, 3]], ''))).toMatchObject({ view: { calls: 3 } })
       expect([await counted('a'), await counted('b'), await counted('')]).toEqual([0, 2, 3])
     })
 
-    it('open the breaker, and all who watch hear of it', async () => {
+    it('piggybacked failures open the breaker and watchers are notified', async () => {
       const { guard, told, take } = createRider(fleet)
       const heard: number[] = []
       const stop = fleet.store().breakers.watch({
@@ -121,7 +121,7 @@ export function claimRiding(fleet: Fleet): void {
 
     if (fleet.kind === 'memory') return
 
-    it('cost no permit when they cannot be counted: that is told instead', async () => {
+    it('outcomes that cannot be counted cost no permit, and the reply has no breaker state', async () => {
       const { guard, told, take } = createRider(fleet)
       const key = `sw1:{${guard}}:b:a`
       await fleet.send('HSET', key, 'not', 'a breaker')

@@ -1,4 +1,4 @@
-/** When it opens, and that it does so everywhere. */
+/** When the breaker opens, and that it opens on all pods. */
 import { describe, expect, it } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import {
@@ -15,8 +15,8 @@ import {
 type Run = [outcome: 'success' | 'failure' | 'slow', times: number]
 
 export function claimTripping(fleet: Fleet): void {
-  describe('failures in a row', () => {
-    it('open it on all pods, whichever pod has seen them', async () => {
+  describe('consecutive failures', () => {
+    it('consecutive failures open the breaker on all pods, whichever pod saw them', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 50, openMs: LONG_MS })
       const [a, b] = [pod(), pod()]
       await untilKnown(fleet, [a, b])
@@ -29,7 +29,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(answer).toMatchObject({ allowed: false, error: { code: 'CIRCUIT_OPEN' } })
     })
 
-    it('count exactly ten when ten pods have one each at the same time', async () => {
+    it('ten simultaneous failures of ten pods count as exactly ten', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 11, openMs: LONG_MS })
       const pods = Array.from({ length: 10 }, () => pod())
       await Promise.all(pods.map((each) => report(fleet, each, 'failure')))
@@ -43,7 +43,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(await counted(fleet, pod)).toMatchObject({ state: 'open' })
     })
 
-    it('are in a row no more after a success of anybody', async () => {
+    it('a success on any pod resets the consecutive failures', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 10, openMs: LONG_MS })
       const [a, b] = [pod(), pod()]
       await report(fleet, a, 'failure', 9)
@@ -59,7 +59,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(b.state()).toBe('open')
     })
 
-    it('are in a row no more after a long silence', async () => {
+    it('a long silence resets the consecutive failures', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 10, windowMs: 300 })
       const a = pod()
       await report(fleet, a, 'failure', 9)
@@ -71,8 +71,8 @@ export function claimTripping(fleet: Fleet): void {
     })
   })
 
-  describe('the share of failures', () => {
-    it('opens it when there are enough calls in the window', async () => {
+  describe('failure rate', () => {
+    it('failure rate opens the breaker once minimumCalls are in the window', async () => {
       const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 10 })
       const [a, b] = [pod(), pod()]
       await report(fleet, a, 'failure', 5)
@@ -83,7 +83,7 @@ export function claimTripping(fleet: Fleet): void {
       await untilState(fleet, [a], 'open')
     })
 
-    it('does not, as long as it is smaller', async () => {
+    it('breaker stays closed below the failure rate', async () => {
       const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 10 })
       const a = pod()
       await report(fleet, a, 'success', 50)
@@ -93,11 +93,11 @@ export function claimTripping(fleet: Fleet): void {
       expect(a.state()).toBe('open')
     })
 
-    it('is that of the window, and of nothing before', async () => {
+    it('failure rate covers only the calls of the window', async () => {
       const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 5, windowMs: 400 })
       const a = pod()
       await report(fleet, a, 'failure', 4)
-      // One slice of ten is kept whole.
+      // One of the ten slices is kept in full.
       await fleet.sleep(440 + MARGIN_MS)
       expect(await counted(fleet, pod)).toMatchObject({ calls: 0, failures: 0 })
       await report(fleet, a, 'failure', 4)
@@ -106,7 +106,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(a.state()).toBe('open')
     })
 
-    it('is that of the last calls where a window is so many calls', async () => {
+    it('with windowCalls the failure rate covers the last calls', async () => {
       const pod = createDownstream(fleet, { failureRate: 0.5, windowCalls: 10 })
       const [a, b] = [pod(), pod()]
       await report(fleet, a, 'success', 100)
@@ -116,7 +116,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(b.state()).toBe('open')
     })
 
-    it('leaves out what says nothing about the downstream', async () => {
+    it('throttled and ignored calls do not count towards the failure rate', async () => {
       const pod = createDownstream(fleet, { failureRate: 0.5, minimumCalls: 4 })
       const a = pod()
       await report(fleet, a, 'throttled', 50)
@@ -128,8 +128,8 @@ export function claimTripping(fleet: Fleet): void {
     })
   })
 
-  describe('the share of slow calls', () => {
-    it('opens it, although none has failed', async () => {
+  describe('slow rate', () => {
+    it('slow rate opens the breaker although no call has failed', async () => {
       const pod = createDownstream(fleet, { slowRate: 0.3, slowMs: 100, minimumCalls: 10 })
       const [a, b] = [pod(), pod()]
       await report(fleet, a, 'success', 7)
@@ -139,7 +139,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(b.state()).toBe('open')
     })
 
-    it('is measured where it makes the calls itself', async () => {
+    it('run() measures which calls are slow', async () => {
       const pod = createDownstream(fleet, { slowRate: 1, slowMs: 40, minimumCalls: 2 })
       const a = pod()
       await a.run(() => 'fast')
@@ -149,7 +149,7 @@ export function claimTripping(fleet: Fleet): void {
     })
   })
 
-  describe('several conditions', () => {
+  describe('several trip conditions', () => {
     const options = { consecutiveFailures: 5, failureRate: 0.5, slowRate: 0.5, slowMs: 100 }
 
     const inARow: Run[] = [['failure', 5]]
@@ -165,10 +165,10 @@ export function claimTripping(fleet: Fleet): void {
     ]
 
     it.each([
-      { what: 'failures in a row', runs: inARow },
+      { what: 'consecutive failures', runs: inARow },
       { what: 'failures', runs: manyFailures },
       { what: 'slow calls', runs: manySlow },
-    ])('open it each for itself: $what', async ({ runs }) => {
+    ])('each trip condition opens the breaker by itself: $what', async ({ runs }) => {
       const pod = createDownstream(fleet, options)
       const a = pod()
       for (const [outcome, times] of runs) {
@@ -178,7 +178,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(a.state()).toBe('open')
     })
 
-    it('leave it closed while none of them holds', async () => {
+    it('breaker stays closed while no trip condition holds', async () => {
       const pod = createDownstream(fleet, options)
       const a = pod()
       await report(fleet, a, 'success', 8)
@@ -190,8 +190,8 @@ export function claimTripping(fleet: Fleet): void {
     })
   })
 
-  describe('open', () => {
-    it('is over by itself when its time is, without a call', async () => {
+  describe('open breaker', () => {
+    it('open time ends by itself without a call', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: SHORT_MS })
       const [a, b] = [pod(), pod()]
       await untilKnown(fleet, [a, b])
@@ -203,7 +203,7 @@ export function claimTripping(fleet: Fleet): void {
       expect([a.state(), b.state()]).toEqual(['half-open', 'half-open'])
     })
 
-    it('says when another try makes sense', async () => {
+    it('refusal of an open breaker states when to retry', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 1, openMs: LONG_MS })
       const a = pod()
       await report(fleet, a, 'failure')
@@ -220,7 +220,7 @@ export function claimTripping(fleet: Fleet): void {
       expect(retryAfterMs).toBeGreaterThan(LONG_MS - 10_000)
     })
 
-    it('is how a pod finds it that has just come, which changes nothing', async () => {
+    it('a new pod finds the breaker open and changes nothing', async () => {
       const pod = createDownstream(fleet, { consecutiveFailures: 5, openMs: LONG_MS })
       const a = pod()
       await report(fleet, a, 'failure', 4)

@@ -13,17 +13,17 @@ const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const NEAR = from('127.0.0.1', LOCAL)
 const FAR = from('10.0.0.7', POD)
 
-describe('without a token', () => {
+describe('operator access without a token', () => {
   const access = createOperatorAccess()
 
   it.each(['127.0.0.1', '::1', '::ffff:127.0.0.1', '127.8.9.10'])(
-    'whoever is on this machine may look and act, from %s',
+    'a request from this machine (%s) may read and act',
     (address) => {
       const request = from(address, LOCAL)
       expect(access.look(request)).toBeUndefined()
       expect(access.act(request)).toBeUndefined()
       expect(access.acts(request)).toBe('open')
-      // A program says nothing of where it comes from.
+      // A program sends no origin.
       expect(access.act(from(address, { host: '[::1]:8081' }))).toBeUndefined()
     },
   )
@@ -62,7 +62,7 @@ describe('without a token', () => {
       'WRONG_HOST',
     ],
     ['nowhere', from('', LOCAL), 'NO_TOKEN'],
-  ])('nobody may do either from %s', (_, request, code) => {
+  ])('without a token, requests from %s may neither read nor act', (_, request, code) => {
     expect(access.act(request)).toMatchObject({ status: 403, code })
     expect(access.look(request)).toMatchObject({ status: 403, code })
     expect(access.acts(request)).toBe('off')
@@ -71,8 +71,8 @@ describe('without a token', () => {
   it.each([
     ...['forwarded', 'via', 'x-real-ip', 'x-client-ip', 'cf-connecting-ip', 'true-client-ip'],
     ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto'],
-  ])('a proxy on this machine makes nobody an operator whom it tells of in %s', (header) => {
-    // As nginx does it: asked for by the address it was told to pass to.
+  ])('a request through a local proxy that sets %s is not local', (header) => {
+    // As nginx does: the Host header is the address it passes to.
     const request = from('127.0.0.1', { host: '127.0.0.1:8081', [header]: '10.0.0.7' })
     expect(access.act(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
     expect(access.look(request)).toMatchObject({ status: 403, code: 'NO_TOKEN' })
@@ -80,22 +80,22 @@ describe('without a token', () => {
     expect(machine.look(request)).toMatchObject({ status: 401 })
   })
 
-  it('nobody may do anything on a port that other machines can reach: anybody could seem to be here', () => {
+  it('without a token, an exposed port allows neither reading nor acting', () => {
     const exposed = createOperatorAccess({ exposed: true })
     for (const request of [NEAR, FAR]) {
       expect(exposed.look(request)).toMatchObject({ code: 'NO_TOKEN' })
       expect(exposed.act(request)).toMatchObject({ code: 'NO_TOKEN' })
     }
     expect(exposed.act(NEAR)?.problem).toContain('set one')
-    // What needs no token is for whoever asks for it, by whatever name.
+    // Pages that need no token are served under any host name.
     expect(exposed.stranger(from('127.0.0.1', POD))).toBeUndefined()
   })
 })
 
-describe('with a token', () => {
+describe('operator access with a token', () => {
   const access = createOperatorAccess({ token: TOKEN })
 
-  it('it takes the whole token to look and to act, wherever one is', () => {
+  it('reading and acting need the complete token from any address', () => {
     for (const request of [NEAR, FAR]) {
       for (const wrong of ['', 'a', TOKEN.slice(0, -1), `${TOKEN}x`, TOKEN.toUpperCase()]) {
         const shown = { ...request, headers: { ...request.headers, ...bearer(wrong) } }
@@ -112,18 +112,18 @@ describe('with a token', () => {
     }
   })
 
-  it('a page of somebody else cannot use it', () => {
+  it('a page of another site cannot use the token', () => {
     const headers = { ...POD, origin: 'http://evil.example', ...bearer(TOKEN) }
     expect(access.act(from('10.0.0.7', headers))).toMatchObject({ code: 'OTHER_SITE' })
     expect(access.look(from('10.0.0.7', headers))).toMatchObject({ code: 'OTHER_SITE' })
   })
 
-  it('whoever shows it may come through a proxy on this machine, whatever that calls it', () => {
+  it('a request with the token may come through a proxy under any host name', () => {
     const proxied = { host: 'dash.example', 'x-forwarded-for': '10.0.0.7', ...bearer(TOKEN) }
     expect(access.act(from('127.0.0.1', proxied))).toBeUndefined()
   })
 
-  it('has to be long enough to be one', () => {
+  it('a token shorter than 16 characters is rejected', () => {
     expect(() => createOperatorAccess({ token: 'short' })).toThrow(
       'access.token: must have at least 16 characters',
     )
@@ -134,15 +134,15 @@ describe('with a token', () => {
     'with-a-line-break\n',
     'schlüssel-für-alle',
     'with-a-nul-inside\0',
-  ])('has to be something that can be shown in a header: %j cannot', (token) => {
+  ])('a token that does not fit into a header is rejected: %j', (token) => {
     expect(() => createOperatorAccess({ token })).toThrow(
       'access.token: must be visible ASCII characters without blanks, or nobody can show it in a header; openssl rand -hex 24 makes one',
     )
   })
 })
 
-describe('looking, where that was said to be for more than operators', () => {
-  it('is for whoever is on this machine, and acting is not', () => {
+describe('operator access with a wider `look`', () => {
+  it("look: 'machine' lets local requests read but not act", () => {
     const access = createOperatorAccess({ token: TOKEN, look: 'machine' })
     expect(access.look(NEAR)).toBeUndefined()
     expect(access.act(NEAR)?.status).toBe(401)
@@ -150,7 +150,7 @@ describe('looking, where that was said to be for more than operators', () => {
     expect(access.look(from('127.0.0.1', { host: 'evil.example' }))?.status).toBe(403)
   })
 
-  it('is for anybody, but not under a name that this machine does not have', () => {
+  it('with the widest `look` everyone may read, but only under a known host name', () => {
     const access = createOperatorAccess({ look: 'anybody', hosts: ['dash.example'] })
     expect(access.look(FAR)).toBeUndefined()
     expect(access.act(FAR)).toMatchObject({ code: 'NO_TOKEN' })
@@ -159,12 +159,12 @@ describe('looking, where that was said to be for more than operators', () => {
   })
 })
 
-describe('a link on a page of another site', () => {
+describe('links from other sites', () => {
   const access = createOperatorAccess()
   const link = { ...LOCAL, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' }
   const { origin: _, ...followed } = { ...link, 'sec-fetch-dest': 'document' }
 
-  it('may be followed, and neither framed nor posted', () => {
+  it('a link from another site may be followed but neither framed nor posted', () => {
     const request = { ...from('127.0.0.1', followed), method: 'GET' }
     expect(access.stranger(request)).toBeUndefined()
     expect(access.stranger({ ...request, method: 'POST' })).toMatchObject({ code: 'OTHER_SITE' })

@@ -35,8 +35,8 @@ const withToken = { authorization: `Bearer ${TOKEN}` }
 const run = (pod: Pod, lane = 'gpt') => pod.spillway.guard('openai').run(() => 'fine', { lane })
 const audit = () => events.filter(({ type }) => type === 'operator.acted')
 
-describe('an operator', () => {
-  it('isolates a vendor on all pods from any of them, and resets it', async () => {
+describe('dashboard operator actions', () => {
+  it('isolate and reset through one pod apply to all pods', async () => {
     await run(other)
     const act = { act: 'isolate', guard: 'openai', forMs: 60_000, why: 'maintenance' }
     expect(await asked.act(act, withToken)).toEqual({
@@ -55,14 +55,14 @@ describe('an operator', () => {
     ])
   })
 
-  it('pauses one lane of it', async () => {
+  it('pause applies to one lane only', async () => {
     const act = { act: 'pause', guard: 'openai', lane: 'gpt', forMs: 60_000 }
     expect(await asked.act(act, withToken)).toMatchObject({ status: 200 })
     await expect(run(other)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
     await expect(run(other, 'another')).resolves.toBe('fine')
   })
 
-  it('reaches what is shown masked or cut, unless that could be two', async () => {
+  it('an action finds a lane by its masked or shortened name unless that is ambiguous', async () => {
     const keyed = 'sk-proj-0123456789abcdef'
     const long = 'x'.repeat(300)
     await run(asked, keyed)
@@ -76,14 +76,14 @@ describe('an operator', () => {
     for (const lane of lanes) expect(await pause(lane)).toMatchObject({ status: 200 })
     await expect(run(other, keyed)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
     await expect(run(other, long)).rejects.toMatchObject({ code: 'VENDOR_LIMITED' })
-    await run(asked, 'sk-proj-another-key-of-somebody')
+    await run(asked, 'sk-proj-another-key-of-ann-lee1')
     expect(await pause('sk-…')).toMatchObject({ status: 409 })
     expect(await pause('gh-…')).toMatchObject({ status: 404 })
     expect(await pause('used-elsewhere')).toMatchObject({ status: 200 })
     expect(audit().filter((each) => 'result' in each && each.result === 'refused')).toHaveLength(2)
   })
 
-  it('puts dead letters of a queue back whose name is shown masked', async () => {
+  it('replay finds a job queue by its masked name', async () => {
     const queue = asked.spillway.queue('sk-proj-0123456789abcdef', { guard: 'openai' })
     expect(queue).toBeDefined()
     expect(
@@ -95,7 +95,7 @@ describe('an operator', () => {
     })
   })
 
-  it('changes a limit for a while, and the page says what it usually is', async () => {
+  it('limit changes a limit for a while, and the page shows the usual one', async () => {
     const reader = await other.read()
     await run(other)
     const act = { act: 'limit', guard: 'openai', id: 'requests', limit: 40, forMs: 60_000 }
@@ -110,7 +110,7 @@ describe('an operator', () => {
     expect(tick.guards[0]?.lanes[0]?.limits[0]).toMatchObject({ usual: 100, used: 1 })
   })
 
-  it('asks a pod to drain, which hears of it within a beat or two and says so', async () => {
+  it('drain reaches the pod with one of its next heartbeats and is reported', async () => {
     const reader = await asked.read()
     const { pod } = other.spillway
     expect(await asked.act({ act: 'drain', pod }, withToken)).toMatchObject({
@@ -125,12 +125,12 @@ describe('an operator', () => {
       pods.some(({ state }) => state === 'asked'),
     )
     expect(fleet.pods.find(({ state }) => state === 'asked')?.pod).toBe(pod)
-    expect(await asked.act({ act: 'drain', pod: 'nobody' }, withToken)).toMatchObject({
+    expect(await asked.act({ act: 'drain', pod: 'unknown' }, withToken)).toMatchObject({
       status: 404,
     })
   })
 
-  it('puts dead letters back', async () => {
+  it('replay puts dead letters back into the job queue', async () => {
     const queue = asked.spillway.queue('mail', { guard: 'openai', attempts: 1 })
     await queue.add({ body: 'secret words' })
     const worker = queue.work(() => Promise.reject(new Error('secret error')))
@@ -155,7 +155,7 @@ describe('an operator', () => {
     })
   })
 
-  it('leaves a line on every page, also on those of other pods', async () => {
+  it('an action appears on the pages of all pods', async () => {
     const reader = await asked.read()
     await reader.until('guards')
     const elsewhere = await other.read()
@@ -177,8 +177,8 @@ describe('an operator', () => {
   })
 })
 
-describe('an act is refused', () => {
-  it('without the token, and nothing changes', async () => {
+describe('rejected operator actions', () => {
+  it('an action without the token is refused and changes nothing', async () => {
     const act = { act: 'isolate', guard: 'openai', forMs: 60_000 }
     expect(await asked.act(act, { origin: asked.url })).toMatchObject({ status: 401 })
     expect(await asked.act(act, { authorization: 'Bearer nonsense' })).toMatchObject({
@@ -199,7 +199,7 @@ describe('an act is refused', () => {
     [{ act: 'isolate', guard: 'openai' }, 400, 'act.forMs'],
     [{ act: 'isolate', guard: 'openai', forMs: -1 }, 400, 'act.forMs'],
     [{ act: 'isolate', guard: 'openai', forMs: 1e15 }, 400, 'act.forMs'],
-    [{ act: 'isolate', guard: 'nobody', forMs: 1_000 }, 404, "there is no guard 'nobody'"],
+    [{ act: 'isolate', guard: 'unknown', forMs: 1_000 }, 404, "there is no guard 'unknown'"],
     [
       { act: 'limit', guard: 'openai', id: 'tokens', limit: 5, forMs: 1_000 },
       400,
@@ -208,7 +208,7 @@ describe('an act is refused', () => {
     [{ act: 'limit', guard: 'openai', id: 'requests', limit: 0, forMs: 1_000 }, 400, 'act.limit'],
     [{ act: 'isolate', guard: 'openai', forMs: 1_000, lanes: 'x' }, 400, 'lane'],
     [{ act: 'demo', load: true }, 404, 'nothing to demonstrate'],
-  ])('with a word of what is wrong: %j', async (act, status, problem) => {
+  ])('the invalid action %j is refused with a reason', async (act, status, problem) => {
     const answer = await asked.act(act as object, withToken)
     expect(answer.status).toBe(status)
     expect(answer.body).toMatchObject({ ok: false, problem: expect.stringContaining(problem) })
@@ -217,7 +217,7 @@ describe('an act is refused', () => {
     ])
   })
 
-  it('unless it is JSON, and not too much of it', async () => {
+  it('an action is refused unless it is JSON of limited size', async () => {
     const post = async (body: string, type: string) =>
       (
         await fetch(`${asked.url}/act`, {
@@ -233,7 +233,7 @@ describe('an act is refused', () => {
     expect(audit().map((each) => 'result' in each && each.result)).toEqual(Array(4).fill('refused'))
   })
 
-  it('if its token would be guessed', async () => {
+  it('a dashboard token shorter than 16 characters is rejected', async () => {
     await expect(startPod({ token: 'short' })).rejects.toThrow(
       'dashboard.token: must have at least 16',
     )

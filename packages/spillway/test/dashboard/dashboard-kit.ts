@@ -1,4 +1,4 @@
-/** A pod with a dashboard on a port of its own, and a reader of its feed. */
+/** A pod with a dashboard on its own port, and a reader of its feed. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -97,7 +97,7 @@ export class Reader {
     return this.all(name).at(-1)
   }
 
-  /** The first of this name for which it holds, from now on or before. */
+  /** The first message of this name for which the condition holds, past or future. */
   until<N extends Name>(
     name: N,
     holds: (data: Messages[N]) => boolean = () => true,

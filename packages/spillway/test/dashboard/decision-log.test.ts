@@ -7,7 +7,7 @@ import { createVirtualClock } from '../../src/testing/index.js'
 
 const RECORD = { guard: 'openai', code: 'OK' } as unknown as Omit<DecisionRecord, 'id'>
 
-describe('the log of decisions', () => {
+describe('DecisionLog', () => {
   function followed(log: DecisionLog, aSecond: number, seconds: number): number {
     let count = 0
     for (let call = 0; call < aSecond * seconds; call++) {
@@ -16,7 +16,7 @@ describe('the log of decisions', () => {
     return count
   }
 
-  it('follows every call of a quiet pod, and a few of a busy one’s, spread over them', () => {
+  it('decision log records every call of an idle pod and a spread sample of a busy one', () => {
     const log = new DecisionLog(createVirtualClock())
     log.watched = true
     expect(followed(log, 20, 5)).toBe(100)
@@ -28,12 +28,12 @@ describe('the log of decisions', () => {
     expect(busy.seen).toBe(25_000)
   })
 
-  it('follows fewer when nobody looks', () => {
+  it('decision log records fewer calls while no page is open', () => {
     const log = new DecisionLog(createVirtualClock())
     expect(followed(log, 5_000, 5)).toBeLessThanOrEqual(50)
   })
 
-  it('keeps the newest, by number', () => {
+  it('decision log keeps the newest records by id', () => {
     const log = new DecisionLog(createVirtualClock())
     for (let each = 0; each < 2_000; each++) log.note(RECORD)
     const kept = log.since(1, 10_000)
@@ -44,7 +44,7 @@ describe('the log of decisions', () => {
     expect(log.since(2_001, 10)).toEqual([])
   })
 
-  it('is told of a retried call once, with every attempt on its path', async () => {
+  it('a retried call appears once, with every attempt in its path', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const guard = spillway.guard('openai', {
@@ -68,7 +68,7 @@ describe('the log of decisions', () => {
     await clock.until(spillway.close())
   })
 
-  it('says of what a call threw nothing but its kind, and of a caller who left that it did', async () => {
+  it('decision log records only the kind of an error, and that a caller aborted', async () => {
     const clock = createVirtualClock()
     const spillway = createSpillway({ clock })
     const guard = spillway.guard('openai', { concurrency: { limit: 5 } })

@@ -20,8 +20,8 @@ const GUARD = {
   retry: { attempts: 2 },
 } as const
 
-describe('the feed', () => {
-  it('begins with the ten stages and the guards, drawn from their options', async () => {
+describe('dashboard feed', () => {
+  it('feed begins with the ten stages and the guards with their options', async () => {
     const pod = await startPod({ pod: 'alpha' })
     pod.spillway.guard('openai', GUARD)
     const reader = await pod.read()
@@ -39,7 +39,7 @@ describe('the feed', () => {
     })
   })
 
-  it('tells every call once, by stage and code, however many ticks it takes', async () => {
+  it('feed counts every call once by stage and code, however many ticks it takes', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
     const reader = await pod.read()
@@ -65,7 +65,7 @@ describe('the feed', () => {
     expect(last?.limits).toMatchObject([{ id: 'requests', limit: 100, used: 9, remaining: 91 }])
   })
 
-  it('shows what waits and what runs, by priority', async () => {
+  it('feed shows waiting and running calls by priority', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
     const free: (() => void)[] = []
@@ -86,7 +86,7 @@ describe('the feed', () => {
     await Promise.all(calls)
   })
 
-  it('shows whose jobs wait in a queue, by priority, as text of bounded length', async () => {
+  it('feed shows waiting jobs per tenant and priority with bounded text', async () => {
     const pod = await startPod()
     pod.spillway.guard('openai', GUARD)
     const queue = pod.spillway.queue<string>('night', { guard: 'openai' })
@@ -119,7 +119,7 @@ describe('the feed', () => {
     })
   })
 
-  it('hands a reader that comes back what it missed, and to another process’ reader everything', async () => {
+  it('a reconnecting reader gets what it missed, and a reader of another process everything', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
     const first = await pod.read()
@@ -144,7 +144,7 @@ describe('the feed', () => {
     expect((await usersSeen('\u00ff;drop')).users).toHaveLength(2)
   })
 
-  it('tells each decision once to a reader that comes back amid calls, and marks as heard only what was', async () => {
+  it('a reader that reconnects during calls gets each decision once', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
     const stays = await pod.read()
@@ -170,7 +170,7 @@ describe('the feed', () => {
     }
   })
 
-  it('keeps nobody who has gone already, only asks, or comes when it is closed', async () => {
+  it('feed keeps no reader that has disconnected, sent HEAD or came after close()', async () => {
     const pod = await startPod()
     const head = await fetch(`${pod.url}/events`, { method: 'HEAD' })
     expect(head.headers.get('content-type')).toContain('text/event-stream')
@@ -190,12 +190,12 @@ describe('the feed', () => {
     expect(pod.dashboard.readers).toBe(0)
   })
 
-  it('says of a call what every stage decided, and of a refused one what would have let it in', async () => {
+  it('feed explains what each stage decided and what would have admitted a refused call', async () => {
     const pod = await startPod()
     const guard = pod.spillway.guard('openai', GUARD)
     const reader = await pod.read()
     for (let call = 0; call < 6; call++) {
-      // A few calls in a tenth of a second are followed: the last one is to be one of them.
+      // The log samples a few calls per 100 ms, and the last one has to be among them.
       if (call === 5) await sleep(250)
       await guard.run(() => 'fine', { user: 'ada', tier: 'pro', lane: 'gpt' }).catch(() => {})
     }
@@ -232,7 +232,7 @@ describe('the feed', () => {
     )
   })
 
-  it('notes a rare refusal although thousands of others come', async () => {
+  it('feed shows a rare refusal among thousands of others', async () => {
     const pod = await startPod()
     const flooded = pod.spillway.guard('flooded', {
       userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }],
@@ -259,7 +259,7 @@ describe('the feed', () => {
     expect(reader.all('decisions').reduce((sum, { seen }) => sum + seen, 0)).toBeGreaterThan(2_900)
   })
 
-  it('shows a breaker that opens on another pod at once, with its timeline', async () => {
+  it('feed shows a breaker opened by another pod at once, with its timeline', async () => {
     const store = memoryStore()
     const [one, other] = [await startPod({ store, pod: 'a' }), await startPod({ store, pod: 'b' })]
     const guard = one.spillway.guard('openai', GUARD)
@@ -275,7 +275,7 @@ describe('the feed', () => {
     const tick = await reader.until('guards', ({ guards }) =>
       guards.some(({ lanes }) => lanes.some(({ breaker }) => breaker?.state === 'open')),
     )
-    // At once: it does not wait for the figures of the next second.
+    // At once: before the figures of the next second.
     const names = reader.messages.map(({ name }) => name)
     const told = reader.messages.findIndex(({ data }) => data === tick)
     expect(names.indexOf('transition')).toBeLessThan(told)
@@ -290,7 +290,7 @@ describe('the feed', () => {
     await store.close()
   })
 
-  it('does nothing but keep the last hour while nobody looks', async () => {
+  it('without readers the dashboard only records the last hour', async () => {
     const pod = await startPod()
     pod.spillway.guard('openai', GUARD)
     const inside = insideOf(pod.spillway)
@@ -316,7 +316,7 @@ describe('the feed', () => {
     expect(members).not.toHaveBeenCalled()
   })
 
-  it('goes on when the page is asked for in every way it may not be', async () => {
+  it('dashboard answers invalid requests with an error and keeps working', async () => {
     const pod = await startPod()
     const status = async (path: string, init?: RequestInit) =>
       (await fetch(pod.url + path, init)).status
@@ -327,7 +327,7 @@ describe('the feed', () => {
     expect(await status('/act')).toBe(405)
     expect(await status('/dead?queue=none')).toBe(404)
     expect(await status('//evil.example/x')).toBe(404)
-    // As they are written: what fetch sends is put right first.
+    // Raw requests, because fetch normalises paths.
     const plain = async (path: string) => {
       const [response] = (await once(
         request({ port: pod.port, host: '127.0.0.1', path }).end(),
@@ -343,7 +343,7 @@ describe('the feed', () => {
     expect(await status('/')).toBe(200)
   })
 
-  it('asks who may look, says why somebody may not, and lets nobody in by mistake', async () => {
+  it('mayLook() decides about read access, and an error in it denies access', async () => {
     const words: Record<string, () => boolean | string> = {
       yes: () => true,
       no: () => false,
@@ -369,7 +369,7 @@ describe('the feed', () => {
     })
   })
 
-  it('serves the page packed, with a policy that runs nothing but what is in it', async () => {
+  it('the page is served compressed with a strict content security policy', async () => {
     const pod = await startPod()
     const response = await fetch(pod.url)
     expect(response.headers.get('content-encoding')).toBe('gzip')

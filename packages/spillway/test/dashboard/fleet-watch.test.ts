@@ -24,8 +24,8 @@ function vitals(calls: number, refused: number, waiting: number): PodVitals {
   }
 }
 
-describe('the figures of a pod', () => {
-  /** Calls, refused and decided, a second, after each word of it. */
+describe('fleet figures of a pod', () => {
+  /** Calls, refusals and decisions per second after each snapshot. */
   async function figuresOf(words: readonly PodVitals[]) {
     const clock = createVirtualClock()
     const watch = new FleetWatch({ pod: 'a' } as Membership, clock, () => {})
@@ -39,18 +39,18 @@ describe('the figures of a pod', () => {
     return figures
   }
 
-  it('count who has waited as decided when they are refused or begin, and not when they came', async () => {
+  it('a queued call counts as decided when it starts or is refused, not when it arrives', async () => {
     const words = [vitals(0, 0, 0), vitals(100, 0, 80), vitals(110, 30, 0), vitals(110, 30, 0)]
     expect(await figuresOf(words)).toEqual([
       [0, 0, 0],
       [100, 0, 20],
-      // More were refused than came: they are a third of those decided, and not all of those who came.
+      // More calls were refused than arrived: a third of those decided.
       [10, 30, 90],
       [0, 0, 0],
     ])
   })
 
-  it('never have more refused than decided: a retry may be refused whose call was counted long ago', async () => {
+  it('refused calls never exceed decided ones, even if a retry is refused later', async () => {
     expect(await figuresOf([vitals(5, 0, 0), vitals(5, 2, 0)])).toEqual([
       [0, 0, 0],
       [0, 2, 2],

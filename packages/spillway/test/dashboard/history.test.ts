@@ -13,8 +13,8 @@ function fill(seconds: number, from = START, history = new HistoryOf(COLUMNS)) {
   return history
 }
 
-describe('the last hour', () => {
-  it('is kept second by second for five minutes, and in steps of ten for sixty', () => {
+describe('dashboard history', () => {
+  it('history keeps five minutes by the second and sixty minutes in steps of ten seconds', () => {
     const [coarse, fine] = fill(4_000).since(0, 'openai')
     expect(fine).toMatchObject({ guard: 'openai', stepMs: 1_000, fromAt: START + 3_700_000 })
     expect(fine?.columns.waiting).toEqual(Array.from({ length: 300 }, (_, index) => 3_700 + index))
@@ -23,7 +23,7 @@ describe('the last hour', () => {
     expect(new Set(coarse?.columns.calls)).toEqual(new Set([4.5]))
   })
 
-  it('says what it knows nothing of', () => {
+  it('history returns null for seconds without data', () => {
     const history = fill(3)
     history.add(START + 5_000, { calls: 7 })
     const [, fine] = history.since(0)
@@ -33,7 +33,7 @@ describe('the last hour', () => {
     })
   })
 
-  it('is told from where somebody has left off', () => {
+  it('history can be read from a given time on', () => {
     const [coarse, fine] = fill(100).since(START + 95_500)
     expect(fine).toMatchObject({
       fromAt: START + 95_000,
@@ -43,7 +43,7 @@ describe('the last hour', () => {
     expect(fill(10).since(START + 60_000)).toEqual([])
   })
 
-  it('survives a clock that is set back, or far ahead', () => {
+  it('history survives a clock that is set back or far ahead', () => {
     const history = fill(20)
     fill(5, START - 3_600_000, history)
     expect(history.since(0).at(-1)?.columns.waiting).toEqual([0, 1, 2, 3, 4])
@@ -53,8 +53,8 @@ describe('the last hour', () => {
   })
 })
 
-describe('percentiles', () => {
-  it('are those of the last ten seconds, to the width of a bucket', () => {
+describe('recent percentiles', () => {
+  it('percentiles cover the last ten seconds, exact to the width of a bucket', () => {
     const durations = new Durations()
     const recent = new RecentPercentiles()
     expect(recent.sample([durations])).toBeUndefined()

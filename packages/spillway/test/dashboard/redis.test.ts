@@ -16,8 +16,8 @@ const GUARD = {
   limits: [{ unit: 'requests', limit: 100, windowMs: '1h' }],
 } as const
 
-describe('two pods over Redis', () => {
-  it('both know when the next unit of a limit comes free, also the one that has never asked for any', async () => {
+describe('dashboards of two pods over Redis', () => {
+  it('both pods know when the next unit of a limit becomes free', async () => {
     const store = redisStore({ url: redis.url, commandTimeoutMs: 10_000 })
     const pods = await Promise.all(['busy', 'idle'].map((pod) => startPod({ store, pod })))
     const [busy, idle] = pods as [(typeof pods)[0], (typeof pods)[0]]
@@ -38,7 +38,7 @@ describe('two pods over Redis', () => {
     )
     const [requests, tokens] = guards[0]?.lanes.find(isTold)?.limits ?? []
     expect(requests).toMatchObject({ id: 'requests', used: 3, remaining: 0, scope: 'shared' })
-    // Not before the oldest of an hour's slices has left, and the way to the vendor counts.
+    // Not before the oldest slice of the hour has left, including the jitter allowance.
     expect(requests?.nextFreeMs).toBeGreaterThan(3_000_000)
     expect(requests?.nextFreeMs).toBeLessThan(4_500_000)
     expect(tokens).toMatchObject({ id: 'tokens', remaining: 997, nextFreeMs: 0 })
@@ -46,7 +46,7 @@ describe('two pods over Redis', () => {
     await store.close()
   })
 
-  it('agree on every page, and say so when Redis is lost and when it is back', async () => {
+  it('the pages of both pods agree and show when Redis is lost and when it is back', async () => {
     const stores = ['a', 'b'].map(() => redisStore({ url: redis.url }))
     const pods = await Promise.all(
       stores.map((store, index) => startPod({ store, pod: `pod-${index}` })),
@@ -66,7 +66,7 @@ describe('two pods over Redis', () => {
       pods.every(({ guards }) => guards[0]?.[5] === 2),
     )
     expect(agreed.pods).toHaveLength(2)
-    // Pressed here, done there.
+    // Requested on one pod, effective on the other.
     expect(await other.act({ act: 'reset', guard: 'openai', lane: 'gpt' })).toMatchObject({
       status: 200,
     })
@@ -80,7 +80,7 @@ describe('two pods over Redis', () => {
       guards.some(({ lanes }) => lanes.some(({ limits }) => limits[0]?.scope === 'local')),
     )
     const limit = shares.guards[0]?.lanes.find(({ lane }) => lane === 'gpt')?.limits[0]
-    // Half of it, and how much of that is used nobody counts.
+    // Half of the limit; its usage is unknown during an outage.
     expect(limit).toMatchObject({ id: 'requests', limit: 50 })
     expect(limit).not.toHaveProperty('used')
     expect((await other.act({ act: 'reset', guard: 'openai' })).status).toBe(503)

@@ -6,7 +6,7 @@ import { shown } from '../../src/http/dashboard/shown.js'
 import { startPod } from './dashboard-kit.js'
 
 const SECRETS = {
-  key: 'sk-proj-Zx81PlantedKeyNobodyMaySee',
+  key: 'sk-proj-Zx81PlantedKeyMustNotShow',
   token: 'Bearer planted-bearer-token-0123456789',
   jwt: 'eyJhbGciOiJIUzI1NiJ9.eyJwbGFudGVkIjoiand0In0.c2lnbmF0dXJlLXBsYW50ZWQ',
   url: 'redis://user:planted-password@cache:6379',
@@ -15,8 +15,8 @@ const SECRETS = {
   cookie: 'planted-session-cookie',
 }
 
-describe('what reaches the page', () => {
-  it('has no secret in it, wherever one was put', async () => {
+describe('data sent to the page', () => {
+  it('the page receives no secret, wherever it was put', async () => {
     const pod = await startPod({ token: 'planted-admin-token-0123456789' })
     const guard = pod.spillway.guard('vendor', {
       breaker: { consecutiveFailures: 100 },
@@ -37,7 +37,7 @@ describe('what reaches the page', () => {
       headers: { authorization: SECRETS.token, cookie: SECRETS.cookie },
       body: SECRETS.body,
     })
-    // A few calls in a tenth of a second are followed: the last one is to be one of them.
+    // The log samples a few calls per 100 ms, and the last one has to be among them.
     await sleep(250)
     await guard.run(() => SECRETS.answer, { user: 'last' })
     await reader.until('decisions', ({ records }) => records.some(({ user }) => user === 'last'))
@@ -55,7 +55,7 @@ describe('what reaches the page', () => {
     expect(everything).not.toContain('eyJhbGci')
   })
 
-  it('is text, of bounded length, whatever names are made of', async () => {
+  it('names arrive as text of bounded length, whatever they contain', async () => {
     const pod = await startPod()
     const names = {
       script: '<script>alert(1)</script>',
@@ -76,7 +76,7 @@ describe('what reaches the page', () => {
     )
     await reader.until('guards', ({ guards }) => guards.some(({ flow }) => flow.calls > 0))
     await reader.until('decisions', ({ records }) => records.length > 0)
-    // Nothing that was in a name has become an event.
+    // No part of a name has become an event.
     expect(reader.all('act')).toEqual([])
     for (const { text } of reader.messages) {
       const longest = Math.max(
@@ -90,8 +90,8 @@ describe('what reaches the page', () => {
   })
 })
 
-describe('a text that is shown', () => {
-  it('keeps what is no secret as it is', () => {
+describe('shown()', () => {
+  it('shown() keeps text without secrets unchanged', () => {
     for (const text of [
       'gpt-4o',
       'task-force-one-hundred-and-one',
@@ -104,7 +104,7 @@ describe('a text that is shown', () => {
     }
   })
 
-  it('loses what looks like a key, and no more', () => {
+  it('shown() masks what looks like a key and nothing else', () => {
     expect(shown(`gpt (${SECRETS.key})`)).toBe('gpt (sk-…)')
     expect(shown(SECRETS.url)).toBe('redis://…cache:6379')
   })

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { FeedReader } from '../../src/http/dashboard/reader.js'
 import { createVirtualClock } from '../../src/testing/virtual-clock.js'
 
-/** A response whose other end reads only when told to. */
+/** A response whose other end reads only on request. */
 class Stuck extends Writable {
   #taken: (() => void) | undefined
   #reads = false
@@ -32,21 +32,21 @@ function setup() {
 const TICK = 'x'.repeat(100_000)
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('a reader that does not read', () => {
-  it('has no more kept for it than is on its way', () => {
+describe('slow feed reader', () => {
+  it('feed buffers no more for a slow reader than is in flight', () => {
     const { stuck, reader } = setup()
     const told = Array.from({ length: 50 }, (_, second) => reader.send(TICK, second * 100))
     expect(told.filter(Boolean).length).toBe(3)
     expect(stuck.writableLength).toBeLessThan(400_000)
   })
 
-  it('is told nothing more until it has caught up, and then knows that it has missed something', async () => {
+  it('a slow reader gets nothing more until it has caught up and then knows of the gap', async () => {
     const { stuck, reader } = setup()
     for (let second = 0; second < 10; second++) reader.send(TICK, second * 1_000)
     expect(reader.isBack).toBe(false)
     stuck.readOn()
     await turn()
-    // Until it has been told how things stand, what comes after would make no sense.
+    // Later messages make no sense without a full snapshot.
     expect(reader.isBack).toBe(true)
     expect(reader.send('one more', 11_000)).toBe(false)
     reader.resume()
@@ -54,7 +54,7 @@ describe('a reader that does not read', () => {
     expect(reader.send('one more', 12_000)).toBe(true)
   })
 
-  it('is let go when it has taken nothing for half a minute', async () => {
+  it('a reader that takes nothing for 30 s is disconnected', async () => {
     const { stuck, reader, ended } = setup()
     for (let second = 0; second <= 35; second++) reader.send(TICK, second * 1_000)
     await turn()
@@ -62,7 +62,7 @@ describe('a reader that does not read', () => {
     expect(ended()).toBe(1)
     expect(reader.send('anything', 40_000)).toBe(false)
   })
-  it('is let go as well when it does not take the last hour, and told nothing after that', async () => {
+  it('a reader that does not take the history within 30 s is disconnected', async () => {
     const { stuck, reader, ended } = setup()
     const clock = createVirtualClock()
     reader.send(TICK, 0)

@@ -25,17 +25,17 @@ const VITALS: PodVitals = {
   memoryMb: 80,
   store: 'shared',
   guards: [GUARD],
-  notes: [{ number: 3, text: 'somebody has acted' }],
+  notes: [{ number: 3, text: 'an operator acted' }],
 }
 
-describe('what a pod says of itself', () => {
-  it('is heard as it was said', () => {
+describe('pod vitals', () => {
+  it('vitals are read as they were packed', () => {
     expect(readVitals(JSON.parse(JSON.stringify(packVitals(VITALS))))).toEqual(VITALS)
     const calm = { ...VITALS, pressure: undefined, pressureBy: undefined }
     expect(readVitals(packVitals(calm))).toEqual(calm)
   })
 
-  it('is small, however many guards and lanes there are and however they are named', () => {
+  it('packed vitals stay small for any number and length of guard and lane names', () => {
     const lanes = Array.from({ length: 100 }, (_, lane) => `${lane}-${'x'.repeat(150)}`)
     const guards = Array.from({ length: 1_000 }, (_, guard) => ({
       ...GUARD,
@@ -52,7 +52,7 @@ describe('what a pod says of itself', () => {
     ).toBeLessThan(1_500)
   })
 
-  it('may be anything at all without harm: another release, or somebody else, has said it', () => {
+  it('invalid vitals of other releases are read without harm', () => {
     const packed = packVitals(VITALS)
     expect(readVitals({ ...packed, v: 2 })).toBeUndefined()
     expect(readVitals(undefined)).toBeUndefined()
@@ -66,7 +66,7 @@ describe('what a pod says of itself', () => {
     )
   })
 
-  it('names the release as package.json does', () => {
+  it('VERSION equals the version in package.json', () => {
     const file = new URL('../../package.json', import.meta.url)
     expect(VERSION).toBe(JSON.parse(readFileSync(file, 'utf8')).version)
   })

@@ -1,4 +1,4 @@
-/** What each algorithm promises, to many pods that ask at once. */
+/** Claims about each algorithm with many concurrent pods. */
 import type { SharedLimit } from 'spillway/shared'
 import { describe, expect, it } from 'vitest'
 import {
@@ -11,12 +11,12 @@ import {
   usedOf,
 } from './fleet.js'
 
-/** As the store counts: a window of 200 ms, and as much for the way to the vendor. */
+/** As the store counts: the window plus the jitter allowance, 200 ms each. */
 const WINDOW_MS = 400
 const SHORT = { windowMs: 200, jitterMs: 200 }
 
 export function claimAlgorithms(fleet: Fleet): void {
-  /** When the store let each of so many calls through that four pods want to make now. */
+  /** The times at which the store granted `calls` concurrent calls of four pods. */
   async function grantTimes(limit: Partial<SharedLimit>, calls: number): Promise<number[]> {
     const { windowMs, jitterMs } = SHORT
     const pod = createVendor(fleet, { jitterMs, limits: [{ limit: 10, windowMs, ...limit }] })
@@ -34,8 +34,8 @@ export function claimAlgorithms(fleet: Fleet): void {
     { algorithm: 'token-bucket', burst: 4, passes: 4 },
     { algorithm: 'leaky-bucket', passes: 1 },
     { algorithm: 'fixed-window', passes: 10 },
-  ] as const)('$algorithm that lets $passes pass at once', ({ passes, ...limit }) => {
-    it('lets exactly so many of forty pods pass, and charges nobody else', async () => {
+  ] as const)('$algorithm with $passes permits at once', ({ passes, ...limit }) => {
+    it('limit grants exactly its capacity to forty concurrent pods and charges no refused call', async () => {
       const pod = createVendor(fleet, { limits: [{ limit: 10, windowMs: LONG_MS, ...limit }] })
       const answers = await askTogether(pod, 40)
       const refusals = answers.filter(({ allowed }) => !allowed)
@@ -48,14 +48,14 @@ export function claimAlgorithms(fleet: Fleet): void {
     })
   })
 
-  it('never grants more than a sliding window holds, wherever the window is laid', async () => {
+  it('sliding window never grants more than its limit in any window', async () => {
     const atMs = await grantTimes({ algorithm: 'sliding-window' }, 40)
     for (let last = 10; last < atMs.length; last++) {
       expect(atMs[last]! - atMs[last - 10]!).toBeGreaterThanOrEqual(WINDOW_MS)
     }
   })
 
-  it('gives a burst from a token bucket and from then on a steady rate', async () => {
+  it('token bucket grants a burst and then a steady rate', async () => {
     const atMs = await grantTimes({ algorithm: 'token-bucket', burst: 4 }, 16)
     const beatMs = WINDOW_MS / 10
     for (const [first, fromMs] of atMs.entries()) {
@@ -66,14 +66,14 @@ export function claimAlgorithms(fleet: Fleet): void {
     }
   })
 
-  it('never lets two through a leaky bucket closer together than one beat', async () => {
+  it('leaky bucket keeps grants at least one interval apart', async () => {
     const atMs = await grantTimes({ algorithm: 'leaky-bucket' }, 8)
     for (let next = 1; next < atMs.length; next++) {
       expect(atMs[next]! - atMs[next - 1]!).toBeGreaterThanOrEqual(WINDOW_MS / 10)
     }
   })
 
-  it('counts a fixed window from edge to edge', async () => {
+  it('fixed window grants at most its limit from edge to edge', async () => {
     const atMs = await grantTimes({ algorithm: 'fixed-window' }, 25)
     const passed = new Map<number, number>()
     for (const ms of atMs) {

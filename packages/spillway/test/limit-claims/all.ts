@@ -1,4 +1,4 @@
-/** Everything the shared rate limiter promises, on one kind of store. */
+/** All claims about the shared rate limiter, run on one kind of store. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import { START_MS } from '../topologies.js'
 import { claimAlgorithms } from './algorithms.js'
@@ -10,7 +10,7 @@ import { claimKeys } from './keys.js'
 import { claimVendorWord } from './vendor-word.js'
 
 export function claimLimits(fleet: Fleet): void {
-  describe(`limits in ${fleet.name}`, () => {
+  describe(`shared limits in ${fleet.name}`, () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
 
@@ -19,7 +19,7 @@ export function claimLimits(fleet: Fleet): void {
     claimCosts(fleet)
     claimVendorWord(fleet)
     claimChanges(fleet)
-    // Last: it looks at the keys of all the others.
+    // Last, because it inspects the keys of all the other tests.
     claimKeys(fleet)
   })
 }

@@ -1,4 +1,4 @@
-/** How permits are asked for, waited for and given up. */
+/** Requesting permits, waiting for them and giving up. */
 import { setImmediate as tripsBegin } from 'node:timers/promises'
 import { createDeadline, runWithDeadline } from 'spillway'
 import { redisStore } from 'spillway/redis'
@@ -16,10 +16,10 @@ import {
   usedOf,
 } from './fleet.js'
 
-/** As the store counts: a window of 200 ms, and as much for the way to the vendor. */
+/** As the store counts: the window plus the jitter allowance, 200 ms each. */
 const WINDOW_MS = 400
 const SHORT = { windowMs: 200, jitterMs: 200 }
-/** How late a busy machine may be. */
+/** Tolerance for a busy machine. */
 const LATE_MS = 1_000
 
 export function claimAsking(fleet: Fleet): void {
@@ -34,8 +34,8 @@ export function claimAsking(fleet: Fleet): void {
     })
   const tokens = (count: number) => ({ cost: { tokens: count } })
 
-  describe('acquire', () => {
-    it('answers at once, however often it was refused before', async () => {
+  describe('acquire()', () => {
+    it('acquire() answers at once, however often it was refused before', async () => {
       const pod = ofRequests(1)()
       await take(pod)
       for (let times = 0; times < 5; times++) {
@@ -43,7 +43,7 @@ export function claimAsking(fleet: Fleet): void {
       }
     })
 
-    it('answers everybody at once who asks together when nothing is left', async () => {
+    it('concurrent acquire() calls are all refused at once when nothing is left', async () => {
       const pod = ofRequests(1)()
       await take(pod)
       const asked = Promise.all(Array.from({ length: 5 }, () => pod.acquire()))
@@ -51,14 +51,14 @@ export function claimAsking(fleet: Fleet): void {
       expect(answers.filter(({ allowed }) => allowed)).toEqual([])
     })
 
-    it('answers a thousand at once, more than a trip to the store carries', async () => {
+    it('a thousand acquire() calls are answered although they exceed one round trip', async () => {
       const pod = ofRequests(300)()
       const asked = Promise.all(Array.from({ length: 1_000 }, () => pod.acquire()))
       const answers = await fleet.answered(asked)
       expect(answers.filter(({ allowed }) => allowed)).toHaveLength(300)
     })
 
-    it('hears at once of what another pod gave back', async () => {
+    it('acquire() sees at once what another pod refunded', async () => {
       const pod = ofRequests(1)
       const [one, other] = [pod(), pod()]
       const permit = await take(one)
@@ -68,7 +68,7 @@ export function claimAsking(fleet: Fleet): void {
       expect(await fleet.answered(other.acquire())).toMatchObject({ allowed: true })
     })
 
-    it('says how long it would have to wait', async () => {
+    it('a refusal by acquire() states the wait', async () => {
       const pod = paced(1)
       await take(pod(), tokens(1))
       const answer = await pod().acquire(tokens(1))
@@ -80,8 +80,8 @@ export function claimAsking(fleet: Fleet): void {
     })
   })
 
-  describe('acquireWithin', () => {
-    it('waits until the store has room, and no longer', async () => {
+  describe('acquireWithin()', () => {
+    it('acquireWithin() waits until the store can grant and no longer', async () => {
       const pod = paced(1)
       const first = await take(pod(), tokens(1))
       const startMs = fleet.clock.now()
@@ -90,7 +90,7 @@ export function claimAsking(fleet: Fleet): void {
       expect(fleet.clock.now() - startMs).toBeLessThan((WINDOW_MS * 31) / 30 + LATE_MS)
     })
 
-    it('says no at once when it would wait longer than it may', async () => {
+    it('acquireWithin() refuses at once when the wait would exceed its limit', async () => {
       const pod = ofRequests(1)
       await take(pod())
       const answer = await fleet.answered(pod().acquireWithin('1m'))
@@ -98,12 +98,12 @@ export function claimAsking(fleet: Fleet): void {
       expect((answer as { retryAfterMs: number }).retryAfterMs).toBeGreaterThan(60_000)
     })
 
-    it('takes what is there when it may not wait, even if the store needs a moment', async () => {
+    it('acquireWithin(0) takes an available permit although the store needs a moment', async () => {
       const one = ofRequests(1)({ store: slowStore(fleet, [30]) })
       expect(await fleet.until(one.acquireWithin(0))).toMatchObject({ allowed: true })
     })
 
-    it('never waits past the deadline of the request', async () => {
+    it('acquireWithin() never waits past the deadline of the request', async () => {
       const pod = paced(1)
       await take(pod(), tokens(1))
       const waitUnder = (ms: number) =>
@@ -113,8 +113,8 @@ export function claimAsking(fleet: Fleet): void {
     })
   })
 
-  describe('takeUpTo', () => {
-    it('takes as many as there are', async () => {
+  describe('takeUpTo()', () => {
+    it('takeUpTo() takes as many permits as are available', async () => {
       const pod = ofRequests(5)
       const one = pod()
       expect(await fleet.answered(one.takeUpTo(3))).toHaveLength(3)
@@ -122,15 +122,15 @@ export function claimAsking(fleet: Fleet): void {
       expect(await passing(pod, 3)).toBe(0)
     })
 
-    it('takes none when there is none', async () => {
+    it('takeUpTo() takes no permit when none is available', async () => {
       const pod = ofRequests(1)()
       await take(pod)
       expect(await fleet.answered(pod.takeUpTo(3))).toEqual([])
     })
   })
 
-  describe('a line in one pod', () => {
-    it('is served strictly in order: a small wish does not overtake a large one', async () => {
+  describe('order of requests in one pod', () => {
+    it('permits are granted in order, so a small request does not overtake a large one', async () => {
       const pod = paced(10)
       const one = pod()
       await take(one, tokens(8))
@@ -146,7 +146,7 @@ export function claimAsking(fleet: Fleet): void {
       expect(grantedMs(large)).toBeLessThanOrEqual(grantedMs(small))
     })
 
-    it('is not jumped by somebody who will not wait', async () => {
+    it('acquire() does not overtake a waiting request', async () => {
       const one = ofTokens(10)()
       await take(one, tokens(8))
       const leave = new AbortController()
@@ -157,7 +157,7 @@ export function claimAsking(fleet: Fleet): void {
       await expect(large).rejects.toThrow('enough')
     })
 
-    it('moves up at once when its head gives up', async () => {
+    it('the next request is granted at once when the first one aborts', async () => {
       const pod = ofTokens(10)
       const one = pod()
       await take(one, tokens(8))
@@ -172,7 +172,7 @@ export function claimAsking(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ tokens: 10 })
     })
 
-    it('asks the store for nobody who has left before asking', async () => {
+    it('a request with an aborted signal is not sent to the store', async () => {
       const pod = ofRequests(1)
       const one = pod()
       const left = one.acquire({ signal: AbortSignal.abort(new Error('too late')) })
@@ -180,10 +180,10 @@ export function claimAsking(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ requests: 0 })
     })
 
-    // The memory store answers at once: there is no meanwhile.
+    // The memory store answers at once, so nothing can happen in between.
     if (fleet.kind === 'memory') return
 
-    it('gives back what was granted to somebody who left meanwhile', async () => {
+    it('the permit of a request aborted during the round trip is returned', async () => {
       const pod = ofRequests(1)
       const leave = new AbortController()
       const asked = pod().acquire({ signal: leave.signal })
@@ -193,7 +193,7 @@ export function claimAsking(fleet: Fleet): void {
       await expect.poll(() => usedOf(pod)).toEqual({ requests: 0 })
     })
 
-    it('passes what was granted to somebody who left meanwhile on to the next', async () => {
+    it('the permit of a request aborted during the round trip goes to the next request', async () => {
       const pod = ofRequests(1)
       const one = pod()
       const leave = new AbortController()
@@ -207,8 +207,8 @@ export function claimAsking(fleet: Fleet): void {
     })
   })
 
-  describe('close', () => {
-    it('turns away with CLOSED whoever waits and whoever comes later', async () => {
+  describe('limiter close()', () => {
+    it('close() rejects waiting and later requests', async () => {
       const one = ofRequests(1)()
       await take(one)
       const waiting = one.acquireWithin('2h')
@@ -221,7 +221,7 @@ export function claimAsking(fleet: Fleet): void {
       await expect(one.acquireWithin(10)).rejects.toEqual(closed)
     })
 
-    it('waits until what permits cost is told to the store', async () => {
+    it('close() waits until the settlements have reached the store', async () => {
       const pod = ofRequests(600)
       const one = pod()
       const permits = await one.takeUpTo(600)
@@ -230,7 +230,7 @@ export function claimAsking(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ requests: 0 })
     })
 
-    it('gives back what is granted while it closes', async () => {
+    it('a permit granted during close() is returned', async () => {
       const pod = ofRequests(1)
       const one = pod({ store: slowStore(fleet, [300]) })
       const asked = one.acquire()
@@ -242,10 +242,10 @@ export function claimAsking(fleet: Fleet): void {
     })
   })
 
-  describe('a store that is slow', () => {
+  describe('slow store', () => {
     const jitterMs = 100
 
-    it('is asked again for a permit that came too late to be used, which goes back', async () => {
+    it('a permit that arrives too late is returned and requested again', async () => {
       const pod = ofRequests(3)
       const one = pod({ store: slowStore(fleet, [150]), jitterMs })
       const startMs = fleet.clock.now()
@@ -256,24 +256,24 @@ export function claimAsking(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ requests: 0 })
     })
 
-    it('is told from one that refuses, however late the refusal comes', async () => {
+    it('a late refusal is still a refusal', async () => {
       const pod = ofRequests(1)
       await take(pod())
       const one = pod({ store: slowStore(fleet, [150, 150, 150]), jitterMs })
       expect(await fleet.until(one.acquire())).toMatchObject({ allowed: false, paused: false })
     })
 
-    it('is out of order when nothing comes in time', async () => {
+    it('permits that are always late reject with STORE_UNAVAILABLE', async () => {
       const one = ofRequests(9)({ store: slowStore(fleet, [150, 150, 150]), jitterMs })
       const outage = { code: 'STORE_UNAVAILABLE', scope: 'shared', status: 503 }
       await expect(fleet.until(one.acquire())).rejects.toMatchObject(outage)
     })
   })
 
-  // A memory store is never gone.
+  // A memory store is never unreachable.
   if (fleet.kind === 'memory') return
 
-  describe('a store that is gone', () => {
+  describe('unreachable store', () => {
     const outage = { code: 'STORE_UNAVAILABLE', scope: 'shared', status: 503 }
     const podWithout = (pod: ReturnType<typeof ofRequests>) => {
       const store = redisStore({ url: 'redis://127.0.0.1:1' })
@@ -281,14 +281,14 @@ export function claimAsking(fleet: Fleet): void {
       return pod({ store })
     }
 
-    it('is told from one that refuses, and at once', async () => {
+    it('an unreachable store rejects at once with STORE_UNAVAILABLE instead of a refusal', async () => {
       const limits = [{ limit: 1, windowMs: '1h', outage: 'closed' }] as const
       const one = podWithout(createVendor(fleet, { limits }))
       await expect(fleet.answered(one.acquire())).rejects.toMatchObject(outage)
       await expect(fleet.answered(one.acquireWithin('1h'))).rejects.toMatchObject(outage)
     })
 
-    it('is called that whatever it was asked for', async () => {
+    it('every limiter operation rejects with STORE_UNAVAILABLE while the store is unreachable', async () => {
       const one = podWithout(ofRequests(1))
       await expect(one.pauseFor('1s')).rejects.toMatchObject(outage)
       await expect(one.setLimits([{ limit: 2, windowMs: '1s' }])).rejects.toMatchObject(outage)

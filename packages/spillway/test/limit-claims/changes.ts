@@ -12,7 +12,7 @@ import {
   usedOf,
 } from './fleet.js'
 
-/** The most of these times that lie in any window of this length. */
+/** The largest number of times within any window of this length. */
 function mostWithin(timesMs: readonly number[], windowMs: number): number {
   const sorted = timesMs.toSorted((a, b) => a - b)
   let start = 0
@@ -31,11 +31,11 @@ export function claimChanges(fleet: Fleet): void {
     createVendor(fleet, { limits: [{ unit: 'tokens', limit, windowMs, ...more }] })
 
   describe.each(['sliding-window', 'token-bucket', 'fixed-window'] as const)(
-    'setLimits on a %s',
+    'setLimits() on a %s',
     (algorithm) => {
       const limits = (limit: number): SharedLimit[] => [{ limit, windowMs, algorithm }]
 
-      it('is obeyed by pods that were not told, and what counted goes on counting', async () => {
+      it('other pods obey setLimits() and what was counted still counts', async () => {
         const pod = createVendor(fleet, { limits: limits(10) })
         const [one, other] = [pod(), pod()]
         await other.takeUpTo(4)
@@ -52,7 +52,7 @@ export function claimChanges(fleet: Fleet): void {
     },
   )
 
-  it('halves and doubles a limit under load, and every pod keeps to it', async () => {
+  it('every pod obeys a limit that is halved and doubled under load', async () => {
     const WINDOW_MS = 300
     const limits = (limit: number): SharedLimit[] => [{ limit, windowMs: 150 }]
     const pod = createVendor(fleet, { jitterMs: 150, limits: limits(20) })
@@ -66,7 +66,7 @@ export function claimChanges(fleet: Fleet): void {
     const callers = [pod(), pod(), pod()].flatMap((each) => Array.from({ length: 20 }, () => each))
     const calling = Promise.all(callers.map(load))
     const boss = pod()
-    /** Between these two times of the store, more or less, the limit changed. */
+    /** Approximate times of the store between which the limit changed. */
     const change = async (limit: number) => {
       const beforeMs = Math.max(...grants)
       await boss.setLimits(limits(limit))
@@ -96,7 +96,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(twice).toBeGreaterThan(20)
   })
 
-  it('keeps what counted when a window gets longer or shorter', async () => {
+  it('used units are kept when a window becomes longer or shorter', async () => {
     const pod = ofTokens(10)
     await take(pod(), tokens(7))
     await pod().setLimits([{ unit: 'tokens', limit: 10, windowMs: windowMs / 2 }])
@@ -106,7 +106,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await usedOf(pod)).toEqual({ tokens: 10 })
   })
 
-  it('lowers an estimate to a limit that was lowered while it waited', async () => {
+  it('the estimate of a waiting request is lowered to a lowered limit', async () => {
     const pod = createVendor(fleet, {
       jitterMs: 200,
       limits: [{ unit: 'tokens', limit: 10, windowMs: 200 }],
@@ -119,7 +119,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await fleet.until(waiting)).toMatchObject({ allowed: true })
   })
 
-  it('goes on with those who wait when a limit is added', async () => {
+  it('waiting requests are still granted when a limit is added', async () => {
     const short = { windowMs: 200 }
     const pod = createVendor(fleet, { jitterMs: 200, limits: [{ limit: 1, ...short }] })
     const one = pod()
@@ -133,7 +133,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await fleet.until(waiting)).toMatchObject({ allowed: true })
   })
 
-  it('settles permits of earlier limits on the limits they were booked on', async () => {
+  it('permits are settled on the limits they were booked on', async () => {
     const requests = { limit: 10, windowMs }
     const ofUnit = { unit: 'tokens', limit: 100, windowMs }
     const pod = createVendor(fleet, { limits: [requests, ofUnit] })
@@ -145,7 +145,7 @@ export function claimChanges(fleet: Fleet): void {
     expect(await usedOf(pod)).toEqual({ requests: 1, tokens: 10 })
   })
 
-  it('lets pods pass whose windows differ, as those of two releases do', async () => {
+  it('pods of two releases with different windows both get permits', async () => {
     const ofWindow = (ms: number) => ({ limits: [{ limit: 1, windowMs: ms }] })
     const pod = createVendor(fleet, { jitterMs: 100, ...ofWindow(200) })
     const [old, young] = [pod(), pod(ofWindow(250))]
@@ -156,8 +156,8 @@ export function claimChanges(fleet: Fleet): void {
     expect(answers.map(({ allowed }) => allowed)).toContain(true)
   })
 
-  describe('override', () => {
-    it('holds for every pod, and ends by itself', async () => {
+  describe('override()', () => {
+    it('override() applies to every pod and ends by itself', async () => {
       const pod = ofTokens(10)
       await take(pod(), tokens(2))
       await pod().override('tokens', 4, 800)
@@ -168,7 +168,7 @@ export function claimChanges(fleet: Fleet): void {
       expect(await passing(pod, 9, tokens(1))).toBe(6)
     })
 
-    it('may give more than the limit, and ends when told to', async () => {
+    it('override() may exceed the limit and can be ended early', async () => {
       const pod = ofTokens(5)
       const one = pod()
       await one.override('tokens', 8, '10m')
@@ -179,7 +179,7 @@ export function claimChanges(fleet: Fleet): void {
       ])
     })
 
-    it('outlives a change of the limits', async () => {
+    it('override() stays in force when the limits change', async () => {
       const pod = ofTokens(10)
       await pod().override('tokens', 3, '10m')
       await pod().setLimits([{ unit: 'tokens', limit: 20, windowMs }])
@@ -188,24 +188,24 @@ export function claimChanges(fleet: Fleet): void {
       expect(await passing(pod, 30, tokens(1))).toBe(17)
     })
 
-    it('lowers estimates above it, too', async () => {
+    it('override() also lowers estimates above it', async () => {
       const pod = ofTokens(10)
       await pod().override('tokens', 4, '10m')
       expect(await pod().acquire(tokens(10))).toMatchObject({ allowed: true })
       expect(await usedOf(pod)).toEqual({ tokens: 4 })
     })
 
-    it('leaves nothing behind when it has ended', async () => {
+    it('an ended override() leaves nothing behind', async () => {
       const pod = ofTokens(10)
       await pod().override('tokens', 50, 100)
       await take(pod(), tokens(1))
-      // Longer than it is kept by the store.
+      // Longer than the store keeps it.
       await fleet.sleep(1_300)
       await take(pod(), tokens(1))
       expect(await passing(pod, 20, tokens(1))).toBe(8)
     })
 
-    it('names the limits there are when asked for one that is not', async () => {
+    it('override() of an unknown limit rejects and names the known limits', async () => {
       const pod = ofTokens(10)()
       await expect(pod.override('token', 4, '10m')).rejects.toThrow("did you mean 'tokens'?")
       await expect(pod.override('images', 4, '10m')).rejects.toThrow('known: tokens')

@@ -1,4 +1,4 @@
-/** What a call costs, on which limits, and what becomes of it when it cost something else. */
+/** Costs of a call, the limits they count on, and settlement. */
 import { describe, expect, it } from 'vitest'
 import { createVendor, type Fleet, LONG_MS, passing, take, usedOf } from './fleet.js'
 
@@ -18,7 +18,7 @@ export function claimCosts(fleet: Fleet): void {
         ],
       })
 
-    it('are all charged or none: a refusal by the second costs nothing on the first', async () => {
+    it('limits are charged all or none: a refusal by the second costs nothing on the first', async () => {
       const pod = ofBoth()
       await take(pod(), tokens(95))
       expect(await passing(pod, 20, tokens(6))).toBe(0)
@@ -27,14 +27,14 @@ export function claimCosts(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ requests: 2, tokens: 100, images: 0 })
     })
 
-    it('hold for a call as far as it has to do with them', async () => {
+    it('a limit counts only the units that a call names', async () => {
       const pod = ofBoth()
       expect(await passing(pod, 5, { cost: { images: 1 } })).toBe(3)
       expect(await passing(pod, 20)).toBe(7)
       expect(await usedOf(pod)).toEqual({ requests: 10, tokens: 0, images: 3 })
     })
 
-    it('may be on one unit, such as a second and a day', async () => {
+    it('two limits may count the same unit over different windows', async () => {
       const limits = [
         { limit: 5, windowMs: LONG_MS / 2 },
         { limit: 8, windowMs },
@@ -45,18 +45,18 @@ export function claimCosts(fleet: Fleet): void {
     })
   })
 
-  describe.each(ALGORITHMS)('%s', (algorithm) => {
+  describe.each(ALGORITHMS)('costs (%s)', (algorithm) => {
     const ofTokens = (limit: number) =>
       createVendor(fleet, { limits: [{ unit: 'tokens', limit, windowMs, algorithm }] })
 
-    it('takes weighted costs, and lets a small one pass where a large one does not', async () => {
+    it('a small cost is granted where a large one is refused', async () => {
       const pod = ofTokens(10)
       expect(await passing(pod, 5, tokens(4))).toBe(2)
       expect(await passing(pod, 5, tokens(3))).toBe(0)
       expect(await passing(pod, 5, tokens(1))).toBe(2)
     })
 
-    it('lowers an estimate above the limit to the limit, and grants it', async () => {
+    it('an estimate above the limit is lowered to the limit and granted', async () => {
       const pod = ofTokens(10)
       const permit = await take(pod(), tokens(1_000))
       expect(permit.cost).toEqual({ tokens: 10 })
@@ -64,7 +64,7 @@ export function claimCosts(fleet: Fleet): void {
       expect(await passing(pod, 2, tokens(1))).toBe(0)
     })
 
-    it('takes back what a call did not use, to the unit', async () => {
+    it('settle() and refund() return unused cost exactly', async () => {
       const pod = ofTokens(10)
       const one = pod()
       const [first, second] = [await take(one, tokens(4)), await take(one, tokens(6))]
@@ -75,7 +75,7 @@ export function claimCosts(fleet: Fleet): void {
       expect(await passing(pod, 9, tokens(1))).toBe(5)
     })
 
-    it('counts a settlement once, the first', async () => {
+    it('only the first settlement of a permit counts', async () => {
       const pod = ofTokens(10)
       const one = pod()
       const permit = await take(one, tokens(10))
@@ -86,7 +86,7 @@ export function claimCosts(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ tokens: 6 })
     })
 
-    it('turns what a call used beyond its estimate into debt, bounded by one limit', async () => {
+    it('cost beyond the estimate becomes debt of at most one limit', async () => {
       const pod = ofTokens(10)
       const one = pod()
       const permit = await take(one, tokens(10))
@@ -105,7 +105,7 @@ export function claimCosts(fleet: Fleet): void {
   // In real time, the edge of a fixed window may fall between any two lines of a test.
   const windows = fleet.kind === 'memory' ? ['sliding-window', 'fixed-window'] : ['sliding-window']
   it.each(windows as ('sliding-window' | 'fixed-window')[])(
-    'takes back what was booked in a %s, and nothing that was booked in an earlier one',
+    'a refund counts in the current %s and not for an earlier one',
     async (algorithm) => {
       const limits = [{ limit: 2, windowMs: 200, algorithm }]
       const pod = createVendor(fleet, { jitterMs: 200, limits })
@@ -119,7 +119,7 @@ export function claimCosts(fleet: Fleet): void {
     },
   )
 
-  describe('lanes', () => {
+  describe('limits per lane and per vendor', () => {
     const lanes = () =>
       createVendor(fleet, {
         limits: [
@@ -128,7 +128,7 @@ export function claimCosts(fleet: Fleet): void {
         ],
       })
 
-    it('count apart from one another', async () => {
+    it('lanes are counted separately', async () => {
       const pod = lanes()
       expect(await passing(pod, 9, { lane: 'mini' })).toBe(5)
       expect(await passing(pod, 9, { lane: 'large' })).toBe(5)
@@ -136,7 +136,7 @@ export function claimCosts(fleet: Fleet): void {
       expect(await usedOf(pod, { lane: 'mini' })).toEqual({ requests: 5, tokens: 0 })
     })
 
-    it('share a limit that is the vendor’s, and are charged nothing else when it refuses', async () => {
+    it('lanes share a vendor limit, and its refusal costs nothing else', async () => {
       const pod = lanes()
       expect(await passing(pod, 9, { lane: 'mini', ...tokens(2) })).toBe(4)
       expect(await passing(pod, 9, { lane: 'large', ...tokens(1) })).toBe(0)
@@ -144,7 +144,7 @@ export function claimCosts(fleet: Fleet): void {
       expect(await passing(pod, 9, { lane: 'large' })).toBe(5)
     })
 
-    it('give back to the vendor what one of them did not use', async () => {
+    it('settling in one lane returns vendor units to all lanes', async () => {
       const pod = lanes()
       const one = pod()
       const permit = await take(one, { lane: 'mini', ...tokens(8) })

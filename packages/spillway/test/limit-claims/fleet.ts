@@ -1,6 +1,6 @@
 /**
- * What the claims about limits are made on: pods that share a store, and the time they live in. With
- * the memory store that time is virtual and everything is exact; with Redis both are real.
+ * Setup of the limit claims: pods that share a store, and their time. With the memory store time is
+ * virtual and exact; with Redis both are real.
  */
 import { systemClock } from 'spillway'
 import { type RedisStore, redisStore } from 'spillway/redis'
@@ -23,9 +23,9 @@ import {
   type TopologyName,
 } from '../topologies.js'
 
-/** Long enough never to end within a test. */
+/** Never ends within a test. */
 export const LONG_MS = 3_600_000
-/** A trip that takes longer than this fails a test; windows are longer by as much. */
+/** Round trips longer than this fail a test; windows are longer by this much. */
 export const JITTER_MS = 1_000
 
 /** Ends a test whose answer never comes. */
@@ -33,23 +33,23 @@ const ANSWER_MS = 60_000
 
 export interface Fleet {
   readonly kind: 'memory' | 'redis'
-  /** For the titles of tests. */
+  /** Used in test titles. */
   readonly name: string
-  /** Somebody hears what is published all the time, so whoever joins has missed nothing. */
+  /** A subscriber exists all the time, so a new pod misses nothing. */
   readonly listening: boolean
   readonly clock: Clock
   start(): Promise<void>
   stop(): Promise<void>
-  /** A store, as one more pod would have it: all of them hold the same. */
+  /** The shared store, as one more pod sees it. */
   store(): Store
   sleep(ms: number): Promise<void>
-  /** Lets time pass until the promise is settled. */
+  /** Advances time until the promise settles. */
   until<T>(promise: Promise<T>): Promise<T>
-  /** For what must not wait for anything but the store: fails if it does. */
+  /** For promises that wait only for the store; fails if they wait for anything else. */
   answered<T>(promise: Promise<T>): Promise<T>
-  /** Sends a command to the server that has the key, which is its second word. */
+  /** Sends a command to the server that owns its key, the second word. */
   send(...command: string[]): Promise<unknown>
-  /** Sends it to every server that has keys, and answers with what each of them does. */
+  /** Sends a command to every server that owns keys and returns all replies. */
   everywhere(...command: string[]): Promise<unknown[]>
 }
 
@@ -72,7 +72,7 @@ export function createMemoryFleet(): Fleet {
   }
 }
 
-/** Each pod with another client library, unless the environment names one. */
+/** Each pod uses another client library, unless the environment names one. */
 export function createRedisFleet(
   topology: TopologyName = 'one server',
   begin: () => Promise<Servers> = TOPOLOGIES[topology],
@@ -83,7 +83,7 @@ export function createRedisFleet(
   return {
     kind: 'redis',
     name: `Redis (${topology}, ${driversToTest().join(', ')})`,
-    // To Sentinels and back takes longer than breakers in tests are open.
+    // Subscribing through Sentinels takes longer than breakers in tests are open.
     listening: topology !== 'one server',
     clock: systemClock,
     async start() {
@@ -109,14 +109,14 @@ export function createRedisFleet(
   }
 }
 
-/** Until the store is closed. */
+/** Listens until the store is closed. */
 function listen(store: RedisStore): Promise<void> {
   return new Promise((onGap) => {
     store.breakers.watch({ onView() {}, onGap })
   })
 }
 
-/** A store whose answers to some of the calls for permits take so long to arrive. */
+/** A store whose replies to some permit requests are delayed. */
 export function slowStore(fleet: Fleet, delaysMs: number[]): Store {
   const store = fleet.store()
   const { limits } = store
@@ -141,7 +141,7 @@ type VendorOptions = Omit<RateLimiterOptions, 'store' | 'name'> &
 
 let vendors = 0
 
-/** A vendor nobody has called yet. Each call of the function makes one more pod that calls it. */
+/** A vendor without calls. Each call of the returned function creates one more pod. */
 export function createVendor(fleet: Fleet, options: VendorOptions) {
   const name = `vendor-${++vendors}`
   return (own: Partial<VendorOptions> = {}): RateLimiter => {
@@ -153,7 +153,7 @@ export function createVendor(fleet: Fleet, options: VendorOptions) {
   }
 }
 
-/** So many pods ask at once, each for itself. */
+/** `count` pods make one request each at the same time. */
 export function askTogether(
   pod: () => RateLimiter,
   pods: number,
@@ -162,7 +162,7 @@ export function askTogether(
   return Promise.all(Array.from({ length: pods }, () => pod().acquire(...options)))
 }
 
-/** How many of so many pods that ask at once are let through. */
+/** The number of concurrent requests that are granted. */
 export async function passing(...args: Parameters<typeof askTogether>): Promise<number> {
   return (await askTogether(...args)).filter(({ allowed }) => allowed).length
 }
@@ -172,7 +172,7 @@ export function permitOf(acquisition: Acquisition): Permit {
   return acquisition.permit
 }
 
-/** Takes a permit that has to be there. */
+/** Takes a permit that has to be available. */
 export async function take(
   pod: RateLimiter,
   ...options: Parameters<RateLimiter['acquire']>
@@ -180,7 +180,7 @@ export async function take(
   return permitOf(await pod.acquire(...options))
 }
 
-/** Whether it still waits, a moment from now. */
+/** Whether the promise is still pending a moment from now. */
 export async function isWaiting(fleet: Fleet, promise: Promise<unknown>): Promise<boolean> {
   let waiting = true
   const note = () => {
@@ -191,12 +191,12 @@ export async function isWaiting(fleet: Fleet, promise: Promise<unknown>): Promis
   return waiting
 }
 
-/** When the store granted it, in milliseconds of the store's time. */
+/** The time of the grant in milliseconds of the store's clock. */
 export function grantedMs(permit: Permit): number {
   return (permit as Permit & { grantedUs: number }).grantedUs / 1_000
 }
 
-/** Units used of each limit, by its name, as a pod sees them that has not asked for anything. */
+/** Units used of each limit by id, as seen by a new pod. */
 export async function usedOf(
   pod: () => RateLimiter,
   ...options: Parameters<RateLimiter['figures']>

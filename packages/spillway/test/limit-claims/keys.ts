@@ -1,4 +1,4 @@
-/** What is stored: under names that do not meet, and never for ever. */
+/** Keys: names never collide and every key expires. */
 import { describe, expect, it } from 'vitest'
 import { createVendor, type Fleet, JITTER_MS, LONG_MS, passing, take } from './fleet.js'
 
@@ -27,12 +27,12 @@ const DAY_MS = 86_400_000
 const SEQUENCE_MS = 600_000
 const REPORTS_MS = 120_000
 const EPOCH_MS = 300_000
-/** Everything lives a second longer than it means something. */
+/** Keys live one second longer than their content is needed. */
 const MARGIN_MS = 1_001
 
 export function claimKeys(fleet: Fleet): void {
-  describe('names', () => {
-    it('never meet, whatever they are made of', async () => {
+  describe('guard and lane names', () => {
+    it('limits with different guard or lane names never share a key', async () => {
       const limits = [{ limit: 1, windowMs: LONG_MS }]
       const pods = NAMES.map((name) => createVendor(fleet, { name, limits }))
       for (const pod of pods) {
@@ -43,7 +43,7 @@ export function claimKeys(fleet: Fleet): void {
       }
     })
 
-    it('are told apart by their white space', async () => {
+    it('lane names that differ only in white space are separate', async () => {
       const limits = [{ limit: 1, windowMs: LONG_MS }]
       const lanes = ['x 03', 'x\u2003']
       const pod = createVendor(fleet, { limits })
@@ -53,8 +53,8 @@ export function claimKeys(fleet: Fleet): void {
 
   if (fleet.kind === 'memory') return
 
-  describe('keys', () => {
-    /** Every key there is, with the milliseconds it has left. */
+  describe('limit keys', () => {
+    /** All keys with their remaining lifetime in milliseconds. */
     const allKeys = async () => {
       const script = `
         local found = {}
@@ -66,13 +66,13 @@ export function claimKeys(fleet: Fleet): void {
       return found.flat() as [key: string, leftMs: number][]
     }
 
-    it('hold one hash tag, the vendor’s', async () => {
+    it('every limit key contains one hash tag, that of its vendor', async () => {
       const keys = await allKeys()
       expect(keys.length).toBeGreaterThan(NAMES.length)
       for (const [key] of keys) expect(key).toMatch(/^sw1:\{[^{}]+\}:[^{}]+$/)
     })
 
-    it('outlive what one release counts if another counts something for longer', async () => {
+    it('a key lives as long as the longest window of any release needs it', async () => {
       const short = { unit: 'images', limit: 5, windowMs: 100 }
       const long = { unit: 'tokens', limit: 5, windowMs: LONG_MS }
       const name = 'two-releases'
@@ -84,7 +84,7 @@ export function claimKeys(fleet: Fleet): void {
       expect(leftMs).toBeGreaterThan(LONG_MS / 2)
     })
 
-    it('end when what they hold means nothing any more', async () => {
+    it('every limit key expires when its content is no longer needed', async () => {
       const pod = createVendor(fleet, { limits: [{ limit: 5, windowMs: LONG_MS }] })
       const one = pod()
       const permit = await take(one)

@@ -1,4 +1,4 @@
-/** Pauses, by hand and because a vendor's answer asked for one. */
+/** Pauses, set manually or requested by an answer of the vendor. */
 import type { Permit, RateLimiter, RateLimiterOptions } from 'spillway/shared'
 import { describe, expect, it } from 'vitest'
 import { createVendor, type Fleet, LONG_MS, passing, take, usedOf } from './fleet.js'
@@ -7,11 +7,11 @@ export function claimVendorWord(fleet: Fleet): void {
   const create = (options: Partial<RateLimiterOptions> = {}) =>
     createVendor(fleet, { limits: [{ limit: 100, windowMs: LONG_MS }], ...options })
 
-  /** How long a lane is paused; told by a pod that has not heard of it. */
+  /** Remaining pause of a lane, as seen by a new pod. */
   const pausedMs = async (pod: () => RateLimiter, lane = 'default') =>
     (await pod().figures({ lane })).pausedMs
 
-  /** Paused for so long a moment ago: a little of it may have passed. */
+  /** Expects a pause that began a moment ago with `ms`. */
   const expectPause = async (pod: () => RateLimiter, ms: number) => {
     const paused = await pausedMs(pod)
     expect(paused).toBeLessThanOrEqual(ms)
@@ -20,8 +20,8 @@ export function claimVendorWord(fleet: Fleet): void {
 
   const throttled = (headers: object = {}) => ({ status: 429, headers })
 
-  describe('pauseFor', () => {
-    it('stops every pod, and says so', async () => {
+  describe('pauseFor()', () => {
+    it('pauseFor() stops every pod, and refusals are marked as paused', async () => {
       const pod = create()
       await pod().pauseFor('10s')
       const answer = await pod().acquire()
@@ -32,7 +32,7 @@ export function claimVendorWord(fleet: Fleet): void {
       expect(await usedOf(pod)).toEqual({ requests: 0 })
     })
 
-    it('ends by itself, and lets those through who waited for its end', async () => {
+    it('a pause ends by itself and grants the requests that waited for its end', async () => {
       const pod = create()
       const startMs = fleet.clock.now()
       await pod().pauseFor(300)
@@ -44,7 +44,7 @@ export function claimVendorWord(fleet: Fleet): void {
       expect(await pausedMs(pod)).toBe(0)
     })
 
-    it('keeps the longer of two pauses, whichever came first', async () => {
+    it('the longer of two pauses applies, whichever came first', async () => {
       const pod = create()
       await pod().pauseFor('20s')
       await pod().pauseFor('10s')
@@ -53,13 +53,13 @@ export function claimVendorWord(fleet: Fleet): void {
       await expectPause(pod, 40_000)
     })
 
-    it('pauses no longer than maxPauseMs', async () => {
+    it('a pause is at most maxPauseMs', async () => {
       const pod = create({ maxPauseMs: '15s' })
       await pod().pauseFor('1h')
       await expectPause(pod, 15_000)
     })
 
-    it('pauses one lane and no other', async () => {
+    it('pauseFor() applies to one lane only', async () => {
       const pod = create()
       await pod().pauseFor('10s', { lane: 'mini' })
       expect(await passing(pod, 2, { lane: 'mini' })).toBe(0)
@@ -67,8 +67,8 @@ export function claimVendorWord(fleet: Fleet): void {
     })
   })
 
-  describe('heed', () => {
-    it('pauses the fleet for as long as a 429 says', async () => {
+  describe('heed()', () => {
+    it('a 429 pauses the fleet for its Retry-After', async () => {
       const pod = create()
       const one = pod()
       await one.heed(throttled({ 'Retry-After': '20' }), await take(one))
@@ -76,7 +76,7 @@ export function claimVendorWord(fleet: Fleet): void {
       expect(await pod().acquire()).toMatchObject({ allowed: false, paused: true })
     })
 
-    it.each([503, 529])('pauses the fleet for as long as a %d says', async (status) => {
+    it.each([503, 529])('a %d pauses the fleet for its Retry-After', async (status) => {
       const pod = create()
       const one = pod()
       await one.heed({ status, headers: { 'retry-after': '20' } }, await take(one))
@@ -84,7 +84,7 @@ export function claimVendorWord(fleet: Fleet): void {
     })
 
     it.each([503, 529])(
-      'does not pause for a %d that does not say for how long',
+      'a %d answer without Retry-After does not pause the fleet',
       async (status) => {
         const pod = create()
         const one = pod()
@@ -93,14 +93,14 @@ export function claimVendorWord(fleet: Fleet): void {
       },
     )
 
-    it('does not pause for an answer that says when to come back and is no refusal', async () => {
+    it('Retry-After on a successful answer does not pause the fleet', async () => {
       const pod = create()
       const one = pod()
       await one.heed({ status: 202, headers: { 'retry-after': '20' } }, await take(one))
       expect(await pausedMs(pod)).toBe(0)
     })
 
-    it('pauses the lane of the permit', async () => {
+    it('heed() pauses the lane of the permit', async () => {
       const pod = create()
       const one = pod()
       await one.heed(throttled({ 'retry-after': '20' }), await take(one, { lane: 'mini' }))
@@ -108,14 +108,14 @@ export function claimVendorWord(fleet: Fleet): void {
       expect(await pausedMs(pod)).toBe(0)
     })
 
-    it('takes no pause over maxPauseMs from a vendor', async () => {
+    it('a pause requested by the vendor is at most maxPauseMs', async () => {
       const pod = create({ maxPauseMs: '15s' })
       const one = pod()
       await one.heed(throttled({ 'retry-after-ms': '3600000' }), await take(one))
       await expectPause(pod, 15_000)
     })
 
-    it('pauses briefly for a 429 without a hint, and twice as long each time it is repeated', async () => {
+    it('a 429 without Retry-After pauses for basePauseMs, doubled on each repetition', async () => {
       const pod = create({ basePauseMs: 600 })
       for (const pauseMs of [600, 1_200]) {
         const one = pod()
@@ -125,7 +125,7 @@ export function claimVendorWord(fleet: Fleet): void {
       }
     })
 
-    it('begins anew with brief pauses after an answer that told what is left', async () => {
+    it('pauses start at basePauseMs again after an answer with remaining units', async () => {
       const pod = create({ basePauseMs: 600 })
       const one = pod()
       await one.heed(throttled(), await take(one))
@@ -136,7 +136,7 @@ export function claimVendorWord(fleet: Fleet): void {
       await expectPause(pod, 600)
     })
 
-    it('begins anew with brief pauses after an answer that told nothing', async () => {
+    it('pauses start at basePauseMs again after an answer without headers', async () => {
       const pod = create({ basePauseMs: 500 })
       const one = pod()
       await one.heed(throttled(), await take(one))
@@ -147,7 +147,7 @@ export function claimVendorWord(fleet: Fleet): void {
       await expectPause(pod, 500)
     })
 
-    it('counts the refusals of one burst as one', async () => {
+    it('the refusals of one burst count as one', async () => {
       const pod = create({ basePauseMs: '5s' })
       const one = pod()
       const permits = await one.takeUpTo(10)
@@ -174,14 +174,14 @@ export function claimVendorWord(fleet: Fleet): void {
         headers: { 'ratelimit-limit': '100', 'ratelimit-remaining': '0', 'ratelimit-reset': '12' },
         pauseMs: 12_000,
       },
-    ])('waits for the reset when nothing is left, in the words of $dialect', async (word) => {
+    ])('remaining 0 in headers of $dialect pauses the fleet until the reset', async (word) => {
       const pod = create({ limits: [{ unit: word.unit, limit: 100, windowMs: LONG_MS }] })
       const one = pod()
       await one.heed({ status: 200, headers: word.headers }, await take(one))
       await expectPause(pod, word.pauseMs)
     })
 
-    it('waits for the reset when nothing is left, in the words of Anthropic', async () => {
+    it('remaining 0 in headers of Anthropic pauses the fleet until the reset', async () => {
       const pod = create({ limits: [{ unit: 'inputTokens', limit: 100, windowMs: LONG_MS }] })
       const one = pod()
       const headers = new Headers({
@@ -194,7 +194,7 @@ export function claimVendorWord(fleet: Fleet): void {
       await expectPause(pod, 12_000)
     })
 
-    it('reads a date by the vendor’s clock, however far off its own is', async () => {
+    it("a reset date is read by the vendor's clock, however wrong the local clock is", async () => {
       const pod = create({ limits: [{ unit: 'inputTokens', limit: 100, windowMs: LONG_MS }] })
       const { clock } = fleet
       const one = pod({
@@ -214,7 +214,7 @@ export function claimVendorWord(fleet: Fleet): void {
       await expectPause(pod, 13_000)
     })
 
-    it('takes away what the vendor says is not there, and adds nothing it says is', async () => {
+    it('remaining units of the vendor can lower but never raise the available units', async () => {
       const pod = create()
       const one = pod()
       const permit = await take(one)
@@ -231,7 +231,7 @@ export function claimVendorWord(fleet: Fleet): void {
       expect(await passing(pod, 40)).toBe(30)
     })
 
-    it('takes everything away when nothing is left and nobody says until when', async () => {
+    it('nothing is granted when the vendor reports zero remaining without a reset time', async () => {
       const pod = create()
       const one = pod()
       const headers = { 'x-ratelimit-remaining-requests': '0' }
@@ -239,7 +239,7 @@ export function claimVendorWord(fleet: Fleet): void {
       expect(await passing(pod, 3)).toBe(0)
     })
 
-    it('discards what an earlier call heard when a later one has spoken', async () => {
+    it('headers of an earlier call are ignored after those of a later call', async () => {
       const pod = create()
       const [one, two] = [pod(), pod()]
       const earlier = await take(one)
@@ -253,7 +253,7 @@ export function claimVendorWord(fleet: Fleet): void {
       await expectPause(pod, 20_000)
     })
 
-    it('takes an answer that says nothing for what it is', async () => {
+    it('an answer without rate limit headers changes nothing', async () => {
       const pod = create()
       const one = pod()
       await one.heed({ status: 200, headers: undefined }, await take(one))

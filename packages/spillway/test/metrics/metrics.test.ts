@@ -24,7 +24,7 @@ function createPod() {
 
 const fail = () => Promise.reject(new Error('503'))
 
-/** A guard that has seen a bit of everything. */
+/** A guard that has seen every kind of outcome. */
 async function busyPod() {
   const { clock, spillway } = createPod()
   const measured = spillway.timings()
@@ -45,8 +45,8 @@ async function busyPod() {
   return { clock, spillway }
 }
 
-describe('what Prometheus is told', () => {
-  it('has calls by stage and decision, breakers, headroom, waits, latencies, retries, store and pods', async () => {
+describe('Prometheus metrics', () => {
+  it('metrics cover calls, breakers, headroom, waits, latencies, retries, store and pods', async () => {
     const { spillway } = await busyPod()
     const registry = new Registry()
     const servers = [
@@ -88,7 +88,7 @@ describe('what Prometheus is told', () => {
     }
   })
 
-  it('asks the store once for all of it', async () => {
+  it('a scrape asks the store once', async () => {
     const { spillway } = createPod()
     let asked = 0
     const counted = {
@@ -107,7 +107,7 @@ describe('what Prometheus is told', () => {
     expect(asked).toBe(2)
   })
 
-  it('a million users do not become a million series, nor do lanes or guards', async () => {
+  it('the number of series stays bounded for any number of users, lanes and guards', async () => {
     const { spillway } = createPod()
     const vendor = spillway.guard('vendor', {
       userLimits: [{ per: 'user', limit: 5, windowMs: '1m' }],
@@ -131,7 +131,7 @@ describe('what Prometheus is told', () => {
     expect(text.split('\n').length).toBeLessThan(25_000)
   })
 
-  it('is not measured before somebody wants to know', async () => {
+  it('timings are measured only after they were requested once', async () => {
     const { clock, spillway } = createPod()
     const vendor = spillway.guard('vendor', {})
     await vendor.run(() => 1)
@@ -143,15 +143,15 @@ describe('what Prometheus is told', () => {
     await clock.advance(0)
   })
 
-  it('says what is wrong with its options', () => {
+  it('exposeToPrometheus names the invalid option', () => {
     expect(() => exposeToPrometheus({ registry: new Registry() } as never)).toThrow(
       'metrics.spillway: must be a spillway',
     )
   })
 })
 
-describe('what OpenTelemetry is told', () => {
-  it('is the same, by its own conventions', async () => {
+describe('OpenTelemetry metrics', () => {
+  it('OpenTelemetry receives the same metrics under its own conventions', async () => {
     const { spillway } = await busyPod()
     const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
     const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })

@@ -35,8 +35,8 @@ async function createPod() {
   return { spillway, registry }
 }
 
-describe.skipIf(!thereIsOne)('a real Prometheus', () => {
-  it('finds nothing wrong with what it is told', async () => {
+describe.skipIf(!thereIsOne)('metrics in a real Prometheus', () => {
+  it('promtool finds nothing wrong with the metrics', async () => {
     const { spillway, registry } = await createPod()
     try {
       const input = await registry.metrics()
@@ -49,7 +49,7 @@ describe.skipIf(!thereIsOne)('a real Prometheus', () => {
     }
   })
 
-  it('scrapes it, and answers questions about it', async () => {
+  it('Prometheus scrapes the metrics and answers queries', async () => {
     const { spillway, registry } = await createPod()
     const server = createServer(async (_, response) => {
       response.setHeader('content-type', registry.contentType)
@@ -102,7 +102,7 @@ async function startPrometheus(target: number) {
   const endWithUs = () => child.kill('SIGKILL')
   process.once('exit', endWithUs)
   return {
-    /** The values of what the query finds. */
+    /** The values of a query result. */
     async ask(query: string): Promise<number[]> {
       const url = `http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(query)}`
       const response = await fetch(url).catch(() => undefined)

@@ -1,4 +1,4 @@
-/** Spans, as OpenTelemetry's own SDK sees them. */
+/** Spans as seen by the OpenTelemetry SDK. */
 import * as api from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import {
@@ -34,13 +34,13 @@ function setup(options: GuardOptions) {
   return { clock, guard: spillway.guard('openai', options) }
 }
 
-/** In the order they ended. */
+/** In the order in which they ended. */
 const spans = () => exporter.getFinishedSpans()
 const named = (name: string) => spans().filter((span) => span.name === name)
 const idOf = (span: ReadableSpan | undefined) => span?.spanContext().spanId
 
 describe('spans', () => {
-  it('has one for the call and one for each attempt, inside what was going on', async () => {
+  it('a call has one span and one child span per attempt, inside the active span', async () => {
     const { guard, clock } = setup({
       retry: { attempts: 2, baseMs: 10, jitter: 'none', budget: 1 },
     })
@@ -73,7 +73,7 @@ describe('spans', () => {
     ).not.toContain('secret')
   })
 
-  it('has an event for a refusal, with its code and its numbers', async () => {
+  it('a refusal adds a span event with its code and numbers', async () => {
     const { guard } = setup({ userLimits: [{ per: 'user', limit: 1, windowMs: '1m' }] })
     await guard.run(() => 1, { user: 'ann-secret' })
     await guard.run(() => 1, { user: 'ann-secret' }).catch(() => {})
@@ -87,7 +87,7 @@ describe('spans', () => {
     expect(JSON.stringify(refused?.events)).not.toContain('secret')
   })
 
-  it('says of an error what it is, and not what it says', async () => {
+  it('a span records the type of an error but not its message', async () => {
     const { guard } = setup({})
     const fail = () => {
       throw Object.assign(new Error('no key sk-secret'), { code: 'ECONNRESET' })
@@ -99,7 +99,7 @@ describe('spans', () => {
     ).not.toContain('secret')
   })
 
-  it('lasts as long as the body of its answer', async () => {
+  it('a span lasts until the body of the response has ended', async () => {
     const { guard } = setup({})
     let end = () => {}
     const body = new ReadableStream({
@@ -115,7 +115,7 @@ describe('spans', () => {
     expect(spans().map(({ name }) => name)).toEqual(['spillway openai attempt', 'spillway openai'])
   })
 
-  it('gives the function what to send along, and nothing without a tracer', async () => {
+  it('traceHeaders are set with a tracer and undefined without', async () => {
     const { guard } = setup({})
     expect(await guard.run(({ traceHeaders }) => JSON.stringify(traceHeaders))).toBe('{}')
     const plain = createSpillway().guard('plain', {})

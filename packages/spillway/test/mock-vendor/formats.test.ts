@@ -4,8 +4,8 @@ import { createMockVendor } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import { dataOf, startVendor } from './mock-client.js'
 
-describe('a mock of OpenAI', () => {
-  it('answers a chat completion in one piece, with its usage', async () => {
+describe('mock OpenAI', () => {
+  it('mock OpenAI answers a chat completion with its usage', async () => {
     const { chat } = await startVendor({ knobs: { tokens: 3 } })
     const response = await chat()
     expect(response.status).toBe(200)
@@ -21,7 +21,7 @@ describe('a mock of OpenAI', () => {
     })
   })
 
-  it('streams role, tokens and reason, and ends with [DONE]', async () => {
+  it('mock OpenAI streams role, tokens and finish reason and ends with [DONE]', async () => {
     const { chat } = await startVendor({ knobs: { tokens: 2 } })
     const response = await chat({ stream: true })
     expect(response.headers.get('content-type')).toMatch('text/event-stream')
@@ -44,7 +44,7 @@ describe('a mock of OpenAI', () => {
     expect(chunks.every((chunk) => !('usage' in chunk))).toBe(true)
   })
 
-  it('sends a usage chunk before [DONE] to who asks for one, and null before that', async () => {
+  it('mock OpenAI sends a usage chunk before [DONE] on request, and null before that', async () => {
     const { chat } = await startVendor({ knobs: { tokens: 2 } })
     const response = await chat({ stream: true, stream_options: { include_usage: true } })
     const chunks = dataOf(await response.text())
@@ -53,7 +53,7 @@ describe('a mock of OpenAI', () => {
     expect(chunks.map(({ usage }) => usage)).toEqual([null, null, null, null])
   })
 
-  it('stops at max_tokens and says so', async () => {
+  it('mock OpenAI stops at max_tokens with finish reason length', async () => {
     const { chat } = await startVendor({ knobs: { tokens: 50 } })
     for (const limit of [{ max_tokens: 2 }, { max_completion_tokens: 2 }]) {
       expect(await (await chat(limit)).json()).toMatchObject({
@@ -63,7 +63,7 @@ describe('a mock of OpenAI', () => {
     }
   })
 
-  it('lists its models', async () => {
+  it('mock vendor lists its models', async () => {
     const { url } = await startVendor({ models: { fast: {}, slow: { latencyMs: 50 } } })
     const list = (await (await fetch(`${url}/v1/models`)).json()) as { data: { id: string }[] }
     expect(list).toMatchObject({ object: 'list', data: [{ id: 'fast', object: 'model' }, {}] })
@@ -74,7 +74,7 @@ describe('a mock of OpenAI', () => {
     })
   })
 
-  it('refuses what it cannot read in the words of the API', async () => {
+  it('mock OpenAI rejects invalid requests in the format of the API', async () => {
     const { url, chat, post } = await startVendor()
     const broken = await fetch(`${url}/v1/chat/completions`, { method: 'POST', body: '{"model":' })
     expect(broken.status).toBe(400)
@@ -89,7 +89,7 @@ describe('a mock of OpenAI', () => {
     })
   })
 
-  it('knows its keys if it was given any', async () => {
+  it('mock vendor checks API keys if it has any', async () => {
     const { chat, messages } = await startVendor({ keys: ['good'] })
     const refused = await chat({}, { headers: { authorization: 'Bearer bad' } })
     expect(refused.status).toBe(401)
@@ -102,8 +102,8 @@ describe('a mock of OpenAI', () => {
   })
 })
 
-describe('a mock of Anthropic', () => {
-  it('answers a message in one piece, with its usage', async () => {
+describe('mock Anthropic', () => {
+  it('mock Anthropic answers a message with its usage', async () => {
     const { messages } = await startVendor({ knobs: { tokens: 3 } })
     const response = await messages()
     expect(response.headers.get('request-id')).toBe('req_mock1')
@@ -118,7 +118,7 @@ describe('a mock of Anthropic', () => {
     })
   })
 
-  it('streams named events in their order, with the usage at both ends', async () => {
+  it('mock Anthropic streams named events in order, with usage at both ends', async () => {
     const { messages } = await startVendor({ knobs: { tokens: 2 } })
     const stream = await (await messages({ stream: true, max_tokens: 2 })).text()
     const names = Array.from(stream.matchAll(/^event: (\w+)$/gm), ([, name]) => name)
@@ -142,7 +142,7 @@ describe('a mock of Anthropic', () => {
     })
   })
 
-  it('insists on what the real one insists on', async () => {
+  it('mock Anthropic requires max_tokens and anthropic-version', async () => {
     const { messages, post } = await startVendor()
     const refused = await messages({ max_tokens: undefined })
     expect(refused.status).toBe(400)
@@ -156,7 +156,7 @@ describe('a mock of Anthropic', () => {
     })
   })
 
-  it('counts the system prompt and the parts of a message', async () => {
+  it('mock Anthropic counts the system prompt and all text parts', async () => {
     const { messages } = await startVendor()
     const parts = [{ type: 'text', text: 'a'.repeat(40) }, { type: 'image' }]
     const body = { system: 'b'.repeat(20), messages: [{ role: 'user', content: parts }] }
@@ -164,8 +164,8 @@ describe('a mock of Anthropic', () => {
   })
 })
 
-describe('a mock vendor', () => {
-  it('names every mistake in its options and knobs', async () => {
+describe('mock vendor', () => {
+  it('mock vendor names every mistake in its options and knobs', async () => {
     expect(() =>
       createMockVendor({
         knobs: { latencyMs: [50, 10], tokens: -1 },
@@ -182,7 +182,7 @@ describe('a mock vendor', () => {
     expect(() => vendor.set({ status: 200 })).toThrow('knobs.status: must be an integer from 400')
   })
 
-  it('starts once, and again on the same port after it was closed', async () => {
+  it('mock vendor starts once, and again on the same port after close()', async () => {
     const vendor = createMockVendor()
     const [first, second] = await Promise.all([vendor.start(), vendor.start()])
     expect(second).toEqual(first)
@@ -194,7 +194,7 @@ describe('a mock vendor', () => {
     await vendor.close()
   })
 
-  it('says why it cannot start, and can after that', async () => {
+  it('start() rejects when the port is in use and can be repeated', async () => {
     const { vendor: other, port } = await startVendor()
     const vendor = createMockVendor({ port })
     await expect(vendor.start()).rejects.toThrow('EADDRINUSE')

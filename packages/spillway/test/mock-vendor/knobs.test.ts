@@ -5,19 +5,19 @@ import { dataOf, readAll, startVendor, textOf, until } from './mock-client.js'
 
 const STREAM = { stream: true }
 
-describe('latency', () => {
-  it('passes before the headers, and between tokens', async () => {
+describe('mock vendor latency', () => {
+  it('latency passes before the headers and between tokens', async () => {
     const { vendor, chat } = await startVendor({ knobs: { latencyMs: 60, tokens: 4, tokenMs: 20 } })
     await (await chat(STREAM)).text()
     await (await chat()).text()
     const [streamed, whole] = vendor.calls
     expect(streamed!.headersAtMs! - streamed!.atMs).toBeGreaterThanOrEqual(60)
     expect(streamed!.endedAtMs! - streamed!.headersAtMs!).toBeGreaterThanOrEqual(3 * 20)
-    // What is not streamed is sent when it has been thought out.
+    // An answer that is not streamed is sent after all of its tokens.
     expect(whole!.headersAtMs! - whole!.atMs).toBeGreaterThanOrEqual(60 + 4 * 20)
   })
 
-  it('is drawn from a range, the same for the same seed', async () => {
+  it('values are drawn from a range and repeat with the seed', async () => {
     const draw = async (seed: number) => {
       const { chat } = await startVendor({ seed, knobs: { tokens: [1, 1_000] } })
       const answers = [await chat(), await chat(), await chat()]
@@ -32,7 +32,7 @@ describe('latency', () => {
     expect(await draw(2)).not.toEqual(drawn)
   })
 
-  it('falls over a slow start', async () => {
+  it('slowStart adds latency that decreases over time', async () => {
     const { vendor, chat } = await startVendor({
       knobs: { slowStart: { extraMs: 400, overMs: 60_000 } },
     })
@@ -46,13 +46,13 @@ describe('latency', () => {
   })
 })
 
-describe('failures', () => {
+describe('mock vendor failures', () => {
   it.each([
     [500, 'server_error', 'api_error'],
     [503, 'server_error', 'api_error'],
     [529, 'server_error', 'overloaded_error'],
     [403, 'invalid_request_error', 'permission_error'],
-  ])('%i comes in the format of each API', async (status, openai, anthropic) => {
+  ])('status %i comes in the error format of each API', async (status, openai, anthropic) => {
     const { chat, messages } = await startVendor({ knobs: { status } })
     const one = await chat(STREAM)
     expect(one.status).toBe(status)
@@ -67,7 +67,7 @@ describe('failures', () => {
     })
   })
 
-  it('hit the share they should, the same requests for the same seed', async () => {
+  it('errorRate fails its share of requests, the same ones for the same seed', async () => {
     const run = async () => {
       const { vendor, chat } = await startVendor({ seed: 7, knobs: { errorRate: 0.3 } })
       for (let i = 0; i < 200; i++) await (await chat()).text()
@@ -78,7 +78,7 @@ describe('failures', () => {
     expect(await run()).toEqual(await run())
   })
 
-  it('throttle with Retry-After in whole seconds, or without', async () => {
+  it('a 429 has Retry-After in whole seconds, or none', async () => {
     const { vendor, chat, messages } = await startVendor({
       knobs: { status: 429, retryAfterMs: '1.2s' },
     })
@@ -92,7 +92,7 @@ describe('failures', () => {
     expect(vendor.counts.throttled).toBe(2)
   })
 
-  it('come in the middle of a stream that began well', async () => {
+  it('errorAfter sends an error in the middle of a stream', async () => {
     const { chat, messages } = await startVendor({ knobs: { errorAfter: 2 } })
     const stream = await (await chat(STREAM)).text()
     expect(dataOf(stream).at(-1)).toMatchObject({ error: { type: 'server_error' } })
@@ -104,8 +104,8 @@ describe('failures', () => {
   })
 })
 
-describe('silence', () => {
-  it('can be all that comes', async () => {
+describe('mock vendor silence', () => {
+  it('neverAnswer sends nothing at all', async () => {
     const { vendor, chat } = await startVendor({ knobs: { neverAnswer: true } })
     const leave = new AbortController()
     const call = chat({}, { signal: leave.signal })
@@ -116,7 +116,7 @@ describe('silence', () => {
     expect(vendor.calls[0]).toMatchObject({ end: 'cancelled', headersAtMs: undefined, bytes: 0 })
   })
 
-  it.each([STREAM, {}])('can follow the headers: %o', async (body) => {
+  it.each([STREAM, {}])('stallBefore stalls after the headers: %o', async (body) => {
     const { vendor, chat } = await startVendor({ knobs: { stallBefore: true } })
     const leave = new AbortController()
     const response = await chat(body, { signal: leave.signal })
@@ -127,7 +127,7 @@ describe('silence', () => {
     expect(vendor.calls[0]).toMatchObject({ end: 'cancelled', chunks: 0, bytes: 0 })
   })
 
-  it('can follow any number of tokens, and end', async () => {
+  it('stallAfter stalls after a number of tokens, and stallMs ends it', async () => {
     const { vendor, chat } = await startVendor({ knobs: { tokens: 4, stallAfter: 2 } })
     const leave = new AbortController()
     const response = await chat(STREAM, { signal: leave.signal })
@@ -147,8 +147,8 @@ describe('silence', () => {
   })
 })
 
-describe('damage', () => {
-  it('cuts a stream after exactly so many chunks, which all arrive', async () => {
+describe('mock vendor damage', () => {
+  it('cutAfter cuts a stream after exactly that number of chunks', async () => {
     const { vendor, chat } = await startVendor({ knobs: { tokens: 10 } })
     for (const cutAfter of [0, 1, 5]) {
       vendor.set({ cutAfter })
@@ -161,25 +161,25 @@ describe('damage', () => {
     expect(vendor.counts).toMatchObject({ cut: 3, cancelled: 0, succeeded: 0 })
   })
 
-  it('cuts an answer in one piece in the middle', async () => {
+  it('cutAfter cuts an answer that is not streamed in the middle', async () => {
     const { chat } = await startVendor({ knobs: { cutAfter: 1 } })
     const { text, broke } = await readAll(await chat())
     expect(broke).toBe(true)
     expect(text).toMatch(/^{"id":"chatcmpl-/)
   })
 
-  it('sends what is no JSON, under a good status', async () => {
+  it("garbage: 'json' sends invalid JSON with status 200", async () => {
     const { chat, messages } = await startVendor({ knobs: { garbage: 'json', tokens: 4 } })
     await expect((await chat()).json()).rejects.toThrow(SyntaxError)
     for (const ask of [chat, messages]) {
       const stream = await (await ask(STREAM)).text()
       expect(() => dataOf(stream)).toThrow(SyntaxError)
-      // Its frame is whole, and so is the rest.
+      // The frame and the rest of the stream are intact.
       expect(stream).toMatch(/\[DONE\]\n\n$|"message_stop"}\n\n$/)
     }
   })
 
-  it('forgets the lines between events, and the end, and yet closes cleanly', async () => {
+  it("garbage: 'sse' drops separators and the end but closes cleanly", async () => {
     const { chat } = await startVendor({ knobs: { garbage: 'sse', tokens: 4 } })
     const { text, broke } = await readAll(await chat(STREAM))
     expect(broke).toBe(false)
@@ -190,8 +190,8 @@ describe('damage', () => {
   })
 })
 
-describe('who a knob is for', () => {
-  it('is everybody, a model, or one request, the closer one winning', async () => {
+describe('scope of a knob', () => {
+  it('knobs apply to all requests, a model or one request, and the narrowest wins', async () => {
     const { vendor, chat } = await startVendor({
       knobs: { tokens: 2 },
       models: { down: { status: 503 } },
@@ -204,7 +204,7 @@ describe('who a knob is for', () => {
     expect(await statusOf({ model: 'down' })).toBe(503)
     expect(await statusOf({ model: 'down' }, { errorRate: 0 })).toBe(200)
     expect(await statusOf({}, { status: 529 })).toBe(529)
-    // A share meant for another status does not weaken it.
+    // An error rate for another status does not weaken it.
     vendor.set({ errorRate: 0.01 })
     expect(await statusOf({}, { status: 529 })).toBe(529)
     expect(vendor.calls.every(({ completionTokens }) => completionTokens === 2)).toBe(true)
@@ -215,7 +215,7 @@ describe('who a knob is for', () => {
     expect(await statusOf({ model: 'down' })).toBe(503)
   })
 
-  it('is told about mistakes in the header', async () => {
+  it('mistakes in the x-mock header are answered with 400', async () => {
     const { chat } = await startVendor()
     const response = await chat({}, { headers: { 'x-mock': '{"latency":5}' } })
     expect(response.status).toBe(400)

@@ -10,8 +10,8 @@ const key = (name: string) => ({
   headers: { authorization: `Bearer ${name}`, 'x-api-key': name },
 })
 
-describe('the contract of a mock vendor', () => {
-  it('counts each key and each model apart', async () => {
+describe('mock vendor limits', () => {
+  it('limits count each key and model separately', async () => {
     const { chat, vendor } = await startVendor({ limits: [MINUTE] })
     const statuses: number[] = []
     const ask = async (name: string, model: string) => {
@@ -24,7 +24,7 @@ describe('the contract of a mock vendor', () => {
     expect(vendor.counts).toMatchObject({ arrived: 5, succeeded: 4, throttled: 1 })
   })
 
-  it('says in the headers of OpenAI what is left, and in a refusal when to come back', async () => {
+  it('OpenAI headers state what is left, and a refusal when to retry', async () => {
     const { chat } = await startVendor({
       limits: [MINUTE, { unit: 'tokens', limit: 100, windowMs: 60_000 }],
       knobs: { tokens: 7 },
@@ -52,7 +52,7 @@ describe('the contract of a mock vendor', () => {
     })
   })
 
-  it('says it in the headers of Anthropic, too', async () => {
+  it('Anthropic headers state what is left', async () => {
     const { messages } = await startVendor({
       limits: [MINUTE, { unit: 'outputTokens', limit: 30, windowMs: 60_000 }],
       knobs: { tokens: 16 },
@@ -71,7 +71,7 @@ describe('the contract of a mock vendor', () => {
     })
   })
 
-  it('is understood by our own limiter', async () => {
+  it("Spillway's limiter understands the headers of the mock vendor", async () => {
     const { chat, messages } = await startVendor({ limits: [MINUTE] })
     for (const ask of [chat, messages]) {
       const { headers } = await ask()
@@ -82,7 +82,7 @@ describe('the contract of a mock vendor', () => {
     }
   })
 
-  it('lets who waited as told come in again', async () => {
+  it('a request after Retry-After is accepted again', async () => {
     const { chat } = await startVendor({ limits: [{ limit: 1, windowMs: 300 }] })
     expect((await chat()).status).toBe(200)
     const refused = await chat()
@@ -93,7 +93,7 @@ describe('the contract of a mock vendor', () => {
     expect((await chat()).status).toBe(200)
   })
 
-  it('can be changed, and be what it was', async () => {
+  it('setLimits() changes the limits and reset() restores them', async () => {
     const { chat, vendor } = await startVendor({ limits: [MINUTE] })
     vendor.setLimits([{ limit: 1, windowMs: '1m' }])
     expect((await chat()).status).toBe(200)
@@ -103,13 +103,13 @@ describe('the contract of a mock vendor', () => {
   })
 })
 
-describe('a reset in the manner of OpenAI', () => {
+describe('reset times in OpenAI format', () => {
   it.each([
     [11.2, '12ms'],
     [1_500, '1.5s'],
     [360_000, '6m0s'],
     [3_661_000, '1h1m1s'],
-  ])('%d ms is %s', (ms, text) => {
+  ])('a reset in %d ms is written as %s', (ms, text) => {
     expect(goDuration(ms)).toBe(text)
   })
 })

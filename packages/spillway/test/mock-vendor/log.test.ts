@@ -8,8 +8,8 @@ import { readAll, startVendor, textOf, until } from './mock-client.js'
 
 const STREAM = { stream: true }
 
-describe('the log of a mock vendor', () => {
-  it('knows who came with what, and how it ended', async () => {
+describe('mock vendor call log', () => {
+  it('call log records key, headers and end of each call', async () => {
     const { vendor, chat } = await startVendor({ knobs: { tokens: 5 } })
     const beforeMs = performance.now()
     const response = await chat(STREAM, {
@@ -43,7 +43,7 @@ describe('the log of a mock vendor', () => {
     expect(call!.endedAtMs).toBeGreaterThanOrEqual(call!.headersAtMs!)
   })
 
-  it('notes when a client left and how far the stream had come', async () => {
+  it('call log records when a client aborted and how far the stream was', async () => {
     const { vendor, chat } = await startVendor({ knobs: { tokens: 10_000, tokenMs: 5 } })
     const leave = new AbortController()
     const response = await chat(STREAM, { signal: leave.signal })
@@ -63,7 +63,7 @@ describe('the log of a mock vendor', () => {
     expect(vendor.counts).toMatchObject({ arrived: 1, cancelled: 1, succeeded: 0 })
   })
 
-  it('notes a client that leaves before its request is complete', async () => {
+  it('call log records a client that leaves before its request is complete', async () => {
     const { vendor, url } = await startVendor()
     const upload = request(`${url}/v1/chat/completions`, { method: 'POST' })
     upload.on('error', () => {})
@@ -74,7 +74,7 @@ describe('the log of a mock vendor', () => {
     expect(vendor.calls[0]).toMatchObject({ end: 'cancelled', model: '', status: undefined })
   })
 
-  it('counts the most at once, and the most in any window', async () => {
+  it('mock vendor counts the most concurrent calls and the most in any window', async () => {
     const { vendor, chat } = await startVendor({ knobs: { latencyMs: 1_000, tokens: 7 } })
     await Promise.all([chat({ model: 'a' }), chat({ model: 'a' }), chat({ model: 'b' })])
     await vendor.waitForIdle()
@@ -84,9 +84,9 @@ describe('the log of a mock vendor', () => {
     expect(vendor.atOnce).toBe(0)
     expect(vendor.mostInAnyWindow('1h')).toBe(4)
     expect(vendor.mostInAnyWindow('1h', { model: 'a' })).toBe(2)
-    expect(vendor.mostInAnyWindow('1h', { model: 'a', key: 'nobody' })).toBe(0)
+    expect(vendor.mostInAnyWindow('1h', { model: 'a', key: 'unknown' })).toBe(0)
     expect(vendor.mostInAnyWindow('1h', { unit: 'tokens', model: 'b' })).toBe(2 * (3 + 7))
-    // The last one came when the others had their answers, after all of the latency.
+    // The last call came after the others were answered, a full latency later.
     expect(vendor.mostInAnyWindow(950)).toBe(3)
     vendor.clear()
     expect(vendor.mostInAnyWindow('1h')).toBe(0)
@@ -94,14 +94,14 @@ describe('the log of a mock vendor', () => {
     expect(vendor.calls).toEqual([])
   })
 
-  it('knows what came when across keys and models', async () => {
+  it('mostInAnyWindow() covers all keys and models', async () => {
     const { vendor, chat } = await startVendor({ knobs: { latencyMs: 50 } })
     for (const model of ['a', 'b', 'a']) await (await chat({ model })).text()
     expect(vendor.mostInAnyWindow(40)).toBe(1)
     expect(vendor.mostInAnyWindow('1h')).toBe(3)
   })
 
-  it('keeps the newest calls, and counts all', async () => {
+  it('call log keeps the newest calls and counts all', async () => {
     const { vendor, chat } = await startVendor({ maxCalls: 2 })
     for (let i = 0; i < 4; i++) await (await chat()).text()
     expect(vendor.calls.map(({ number }) => number)).toEqual([3, 4])
@@ -110,8 +110,8 @@ describe('the log of a mock vendor', () => {
   })
 })
 
-describe('the sockets of a mock vendor', () => {
-  it('wait for a client that reads slowly', async () => {
+describe('mock vendor sockets', () => {
+  it('mock vendor waits for a client that reads slowly', async () => {
     const tokens = 100_000
     const { vendor, url } = await startVendor({ knobs: { tokens } })
     const answer = await new Promise<IncomingMessage>((resolve) => {
@@ -131,13 +131,13 @@ describe('the sockets of a mock vendor', () => {
     expect(vendor.calls[0]).toMatchObject({ tokensSent: tokens, bytes })
   })
 
-  it('carry a thousand streams at once, each complete', async () => {
+  it('mock vendor serves a thousand complete streams at once', async () => {
     const { vendor, chat } = await startVendor({
       knobs: { tokens: 20, tokenMs: 5, stallAfter: 20 },
     })
     const leave = new AbortController()
     const texts: string[] = []
-    // None ends before all are here and have all their tokens.
+    // No stream ends before all have arrived and have all their tokens.
     const readings = Array.from({ length: 1_000 }, async (_, client) => {
       const { body } = await chat(STREAM, { signal: leave.signal })
       texts[client] = ''
@@ -155,7 +155,7 @@ describe('the sockets of a mock vendor', () => {
     expect(vendor.counts).toMatchObject({ arrived: 1_000, cancelled: 1_000 })
   })
 
-  it('are all destroyed when it is closed, whatever they were waiting for', async () => {
+  it('close() destroys all sockets, whatever they wait for', async () => {
     const { vendor, chat } = await startVendor({ knobs: { tokens: 10 } })
     const silent = chat({}, { headers: { 'x-mock': '{"neverAnswer":true}' } })
     silent.catch(() => {})
@@ -170,7 +170,7 @@ describe('the sockets of a mock vendor', () => {
     expect(vendor.counts).toMatchObject({ closed: 2, succeeded: 1, cancelled: 0 })
   })
 
-  it('let the process end if told so, and only then', async () => {
+  it('only with unref: true does the mock vendor let the process end', async () => {
     expect(await runProgram('await createMockVendor({ unref: true }).start()')).toBe(0)
     const running = `
       await createMockVendor().start()
@@ -178,7 +178,7 @@ describe('the sockets of a mock vendor', () => {
     expect(await runProgram(running)).toBe(7)
   })
 
-  it('leave no timer behind, for those who left either', async () => {
+  it('mock vendor leaves no timer, also for clients that left', async () => {
     const program = `
       const vendor = createMockVendor({ knobs: { latencyMs: '1h' } })
       const { url } = await vendor.start()
@@ -195,7 +195,7 @@ describe('the sockets of a mock vendor', () => {
   })
 })
 
-/** Its exit code when it has ended by itself. */
+/** The exit code once the program has ended by itself. */
 function runProgram(body: string): Promise<number | string | null> {
   const program = `import { createMockVendor } from 'spillway/testing'\n${body}`
   const options = { cwd: fileURLToPath(new URL('../..', import.meta.url)), timeout: 100_000 }

@@ -1,8 +1,8 @@
-/** A running mock vendor, and the shortest ways to ask it. */
+/** A running mock vendor with shortcuts for requests. */
 import { createMockVendor, type MockVendorOptions } from 'spillway/testing'
 import { onTestFinished } from 'vitest'
 
-/** Three tokens long. */
+/** Three tokens. */
 const MESSAGES = [{ role: 'user', content: 'twelve chars' }]
 
 export interface Ask {
@@ -10,7 +10,7 @@ export interface Ask {
   signal?: AbortSignal
 }
 
-/** Closed when the test is over. */
+/** Starts a vendor that is closed after the test. */
 export async function startVendor(options: MockVendorOptions = {}) {
   const vendor = createMockVendor(options)
   onTestFinished(() => vendor.close())
@@ -22,10 +22,10 @@ export async function startVendor(options: MockVendorOptions = {}) {
       body: JSON.stringify(body),
       signal: signal ?? null,
     })
-  /** To OpenAI. */
+  /** Sends a request to the OpenAI endpoint. */
   const chat = (body: object = {}, ask?: Ask) =>
     post('/v1/chat/completions', { model: 'gpt', messages: MESSAGES, ...body }, ask)
-  /** To Anthropic. */
+  /** Sends a request to the Anthropic endpoint. */
   const messages = (body: object = {}, { headers, ...rest }: Ask = {}) =>
     post(
       '/v1/messages',
@@ -35,13 +35,13 @@ export async function startVendor(options: MockVendorOptions = {}) {
   return { vendor, url, port, post, chat, messages }
 }
 
-/** What stands behind `data:` in each event, parsed. */
+/** The parsed `data:` of each event. */
 export function dataOf(stream: string) {
   const lines = stream.split('\n').filter((line) => line.startsWith('data: {'))
   return lines.map((line) => JSON.parse(line.slice('data: '.length)))
 }
 
-/** The tokens a stream of OpenAI's brought, as one text. */
+/** The tokens of an OpenAI stream as one text. */
 export function textOf(stream: string): string {
   return dataOf(stream)
     .map(({ choices }) => choices[0]?.delta.content ?? '')
@@ -60,7 +60,7 @@ export async function readAll(response: Response): Promise<{ text: string; broke
   }
 }
 
-/** Resolves when it is so. */
+/** Resolves when the condition holds. */
 export async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 2))
 }

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** The SDKs people use, against the mock vendor: what they take for real is real enough. */
+/** The real SDKs against the mock vendor. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { MockVendorOptions } from 'spillway/testing'
@@ -23,7 +23,7 @@ async function startAnthropic(options?: MockVendorOptions) {
   return { vendor, client, body }
 }
 
-/** What a call failed with. */
+/** The error with which a call failed. */
 async function errorOf(call: PromiseLike<unknown>): Promise<unknown> {
   try {
     await call
@@ -33,8 +33,8 @@ async function errorOf(call: PromiseLike<unknown>): Promise<unknown> {
   throw new Error('it did not fail')
 }
 
-describe('the OpenAI SDK', () => {
-  it('reads an answer in one piece', async () => {
+describe('OpenAI SDK with the mock vendor', () => {
+  it('OpenAI SDK reads an answer that is not streamed', async () => {
     const { vendor, client, body } = await startOpenAI({ knobs: { tokens: 3 } })
     const answer = await client.chat.completions.create(body)
     expect(answer.choices[0]?.message.content).toBe('0 1 2')
@@ -43,7 +43,7 @@ describe('the OpenAI SDK', () => {
     expect(vendor.calls[0]).toMatchObject({ key: 'key', retryCount: 0 })
   })
 
-  it('reads a stream, and its usage', async () => {
+  it('OpenAI SDK reads a stream and its usage', async () => {
     const { client, body } = await startOpenAI({ knobs: { tokens: 3, tokenMs: 2 } })
     const stream = await client.chat.completions.create({
       ...body,
@@ -60,7 +60,7 @@ describe('the OpenAI SDK', () => {
     expect(usage).toMatchObject({ prompt_tokens: 3, completion_tokens: 3 })
   })
 
-  it('puts a stream together by its own helper', async () => {
+  it('OpenAI SDK assembles a stream with its own helper', async () => {
     const { client, body } = await startOpenAI({ knobs: { tokens: 3 } })
     const answer = await client.chat.completions.stream(body).finalChatCompletion()
     expect(answer.choices[0]).toMatchObject({
@@ -69,12 +69,12 @@ describe('the OpenAI SDK', () => {
     })
   })
 
-  it('lists the models', async () => {
+  it('OpenAI SDK lists the models', async () => {
     const { client } = await startOpenAI({ models: { gpt: {} } })
     expect((await client.models.list()).data.map(({ id }) => id)).toEqual(['gpt'])
   })
 
-  it('throws its own errors for 429 and 500', async () => {
+  it('OpenAI SDK throws its own errors for 429 and 500', async () => {
     const { vendor, client, body } = await startOpenAI({ limits: [{ limit: 1, windowMs: '1m' }] })
     await client.chat.completions.create(body)
     const limited = await errorOf(client.chat.completions.create(body))
@@ -90,7 +90,7 @@ describe('the OpenAI SDK', () => {
     expect(vendor.counts.arrived).toBe(3)
   })
 
-  it('retries by itself when allowed, and says how often', async () => {
+  it('OpenAI SDK retries when allowed and sends the retry count', async () => {
     const { vendor, client, body } = await startOpenAI({
       models: { gpt: { status: 503, retryAfterMs: 1 } },
     })
@@ -98,7 +98,7 @@ describe('the OpenAI SDK', () => {
     expect(vendor.calls.map(({ retryCount }) => retryCount)).toEqual([0, 1])
   })
 
-  it('fails on a stream that is cut, on garbage and on an error in the middle', async () => {
+  it('OpenAI SDK fails on a cut stream, on garbage and on an error in the middle', async () => {
     const { vendor, client, body } = await startOpenAI()
     const readAll = async () => {
       const stream = await client.withOptions({ logLevel: 'off' }).chat.completions.create({
@@ -115,7 +115,7 @@ describe('the OpenAI SDK', () => {
     expect(await errorOf(readAll())).toBeInstanceOf(OpenAI.APIError)
   })
 
-  it('hangs up when its caller does', async () => {
+  it('OpenAI SDK disconnects when its caller stops reading', async () => {
     const { vendor, client, body } = await startOpenAI({ knobs: { tokens: 1_000, tokenMs: 5 } })
     const stream = await client.chat.completions.create({ ...body, stream: true })
     for await (const chunk of stream) if (chunk.choices[0]?.delta.content === ' 2') break
@@ -124,8 +124,8 @@ describe('the OpenAI SDK', () => {
   })
 })
 
-describe('the Anthropic SDK', () => {
-  it('reads an answer in one piece', async () => {
+describe('Anthropic SDK with the mock vendor', () => {
+  it('Anthropic SDK reads an answer that is not streamed', async () => {
     const { vendor, client, body } = await startAnthropic({ knobs: { tokens: 3 } })
     const answer = await client.messages.create(body)
     expect(answer.content).toMatchObject([{ type: 'text', text: '0 1 2' }])
@@ -134,7 +134,7 @@ describe('the Anthropic SDK', () => {
     expect(vendor.calls[0]).toMatchObject({ key: 'key', retryCount: 0 })
   })
 
-  it('reads a stream, event by event', async () => {
+  it('Anthropic SDK reads a stream event by event', async () => {
     const { client, body } = await startAnthropic({ knobs: { tokens: 2, tokenMs: 2 } })
     const types: string[] = []
     for await (const event of await client.messages.create({ ...body, stream: true })) {
@@ -151,7 +151,7 @@ describe('the Anthropic SDK', () => {
     ])
   })
 
-  it('puts a stream together by its own helper, with the usage', async () => {
+  it('Anthropic SDK assembles a stream with its own helper, including the usage', async () => {
     const { client, body } = await startAnthropic({ knobs: { tokens: 3 } })
     const answer = await client.messages.stream(body).finalMessage()
     expect(answer.content).toMatchObject([{ type: 'text', text: '0 1 2' }])
@@ -159,7 +159,7 @@ describe('the Anthropic SDK', () => {
     expect(answer.usage).toMatchObject({ input_tokens: 3, output_tokens: 3 })
   })
 
-  it('throws its own errors for 429, 500 and 529', async () => {
+  it('Anthropic SDK throws its own errors for 429, 500 and 529', async () => {
     const { vendor, client, body } = await startAnthropic({
       limits: [{ limit: 1, windowMs: '1m' }],
     })
@@ -180,14 +180,14 @@ describe('the Anthropic SDK', () => {
     expect(vendor.counts.arrived).toBe(4)
   })
 
-  it('throws what a stream says went wrong', async () => {
+  it('Anthropic SDK throws the error that a stream reports', async () => {
     const { client, body } = await startAnthropic({ knobs: { errorAfter: 2 } })
     const error = await errorOf(client.messages.stream(body).finalMessage())
     expect(error).toBeInstanceOf(Anthropic.APIError)
     expect(error).toMatchObject({ type: 'overloaded_error' })
   })
 
-  it('hangs up when its caller does', async () => {
+  it('Anthropic SDK disconnects when its caller stops reading', async () => {
     const { vendor, client, body } = await startAnthropic({ knobs: { tokens: 1_000, tokenMs: 5 } })
     for await (const event of await client.messages.create({ ...body, stream: true })) {
       if (event.type === 'content_block_delta') break

@@ -1,4 +1,4 @@
-/** Second attempts inside a guard: what they may take, who wins, and what the losers leave behind. */
+/** Hedges inside a guard: what they take, which attempt wins and what the other returns. */
 import { describe, expect, it } from 'vitest'
 import { onEvent } from '../../src/core/events.js'
 import { createRandom } from '../../src/core/random.js'
@@ -30,14 +30,14 @@ function createWorld(options: GuardOptions = HEDGED, where: Where = 'memory') {
   return { ...pod, log, taking }
 }
 
-describe.each(EVERYWHERE)('a hedged call, store: %s', (where) => {
+describe.each(EVERYWHERE)('hedged call, store: %s', (where) => {
   const options: GuardOptions = {
     ...HEDGED,
     breaker: { consecutiveFailures: 3 },
     limits: [{ limit: 100, windowMs: '1m' }],
   }
 
-  it('is answered by the first good answer, and the loser is aborted and gives everything back', async () => {
+  it('the first success wins, and the other attempt is aborted and returns everything', async () => {
     const { clock, guard, run, log, used, taking } = createWorld(options, where)
     const call = run(taking(5_000, 50))
     await clock.advance(200)
@@ -53,7 +53,7 @@ describe.each(EVERYWHERE)('a hedged call, store: %s', (where) => {
     expect(guard.breaker?.state()).toBe('closed')
   })
 
-  it('whose limits have nothing left lets the first attempt simply go on', async () => {
+  it('the first attempt continues alone when the limits have no unit left for a hedge', async () => {
     const limits = [{ limit: 1, windowMs: 60_000 }]
     const { clock, guard, run, taking } = createWorld({ ...options, limits }, where)
     const call = run(taking(1_000, 1))
@@ -62,9 +62,9 @@ describe.each(EVERYWHERE)('a hedged call, store: %s', (where) => {
     expect(guard.snapshot()).toMatchObject({ active: 0, hedges: { made: 0 } })
   })
 
-  it('gives back what a second attempt got that is no longer needed', async () => {
+  it('permits of a hedge that is no longer needed are returned', async () => {
     const { clock, guard, run, used, taking } = createWorld(options, where)
-    // Answered while the store is being asked, where it is far away.
+    // Answered during the permit round trip if the store is remote.
     const call = run(taking(where === 'memory' ? 101 : 105, 1_000))
     await clock.advance(2_000)
     expect(call.value).toBe('first')
@@ -73,8 +73,8 @@ describe.each(EVERYWHERE)('a hedged call, store: %s', (where) => {
   })
 })
 
-describe('a hedge', () => {
-  it('takes only what is free now: not the last slot’s place, and not before those who wait', async () => {
+describe('guard hedge', () => {
+  it('a hedge takes only a free slot and does not overtake queued calls', async () => {
     const options = { ...HEDGED, concurrency: { limit: 1 }, queue: { size: 5 } }
     const { clock, guard, run, log, taking } = createWorld(options)
     const calls = [run(taking(500, 1)), run(taking(500, 1))]
@@ -84,7 +84,7 @@ describe('a hedge', () => {
     expect(guard.snapshot().hedges).toMatchObject({ made: 0 })
   })
 
-  it('that finds no budget fails nobody', async () => {
+  it('a hedge without budget is skipped and fails no call', async () => {
     const skipped: string[] = []
     const stop = onEvent((event) => {
       if (event.type === 'hedge.skipped') skipped.push(event.because)
@@ -97,7 +97,7 @@ describe('a hedge', () => {
     expect(skipped).toEqual(['budget'])
   })
 
-  it('is paid from the same budget as retries', async () => {
+  it('hedges and retries share one budget', async () => {
     const { clock, guard, run, taking } = createWorld({ ...HEDGED, retry: { budget: 0.1 } })
     for (let call = 0; call < 50; call++) {
       run(taking(150, 150))
@@ -106,7 +106,7 @@ describe('a hedge', () => {
     expect(guard.snapshot()).toMatchObject({ hedges: { made: 5 }, retries: { retries: 5 } })
   })
 
-  it('is not made for what must not be done twice, unless it has a key', async () => {
+  it('guard hedges a call that is not idempotent only with an idempotency key', async () => {
     const { clock, guard, run, taking } = createWorld()
     const plain = run(taking(500, 1), { idempotent: false })
     await clock.advance(1_000)
@@ -117,7 +117,7 @@ describe('a hedge', () => {
     expect(guard.snapshot().hedges).toMatchObject({ made: 1 })
   })
 
-  it('is never made for a probe', async () => {
+  it('guard never hedges a probe', async () => {
     const breaker = { consecutiveFailures: 1, openMs: '1s', probes: 1 } as const
     const { clock, guard, run, taking, log } = createWorld({ ...HEDGED, breaker })
     run(() => Promise.reject(new Error('down')))
@@ -129,7 +129,7 @@ describe('a hedge', () => {
     expect(guard.snapshot().hedges).toMatchObject({ made: 0 })
   })
 
-  it('goes to another lane, with that lane’s slot, breaker and limits', async () => {
+  it('a hedge can use another lane with its own slot, breaker and limits', async () => {
     const { clock, run, log, used, taking } = createWorld({
       hedge: { delayMs: 100, lane: 'replica' },
       limits: [{ limit: 100, windowMs: '1m' }],
@@ -141,7 +141,7 @@ describe('a hedge', () => {
     expect([await used('main'), await used('replica')]).toEqual([1, 1])
   })
 
-  it('whose first attempt fails waits for the second before anything is tried again', async () => {
+  it('when the first attempt fails, the call waits for the hedge before it retries', async () => {
     const { clock, guard, run } = createWorld({ ...HEDGED, retry: { attempts: 3, budget: 1 } })
     const call = run(async ({ hedge }) => {
       await sleep(clock, hedge ? 200 : 150)
@@ -153,7 +153,7 @@ describe('a hedge', () => {
     expect(guard.snapshot().attempts).toBe(2)
   })
 
-  it('that fails as well leaves the rest to the retry', async () => {
+  it('when the hedge fails as well, the call is retried', async () => {
     const { clock, guard, run } = createWorld({
       ...HEDGED,
       retry: { attempts: 2, budget: 1, baseMs: 10 },
@@ -168,7 +168,7 @@ describe('a hedge', () => {
     expect(guard.snapshot().attempts).toBe(4)
   })
 
-  it('ends with its call when the caller leaves', async () => {
+  it('an abort by the caller ends both attempts', async () => {
     const { clock, guard, run, log, taking } = createWorld()
     const leaving = new AbortController()
     const call = run(taking(5_000, 5_000), { signal: leaving.signal })
@@ -181,7 +181,7 @@ describe('a hedge', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('waits for the measured percentile when no delay is set', async () => {
+  it('hedge delay is the measured percentile when delayMs is not set', async () => {
     const { clock, guard, run, taking } = createWorld({ hedge: { minimumCalls: 50 } })
     for (let ms = 51; ms <= 150; ms++) {
       run(taking(ms, 1))
@@ -193,7 +193,7 @@ describe('a hedge', () => {
     expect(delayMs).toBeLessThanOrEqual(150)
   })
 
-  it('leaves no timer and no slot behind when the guard is closed', async () => {
+  it('closing the guard leaves no hedge timer and no slot', async () => {
     const { clock, guard, run } = createWorld()
     const job = createJob()
     run(job.fn)
@@ -205,7 +205,7 @@ describe('a hedge', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('leaves the winner’s body readable, and a bad answer’s body is let go', async () => {
+  it("the winner's body stays readable and the body of a failed answer is released", async () => {
     const { clock, run } = createWorld()
     let released = 0
     const stream = (text: string, signal: AbortSignal) =>
@@ -231,7 +231,7 @@ describe('a hedge', () => {
     expect(released).toBe(1)
   })
 
-  it('leaves the winner’s body readable also when the loser is broken off in the middle of its own call', async () => {
+  it("the winner's body stays readable although the other attempt is cut off in its call", async () => {
     const { clock, guard, run } = createWorld()
     const call = run(async ({ hedge, signal }) => {
       await sleep(clock, hedge ? 10 : 10_000, signal)
@@ -251,7 +251,7 @@ describe('a hedge', () => {
   })
 })
 
-it('a vendor of which two in a hundred calls take twenty times as long gets a third of that tail', async () => {
+it('hedging cuts the p99 of a vendor with 2 % slow calls to a third', async () => {
   const tail = async (hedge: GuardOptions['hedge']) => {
     const { clock, guard } = createGuardPod(hedge === undefined ? {} : { hedge })
     const vendor = createVendor({

@@ -6,8 +6,8 @@ import { createSpillway } from '../../src/guard/spillway.js'
 import { createVendor } from '../../src/testing/vendor.js'
 import { countFates, createGuardPod, createJob, fateOf, vendorError } from '../guard-pod.js'
 
-describe('stage 1 of a guard', () => {
-  it('sheds by tier as its room fills', async () => {
+describe('shed stage of a guard', () => {
+  it('guard sheds by tier as its queue fills', async () => {
     const { clock, run, guard } = createGuardPod({
       shed: { maxQueue: 10, tiers: { free: 0.7, pro: 0.9 } },
       queue: { size: 50 },
@@ -27,7 +27,7 @@ describe('stage 1 of a guard', () => {
       }
       run(job.fn, { tier: 'premium' })
     }
-    // Over 0.7, over 0.9, and at 1 for everybody but the critical ones.
+    // Above 0.7, above 0.9, and at 1 for all but critical calls.
     expect(fates.free?.indexOf('SHED')).toBe(8)
     expect(fates.pro?.includes('SHED')).toBe(false)
     expect(fates.premium?.includes('SHED')).toBe(false)
@@ -37,7 +37,7 @@ describe('stage 1 of a guard', () => {
     job.finish()
   })
 
-  it('heeds signals of the process, sampled and not asked for each call', async () => {
+  it('guard sheds by sampled process signals that are not read for each call', async () => {
     let readings = 0
     const { clock, quick, guard } = createGuardPod({
       shed: {
@@ -63,7 +63,7 @@ describe('stage 1 of a guard', () => {
     expect(guard.snapshot().shed).toMatchObject({ pressure: 0.9, highest: 'loopUtilization' })
   })
 
-  it('sheds by latency when answers come too late for what was promised', async () => {
+  it('guard sheds by latency when answers exceed slaMs', async () => {
     const { clock, run, quick } = createGuardPod({ shed: { slaMs: 100 } })
     for (let call = 0; call < 60; call++) {
       run(() => sleep(clock, 250))
@@ -74,7 +74,7 @@ describe('stage 1 of a guard', () => {
     expect(countFates(low)).toEqual({ SHED: 20 })
   })
 
-  it('sheds what cannot be done before its deadline', async () => {
+  it('guard sheds a call that cannot finish before its deadline', async () => {
     const { clock, run } = createGuardPod({ shed: { inTime: true } })
     for (let call = 0; call < 40; call++) {
       run(() => sleep(clock, 200))
@@ -87,7 +87,7 @@ describe('stage 1 of a guard', () => {
     expect(hurried.error).toMatchObject({ details: { reason: 'deadline' } })
   })
 
-  it('leaves no timer behind when the guard is closed', async () => {
+  it('a closed guard samples no more load signals', async () => {
     let readings = 0
     const { clock, quick, guard } = createGuardPod({
       shed: { cpu: 0.5, sensors: { cpu: () => readings++ * 0 } },
@@ -101,8 +101,8 @@ describe('stage 1 of a guard', () => {
   })
 })
 
-describe('a limit that is found out', () => {
-  it('is found for each lane by itself: one model’s trouble is not another’s', async () => {
+describe('adaptive concurrency of a guard', () => {
+  it('guard finds an adaptive limit for each lane separately', async () => {
     const { clock, guard } = createGuardPod({
       queue: { size: 100, timeoutMs: '1s' },
       concurrency: { adaptive: 'gradient2', max: 100 },
@@ -125,7 +125,7 @@ describe('a limit that is found out', () => {
     expect(Math.abs((found.large as number) - 10) / 10).toBeLessThanOrEqual(0.2)
   })
 
-  it('is never exceeded, in memory or with a store far away', async () => {
+  it('an adaptive limit is never exceeded with the memory store or a remote one', async () => {
     for (const where of ['memory', 'remote'] as const) {
       const { clock, run, guard } = createGuardPod(
         {
@@ -149,7 +149,7 @@ describe('a limit that is found out', () => {
     }
   })
 
-  it('has the pod’s own limit above it', async () => {
+  it('concurrency.limit of the pod is the upper bound of all adaptive limits', async () => {
     const { clock, run } = createGuardPod({
       queue: { size: 100 },
       concurrency: { limit: 4, adaptive: 'aimd', min: 3, max: 3 },
@@ -160,7 +160,7 @@ describe('a limit that is found out', () => {
     expect(job.running).toBe(4)
   })
 
-  it('learns from the first byte of a stream, not from its length', async () => {
+  it('an adaptive limit learns from the first byte of a stream and not from its length', async () => {
     const { clock, guard } = createGuardPod({ concurrency: { adaptive: 'gradient2' } })
     const stream = () =>
       new ReadableStream({
@@ -181,7 +181,7 @@ describe('a limit that is found out', () => {
     expect(guard.snapshot().laneLimits[0]?.baselineMs).toBeCloseTo(50)
   })
 
-  it('shrinks when the vendor says it is too much, and not because of mistakes of its own', async () => {
+  it('an adaptive limit shrinks on 429 and 503 but not on 500 and 404', async () => {
     const limitAfter = async (status: number) => {
       const { clock, run, guard } = createGuardPod({
         concurrency: { adaptive: 'gradient2', initial: 20 },
@@ -203,8 +203,8 @@ describe('a limit that is found out', () => {
   })
 })
 
-describe('throttling beside the breaker', () => {
-  it('refuses a part of the calls here while most are refused there, lane by lane', async () => {
+describe('throttle stage of a guard', () => {
+  it('guard throttles a share of the calls in the lane that the vendor rejects', async () => {
     const { clock, run, guard, quick } = createGuardPod({ throttle: { windowMs: '10s' } })
     let sent = 0
     for (let call = 0; call < 500; call++) {
@@ -226,7 +226,7 @@ describe('throttling beside the breaker', () => {
   })
 })
 
-it('says what is wrong with a guard’s options, each with its path', () => {
+it('guard names invalid options with their path', () => {
   const spillway = createSpillway()
   const wrong = (options: object) => () => spillway.guard('g', options as never)
   expect(wrong({ concurrency: {} })).toThrow(

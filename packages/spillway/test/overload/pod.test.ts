@@ -1,6 +1,6 @@
 // test-group: io
 
-/** A real process with far more to do than it can. `npm run e2e -- shed` is the same for longer. */
+/** A real process with far more work than it can do. `npm run e2e -- shed` is a longer version. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { Agent, get } from 'node:http'
@@ -26,7 +26,7 @@ function ask(url: string, agent: Agent): Promise<{ status: number; tookMs: numbe
   })
 }
 
-/** A hundred callers who never stop, and somebody who asks for its health. */
+/** A hundred callers that never stop, and one that checks the health. */
 async function overload(kind: 'naive' | 'protected') {
   const pod = fork(FIXTURE, [kind])
   const agent = new Agent({ keepAlive: true })
@@ -65,13 +65,13 @@ async function overload(kind: 'naive' | 'protected') {
   }
 }
 
-it('a pod with a load shedder goes on answering its health checks, where one without keeps them waiting', async () => {
+it('a pod with a load shedder answers health checks under overload faster than one without', async () => {
   const naive = await overload('naive')
   const pod = await overload('protected')
   expect(naive.statuses[503]).toBeUndefined()
   expect(pod.statuses[503]).toBeGreaterThan(0)
   expect(pod.statuses[200]).toBeGreaterThan(0)
   expect(pod.healthy).toBe(true)
-  // By how much depends on what else the machine does; `npm run e2e -- shed` says it for an idle one.
+  // The factor depends on the machine; `npm run e2e -- shed` measures it on an idle one.
   expect(pod.medianMs).toBeLessThan(naive.medianMs)
 })

@@ -1,4 +1,4 @@
-/** What the mechanisms against overload are for, each beside what happens without them. */
+/** Mechanisms against overload, each compared with its absence. */
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../src/core/random.js'
 import { sleep } from '../../src/core/sleep.js'
@@ -11,12 +11,12 @@ import { percentile, play, servedOf, shareServed, type Visit, within } from './t
 
 const SERVICE_MS = 100
 const CAPACITY = 20
-/** Calls a second that can be done. */
+/** Calls per second that the vendor can serve. */
 const CAPACITY_RPS = (CAPACITY * 1_000) / SERVICE_MS
 const PATIENCE_MS = 1_000
 const QUEUE_MS = 300
 
-/** A vendor that works on twenty at once, and whose time is spent whether anybody waits or not. */
+/** A vendor that serves twenty calls at once and spends its time even if the caller has left. */
 function createScene(guarded: GuardOptions | undefined, seed: number) {
   const clock = createVirtualClock()
   const random = createRandom(seed)
@@ -53,23 +53,23 @@ async function overload(guarded: GuardOptions | undefined, times: number): Promi
     { kind: 'all', rps: CAPACITY_RPS * times, untilMs: 8_000, ask: () => ask() },
   ])
   await clock.until(spillway.close())
-  // The first second is for getting there.
+  // Skips the first second.
   return visits.filter(({ cameMs }) => cameMs >= 1_000)
 }
 
 const goodput = (visits: readonly Visit[]) => servedOf(visits).length / (7 * CAPACITY_RPS)
 
-describe.each([2, 5, 10])('%i times what a vendor can do', (times) => {
-  it('leaves nothing of it, without a guard', async () => {
+describe.each([2, 5, 10])("load of %i times the vendor's capacity", (times) => {
+  it('without a guard almost no call is served in time', async () => {
     const visits = await overload(undefined, times)
     expect(goodput(visits)).toBeLessThan(0.3)
   })
 
   it.each([
     ['a known limit', FIXED],
-    ['one that is found out', ADAPTIVE],
+    ['an adaptive limit', ADAPTIVE],
   ])(
-    'is refused down to what it can do, with %s, and who is let in is served in time',
+    'a guard with %s keeps 90 % goodput, and admitted calls are served in time',
     async (_, options) => {
       const visits = await overload(options, times)
       expect(goodput(visits)).toBeGreaterThanOrEqual(0.9)
@@ -78,7 +78,7 @@ describe.each([2, 5, 10])('%i times what a vendor can do', (times) => {
   )
 })
 
-describe('a spike of twelve times the capacity, of low priority', () => {
+describe('spike of low priority with twelve times the capacity', () => {
   async function spike(guarded: GuardOptions | undefined) {
     const { clock, random, spillway, ask } = createScene(guarded, 7)
     const visits = await play(clock, random, [
@@ -100,11 +100,11 @@ describe('a spike of twelve times the capacity, of low priority', () => {
     return shareServed(visits.filter(({ kind }) => kind === 'premium'))
   }
 
-  it('takes everybody down where all are equal', async () => {
+  it('without priorities a spike takes all tiers down', async () => {
     expect(await spike(undefined)).toBeLessThan(0.7)
   })
 
-  it('leaves the top tier at least 99.4 % of its answers', async () => {
+  it('with tiers the top tier gets at least 99.4 % of its answers during a spike', async () => {
     const share = await spike({
       shed: { maxQueue: 60, tiers: { free: 0.7, pro: 0.9 } },
       queue: { size: 60, timeoutMs: QUEUE_MS },
@@ -114,11 +114,11 @@ describe('a spike of twelve times the capacity, of low priority', () => {
   })
 })
 
-describe('a pause of one second, at 70 % load, with clients that try again at once', () => {
+describe('one-second pause at 70 % load with clients that retry at once', () => {
   const PAUSE_AT_MS = 5_000
   const PAUSE_MS = 1_000
 
-  /** Asks up to five times, each time for half a second. */
+  /** Makes up to five attempts with a timeout of half a second each. */
   async function pause(guarded: GuardOptions | undefined) {
     const { clock, random, vendor, spillway, guard } = createScene(guarded, 11)
     const once = () => {
@@ -148,13 +148,13 @@ describe('a pause of one second, at 70 % load, with clients that try again at on
     }
   }
 
-  it('never ends where every client asks again', async () => {
+  it('without a guard the retries keep the vendor overloaded after a pause', async () => {
     const { before, after } = await pause(undefined)
     expect(before).toBeGreaterThan(0.99)
     expect(after).toBeLessThan(0.7)
   })
 
-  it('is over within five seconds', async () => {
+  it('with a guard a pause is over within five seconds', async () => {
     const { before, after } = await pause({
       shed: { maxQueue: 40 },
       queue: { size: 40, timeoutMs: QUEUE_MS },
@@ -165,7 +165,7 @@ describe('a pause of one second, at 70 % load, with clients that try again at on
   })
 })
 
-describe('a vendor whose capacity halves, and doubles', () => {
+describe('vendor whose capacity halves and doubles', () => {
   const PHASES = [
     { capacity: 50, forMs: 20_000 },
     { capacity: 25, forMs: 20_000 },
@@ -173,7 +173,7 @@ describe('a vendor whose capacity halves, and doubles', () => {
     { capacity: 100, forMs: 20_000 },
   ]
 
-  /** How far the limit is from the capacity on average, in the second half of each phase. */
+  /** Average distance between limit and capacity in the second half of each phase. */
   async function errors(concurrency: GuardOptions['concurrency']) {
     const clock = createVirtualClock()
     const random = createRandom(3)
@@ -202,7 +202,7 @@ describe('a vendor whose capacity halves, and doubles', () => {
         found.push(Math.abs(mean - capacity) / capacity)
       })
     }
-    // More than it can ever do.
+    // More load than the vendor can ever serve.
     const load = {
       kind: 'all',
       rps: 1_100,
@@ -214,7 +214,7 @@ describe('a vendor whose capacity halves, and doubles', () => {
     return found
   }
 
-  it('is as far off as it changed, with a limit that stays', async () => {
+  it('a fixed limit is off by as much as the capacity changed', async () => {
     const [, halved, , doubled] = await errors({ limit: 50 })
     expect(halved).toBeGreaterThanOrEqual(0.5)
     expect(doubled).toBeGreaterThanOrEqual(0.5)
@@ -223,7 +223,7 @@ describe('a vendor whose capacity halves, and doubles', () => {
   it.each([
     ['gradient2', { adaptive: 'gradient2' }],
     ['aimd', { adaptive: 'aimd', latencyMs: SERVICE_MS * 1.15 }],
-  ] as const)('is found within a fifth each time, by %s', async (_, concurrency) => {
+  ] as const)('%s finds each new capacity within 20 %', async (_, concurrency) => {
     for (const error of await errors(concurrency)) expect(error).toBeLessThanOrEqual(0.2)
   })
 })

@@ -1,4 +1,4 @@
-/** Calls that come whatever became of those before, on a virtual clock, and what became of them. */
+/** Open-loop traffic in virtual time and its results. */
 
 import { SpillwayError } from '../../src/core/errors.js'
 import type { Random } from '../../src/core/random.js'
@@ -14,14 +14,14 @@ export interface Visit {
 
 export interface Stream {
   kind: string
-  /** Calls a second, on average: they come as they like. */
+  /** Calls per second on average, at random times. */
   rps: number
   fromMs?: number
   untilMs: number
   ask: () => Promise<unknown>
 }
 
-/** Runs until all calls have ended that came. */
+/** Runs until all calls have ended. */
 export async function play(
   clock: VirtualClock,
   random: Random,
@@ -67,7 +67,7 @@ async function visit(
   visit.tookMs = clock.now() - visit.cameMs
 }
 
-/** An answer within this time, or nothing: a caller who does not wait longer, and whose work goes on. */
+/** Returns the answer if it arrives in time; the work continues after that. */
 export function within<T>(clock: VirtualClock, ms: number, work: Promise<T>): Promise<T> {
   work.catch(() => {})
   return new Promise((resolve, reject) => {

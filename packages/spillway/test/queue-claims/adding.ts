@@ -5,8 +5,8 @@ import { createQueueKit, LEASE_US, SECOND } from './queue-kit.js'
 const dataOf = (jobs: readonly { data: string }[]) => jobs.map(({ data }) => JSON.parse(data))
 
 export function claimAdding(fleet: Fleet): void {
-  describe('adding', () => {
-    it('hands out by priority, and inside one in the order of arrival', async () => {
+  describe('job queue: adding jobs', () => {
+    it('job queue hands out by priority, then in order of arrival', async () => {
       const { addMany, reserve } = createQueueKit(fleet)
       const priorities = [2, 3, 0, 2, 1, 0, 3]
       await addMany(priorities.map((priority, data) => ({ priority, data: `${data}` })))
@@ -15,7 +15,7 @@ export function claimAdding(fleet: Fleet): void {
       expect(blocked).toBe('empty')
     })
 
-    it('lets what has waited long go before what is more important and new', async () => {
+    it('a job that waited long is handed out before a new one of higher priority', async () => {
       const { addMany, reserve } = createQueueKit(fleet, { agingUs: 50_000 })
       await addMany([{ priority: 3, data: '"old"' }])
       await fleet.sleep(200)
@@ -23,7 +23,7 @@ export function claimAdding(fleet: Fleet): void {
       expect(dataOf((await reserve(2)).jobs)).toEqual(['old', 'new'])
     })
 
-    it('lets tenants take turns, however many jobs each has', async () => {
+    it('tenants take turns, however many jobs each of them has', async () => {
       const { addMany, reserve } = createQueueKit(fleet)
       const many = Array.from({ length: 100 }, () => ({ tenant: 'big', data: '"big"' }))
       await addMany(many)
@@ -34,7 +34,7 @@ export function claimAdding(fleet: Fleet): void {
       expect(handed.filter((each) => each === 'big')).toHaveLength(5)
     })
 
-    it('adds nothing under a key that is known, until that job is forgotten', async () => {
+    it('a known key adds no second job until the first one is forgotten', async () => {
       const { add, reserve, finish, counts } = createQueueKit(fleet)
       const id = await add({ key: 'invoice-7' })
       expect(await add({ key: 'invoice-7' })).toBe(id)
@@ -46,7 +46,7 @@ export function claimAdding(fleet: Fleet): void {
       expect(await add({ key: 'invoice-7' })).not.toBe(id)
     })
 
-    it('keeps a job for as long as its adder said, whoever touches the queue with a shorter life', async () => {
+    it('a job is kept as long as its producer said, whatever lifetime other clients use', async () => {
       const { store, ref, add, counts } = createQueueKit(fleet)
       const hasty = { ...ref, lifeUs: SECOND }
       const touch = () => store.queues.command({ ...hasty, command: { kind: 'resume' } })
@@ -60,7 +60,7 @@ export function claimAdding(fleet: Fleet): void {
       expect(await counts()).toMatchObject({ waiting: 1 })
     })
 
-    it('refuses what is more than the queue may hold, and counts what is delayed or runs', async () => {
+    it('job queue refuses jobs beyond its size, counting delayed and active ones', async () => {
       const { add, reserve, finish } = createQueueKit(fleet)
       await add({}, 3)
       await add({ delayUs: 60 * SECOND }, 3)
@@ -71,7 +71,7 @@ export function claimAdding(fleet: Fleet): void {
       expect(await add({}, 3)).toBeDefined()
     })
 
-    it('does not hand out what is delayed before its time', async () => {
+    it('a delayed job is not handed out before its time', async () => {
       const { add, reserve, counts } = createQueueKit(fleet)
       await add({ delayUs: 200_000 })
       const early = await reserve()
@@ -82,7 +82,7 @@ export function claimAdding(fleet: Fleet): void {
       expect((await reserve()).jobs).toHaveLength(1)
     })
 
-    it('makes a dead letter of what is too late, without trying it', async () => {
+    it('a job past its deadline becomes a dead letter without an attempt', async () => {
       const { addMany, reserve, dead } = createQueueKit(fleet)
       await addMany([{ deadlineUs: 100_000, data: '"late"' }, { data: '"fine"' }])
       await fleet.sleep(150)
@@ -90,7 +90,7 @@ export function claimAdding(fleet: Fleet): void {
       expect(await dead()).toMatchObject([{ data: '"late"', attempt: 0, state: 'dead' }])
     })
 
-    it('says how many there are of each kind, and how long the next has waited', async () => {
+    it('counts() reports jobs per state and the wait of the next one', async () => {
       const { add, addMany, reserve, counts, command } = createQueueKit(fleet)
       await addMany([{}, {}, {}])
       await add({ delayUs: 60 * SECOND })

@@ -1,4 +1,4 @@
-/** Everything a job queue promises, on whichever store. */
+/** All claims about the job queue, run on one kind of store. */
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { START_MS } from '../topologies.js'
@@ -10,7 +10,7 @@ import { claimTold } from './told.js'
 import { claimWorkers } from './workers.js'
 
 export function claimQueues(fleet: Fleet): void {
-  describe(`job queues, store: ${fleet.name}`, () => {
+  describe(`job queues in ${fleet.name}`, () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
     claimAdding(fleet)

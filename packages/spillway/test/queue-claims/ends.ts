@@ -5,8 +5,8 @@ import { createQueueKit, LEASE_US, SECOND } from './queue-kit.js'
 const LEASE_MS = LEASE_US / 1_000
 
 export function claimEnds(fleet: Fleet): void {
-  describe('a lease', () => {
-    it('that ends gives the job to somebody else, and its first worker can do nothing any more', async () => {
+  describe('job lease', () => {
+    it('an expired lease gives the job to another worker and locks out the first one', async () => {
       const { add, reserve, finish, extend, counts } = createQueueKit(fleet, { leaseUs: LEASE_US })
       await add()
       const [first] = (await reserve()).jobs
@@ -19,7 +19,7 @@ export function claimEnds(fleet: Fleet): void {
       expect(await finish(second!, { text: '"mine"' })).toBe('done')
     })
 
-    it('that is kept does not end', async () => {
+    it('a renewed lease does not expire', async () => {
       const { add, reserve, extend, finish } = createQueueKit(fleet, { leaseUs: LEASE_US })
       await add()
       const [job] = (await reserve()).jobs
@@ -29,7 +29,7 @@ export function claimEnds(fleet: Fleet): void {
       expect(await finish(job!)).toBe('done')
     })
 
-    it('that ends too often makes a dead letter', async () => {
+    it('a job whose lease expires too often becomes a dead letter', async () => {
       const { add, reserve, dead } = createQueueKit(fleet, { leaseUs: LEASE_US })
       await add({ attempts: 1 })
       await reserve()
@@ -39,8 +39,8 @@ export function claimEnds(fleet: Fleet): void {
     })
   })
 
-  describe('a job', () => {
-    it('that is done keeps its result for a while', async () => {
+  describe('job lifecycle', () => {
+    it('a finished job keeps its result for a while', async () => {
       const { add, reserve, finish, job } = createQueueKit(fleet)
       const id = (await add())!
       const [taken] = (await reserve()).jobs
@@ -51,7 +51,7 @@ export function claimEnds(fleet: Fleet): void {
       expect(await job(id)).toBeUndefined()
     })
 
-    it('whose end is told twice has ended once', async () => {
+    it('finishing a job twice counts once', async () => {
       const { add, reserve, finish, counts } = createQueueKit(fleet)
       await add()
       const [taken] = (await reserve()).jobs
@@ -60,7 +60,7 @@ export function claimEnds(fleet: Fleet): void {
       expect(await counts()).toMatchObject({ done: 1, waiting: 0 })
     })
 
-    it('that fails is tried again after its wait, in its old place, until its attempts are used up', async () => {
+    it('a failed job is retried after its delay in its old position until its attempts are used up', async () => {
       const { addMany, reserve, finish, dead } = createQueueKit(fleet)
       const [id] = await addMany([{ attempts: 2 }, {}])
       const [first] = (await reserve()).jobs
@@ -72,7 +72,7 @@ export function claimEnds(fleet: Fleet): void {
       expect(await dead()).toMatchObject([{ id, text: 'boom again', attempt: 2 }])
     })
 
-    it('that was not tried costs no attempt', async () => {
+    it('a released job costs no attempt', async () => {
       const { add, reserve, finish } = createQueueKit(fleet)
       await add({ attempts: 1 })
       for (let round = 0; round < 3; round++) {
@@ -82,7 +82,7 @@ export function claimEnds(fleet: Fleet): void {
       }
     })
 
-    it('that is dead can be looked at, sent back and dropped', async () => {
+    it('dead letters can be listed, retried and dropped', async () => {
       const { addMany, reserve, finish, dead, command, counts } = createQueueKit(fleet)
       await addMany([{ data: '1' }, { data: '2' }])
       for (const job of (await reserve(2)).jobs) await finish(job, { kind: 'dead', text: 'no' })
@@ -95,7 +95,7 @@ export function claimEnds(fleet: Fleet): void {
       expect((await reserve()).jobs).toMatchObject([{ data: '1', attempt: 1 }])
     })
 
-    it('that is cancelled does not run; one that runs hears of it', async () => {
+    it('a cancelled job does not run, and a running one is notified', async () => {
       const { addMany, reserve, command, job, extend, finish } = createQueueKit(fleet)
       const [running, waiting, delayed] = await addMany([{}, {}, { delayUs: 60 * SECOND }])
       const [taken] = (await reserve()).jobs

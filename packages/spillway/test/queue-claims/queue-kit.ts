@@ -1,4 +1,4 @@
-/** A queue of its own for each test, without a pod: what a worker would ask of the store. */
+/** A queue per test without a pod: the commands that a worker sends to the store. */
 import type { Store } from 'spillway/shared'
 import type { LimitSpec } from '../../src/store/limit-spec.js'
 import type {
@@ -15,7 +15,7 @@ let queues = 0
 
 export const SECOND = 1_000_000
 
-/** Three times as long as the wire ever needs, and short enough to wait for. */
+/** Three times the usual round trip time, and short enough to wait for. */
 export const LEASE_US = 300_000
 
 export function createQueueKit(fleet: Fleet, given: Partial<ReserveRequest> = {}) {

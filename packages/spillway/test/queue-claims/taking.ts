@@ -29,7 +29,7 @@ export function claimTaking(fleet: Fleet): void {
       units: limits.map(({ id }) => id),
     })
 
-    it('takes its permits of all limits in the same step; no permit, no job', async () => {
+    it('a job is taken together with its permits of all limits, or not at all', async () => {
       const { addMany, reserve, store, ref, counts } = createQueueKit(fleet)
       const limits = [limitOf({ limit: 5 }), limitOf({ id: 'tokens', limit: 100 })]
       const about = take(ref.guard, ...limits)
@@ -44,7 +44,7 @@ export function claimTaking(fleet: Fleet): void {
       expect(figures.limits.map(({ used }) => used)).toEqual([1, 60])
     })
 
-    it('shares the limits with calls', async () => {
+    it('jobs and calls share the limits', async () => {
       const { addMany, reserve, store, ref } = createQueueKit(fleet)
       const about = take(ref.guard, limitOf({ limit: 10 }))
       await store.limits.take({ ...about, costs: Array.from({ length: 7 }, () => [1]) })
@@ -54,7 +54,7 @@ export function claimTaking(fleet: Fleet): void {
       expect(more.granted).toBe(0)
     })
 
-    it('leaves calls their share, and takes the rest evenly', async () => {
+    it('jobs leave calls their share of a limit and spread the rest evenly', async () => {
       const { addMany, reserve, store, ref } = createQueueKit(fleet)
       const bucket = limitOf({ algorithm: 'token-bucket', limit: 100 })
       const about = take(ref.guard, bucket)
@@ -67,7 +67,7 @@ export function claimTaking(fleet: Fleet): void {
       expect(few.jobs).toHaveLength(9)
     })
 
-    it('takes none while the vendor wants a pause', async () => {
+    it('no job is taken while the lane is paused', async () => {
       const { add, reserve, store, ref } = createQueueKit(fleet)
       const about = take(ref.guard, limitOf({}))
       const word = { grantedUs: 0, throttled: true, pauseUs: 5 * SECOND, left: [] }
@@ -76,7 +76,7 @@ export function claimTaking(fleet: Fleet): void {
       expect(await reserve(1, { take: about })).toMatchObject({ jobs: [], blocked: 'vendor' })
     })
 
-    it('takes none while the breaker is open, then as many as may probe, and tries none for it', async () => {
+    it('an open breaker hands out no job, and a half-open one as many as may probe', async () => {
       const { addMany, reserve, store, ref, counts } = createQueueKit(fleet)
       const breaker = { guard: ref.guard, lane: 'a', spec: BREAKER }
       await addMany(Array.from({ length: 10 }, () => ({})))
@@ -105,7 +105,7 @@ export function claimTaking(fleet: Fleet): void {
       expect(await counts()).toMatchObject({ active: 7, waiting: 3 })
     })
 
-    it('does not count a failure as an attempt that the breaker knew of before', async () => {
+    it('a failure that the breaker already knew does not count as an attempt of the job', async () => {
       const { addMany, reserve, store, ref, finish, job } = createQueueKit(fleet)
       const breaker = { guard: ref.guard, lane: 'a', spec: BREAKER }
       await addMany([{}, {}])

@@ -1,4 +1,4 @@
-/** Whose jobs wait, however many do. */
+/** Waiting jobs by tenant. */
 import { describe, expect, it } from 'vitest'
 import type { Fleet } from '../limit-claims/fleet.js'
 import { createQueueKit } from './queue-kit.js'
@@ -23,11 +23,11 @@ export function claimTenants(fleet: Fleet): void {
     return { ...queue, addFor, tenants }
   }
 
-  /** One process counts as jobs come and go. */
+  /** The memory store counts as jobs come and go. */
   const isCounting = fleet.kind === 'memory'
 
   describe('tenants', () => {
-    it('are told with how many of their jobs wait in each priority, if somebody asks', async () => {
+    it('tenants are listed with their waiting jobs per priority on request', async () => {
       const { addFor, tenants, reserve, command, counts } = kit()
       await addFor('acme', 3)
       const [first] = await addFor('acme', 2, 0)
@@ -35,7 +35,7 @@ export function claimTenants(fleet: Fleet): void {
       await addFor('', 1, 1)
       expect(await counts()).not.toHaveProperty('tenants')
       await command({ kind: 'cancel', id: first!, keepUs: 0 })
-      // The most important one that is left.
+      // The remaining job of highest priority.
       expect((await reserve(1)).jobs).toMatchObject([{ tenant: 'acme', priority: 0 }])
       expect(await tenants()).toEqual({
         waiting: 8,
@@ -50,18 +50,18 @@ export function claimTenants(fleet: Fleet): void {
       expect(await tenants(1)).toMatchObject({ top: [{ tenant: HTML }], others: 2 })
     })
 
-    it('are nobody where nothing waits', async () => {
+    it('an empty job queue lists no tenant', async () => {
       expect(await kit().tenants()).toEqual({ waiting: 0, exact: true, top: [], others: 0 })
     })
 
-    it('are counted exactly where more wait than can be looked at, also while jobs come, go and come back', async () => {
+    it('tenants are counted exactly although more jobs wait than can be read at once', async () => {
       const { addFor, tenants, reserve, finish } = kit()
       await addFor('big', 2_000)
       await addFor('', 700)
       await addFor('late', 30)
       const { jobs } = await reserve(65)
       await addFor('later', 1_200)
-      // Ten of those that were handed out come back, to where they stood.
+      // Ten jobs are released and return to their position.
       for (const job of jobs.slice(0, 10)) await finish(job, { kind: 'released' })
       const back = (tenant: string) => jobs.slice(10).filter((job) => job.tenant === tenant).length
       expect(await tenants()).toEqual({
@@ -77,7 +77,7 @@ export function claimTenants(fleet: Fleet): void {
       })
     })
 
-    it('are nearly right, and it says so, where a few jobs far back were cancelled', async () => {
+    it('tenant counts are marked as inexact after a few jobs far back were cancelled', async () => {
       const { addFor, tenants, command } = kit()
       const ids = await addFor('some', 2_000)
       await addFor('other', 1_000)
@@ -85,14 +85,14 @@ export function claimTenants(fleet: Fleet): void {
       const { exact, top, waiting } = await tenants()
       expect(waiting).toBe(2_990)
       expect(exact).toBe(isCounting)
-      // At most so many too many as were cancelled.
+      // Too high by at most the number of cancelled jobs.
       expect(top).toEqual([
         { tenant: 'some', byPriority: [0, 0, isCounting ? 1_990 : 2_000, 0] },
         { tenant: 'other', byPriority: [0, 0, 1_000, 0] },
       ])
     })
 
-    it('are estimated, and it says so, where many were', async () => {
+    it('tenant counts are marked as estimated after many jobs were cancelled', async () => {
       const { addFor, tenants, command } = kit()
       const ids = await addFor('half', 1_200)
       await addFor('other', 600)
@@ -104,7 +104,7 @@ export function claimTenants(fleet: Fleet): void {
       expect(top.map(({ tenant }) => tenant)).toEqual(['half', 'other'])
       const [half = 0, other = 0] = top.map(({ byPriority }) => byPriority[2])
       expect(half + other).toBe(1_400)
-      // The places that are picked are the same each time, so this holds or it does not.
+      // The sampled positions are always the same, so the result is deterministic.
       expect(Math.abs(half - 800)).toBeLessThan(isCounting ? 1 : 100)
     })
   })

@@ -1,4 +1,4 @@
-/** What is told of a queue: events, this pod's counts, the fleet's; and who is charged for a job. */
+/** Events, counts per pod and for the fleet, and charging of users. */
 import { createSpillway, type JobQueueOptions, onEvent, type SpillwayEvent } from 'spillway'
 import { createJobQueue } from 'spillway/shared'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -30,8 +30,8 @@ async function eventually(fleet: Fleet, isSo: () => boolean): Promise<void> {
 }
 
 export function claimTold(fleet: Fleet): void {
-  describe('what is told of a queue', () => {
-    it('is what became of every job, as events, as counts of this pod, and as figures of the fleet', async () => {
+  describe('job queue figures', () => {
+    it('every job outcome appears in events, pod counts and fleet figures', async () => {
       const settings = { attempts: 2, baseMs: 1, maxMs: 2, maxSize: 4 }
       const { spillway, queue, events, name } = createPod(fleet, {}, settings)
       const jobs = ['done', 'retried', 'dead'].map((data) => ({ data }))
@@ -67,7 +67,7 @@ export function claimTold(fleet: Fleet): void {
         id: expect.any(String),
         error: 'Error: for good',
       })
-      // A worker that is closed has done what it has done.
+      // Counts of a closed worker are kept.
       const told = {
         name,
         workers: 0,
@@ -81,22 +81,22 @@ export function claimTold(fleet: Fleet): void {
       expect(spillway.snapshot().queues).toEqual([expect.objectContaining(told)])
     })
 
-    it('is charged to whose job it is; one that is known, or finds no room, costs nothing', async () => {
+    it('adding a job charges its user, except for known keys and a full queue', async () => {
       const userLimits = [{ per: 'user', limit: 2, windowMs: '1h' }] as const
       const { spillway, queue, name } = createPod(fleet, { userLimits }, { maxSize: 2 })
       const as = { user: `ann-${name}` }
       const add = (key: string) => fleet.until(queue.add('x', { key, as }))
       expect(await add('one')).toMatchObject({ fresh: true })
       expect(await add('one')).toMatchObject({ fresh: false })
-      await fleet.until(queue.add('of nobody'))
+      await fleet.until(queue.add('without a user'))
       await expect(add('no room')).rejects.toMatchObject({ code: 'QUEUE_FULL' })
       await fleet.sleep(50)
-      // Of two, one is left: a call has it.
+      // One of two requests is left, and a call uses it.
       await fleet.until(spillway.guard(name).run(() => 'called', as))
       await expect(add('two')).rejects.toMatchObject({ code: 'USER_LIMITED', stage: 'user-limit' })
     })
 
-    it('that is final is not tried again, whatever becomes of it', async () => {
+    it('a job that failed as final is not retried', async () => {
       const { queue } = createPod(fleet, {}, { attempts: 3, baseMs: 1, maxMs: 2 })
       const tried: string[] = []
       const worker = queue.work(async (job) => {
@@ -109,14 +109,14 @@ export function claimTold(fleet: Fleet): void {
       expect(tried.sort()).toEqual(['once', 'thrice', 'thrice', 'thrice'])
     })
 
-    it('can be seen without being one of the pods', async () => {
+    it('a job queue can be used without being one of the pods', async () => {
       const { queue, name, store, spillway } = createPod(fleet, {})
       const distant = createJobQueue<string>({ store, name, guard: name })
       const { id } = await fleet.until(distant.add('from afar'))
       expect(await fleet.until(queue.job(id))).toMatchObject({ data: 'from afar' })
       expect(await fleet.until(distant.counts())).toMatchObject({ waiting: 1 })
       await fleet.until(queue.close())
-      // A queue that is closed makes room for another of its name.
+      // A closed queue frees its name.
       expect(spillway.queue(name, { guard: name })).not.toBe(queue)
     })
   })

@@ -34,7 +34,7 @@ export function claimWorkers(fleet: Fleet): void {
   const nameOf = () => `worked-${fleet.kind}-${++guards}`
 
   describe('workers', () => {
-    it('run every job once, and keep what came of it', async () => {
+    it('workers run every job once and keep its result', async () => {
       const { queue } = createPod(fleet, nameOf())
       const ran: number[] = []
       const worker = queue.work(
@@ -53,14 +53,14 @@ export function claimWorkers(fleet: Fleet): void {
       expect(last).toMatchObject({ state: 'done', result: { twice: 198 }, attempt: 1 })
     })
 
-    it('that are idle are called, one for each job, and do not ask meanwhile', async () => {
+    it('each new job wakes one idle worker, and idle workers do not poll', async () => {
       const name = nameOf()
       const fleetOf = Array.from({ length: 3 }, () => createPod(fleet, name))
       const ran: number[] = []
       const workers = fleetOf.map(({ queue }) =>
         queue.work(async ({ data }) => void ran.push(data), { concurrency: 2 }),
       )
-      // When they begin, and again when they can be called, where that takes a subscription.
+      // At the start, and again once a subscription can wake them.
       const atFirst = fleet.kind === 'memory' ? 1 : 2
       await eventually(fleet, () => workers.every((worker) => worker.snapshot().looks >= atFirst))
       await fleet.sleep(100)
@@ -76,7 +76,7 @@ export function claimWorkers(fleet: Fleet): void {
       expect(called.reduce((sum, each) => sum + each, 0)).toBe(1)
     })
 
-    it('keep the lease of a job that takes longer, and tell of its progress', async () => {
+    it('workers renew the lease of a long job and report its progress', async () => {
       const { queue } = createPod(fleet, nameOf(), {}, { leaseMs: 300 })
       let runs = 0
       queue.work(async (job) => {
@@ -95,7 +95,7 @@ export function claimWorkers(fleet: Fleet): void {
       expect(runs).toBe(1)
     })
 
-    it('stop a job that nobody wants any more', async () => {
+    it('workers stop a cancelled job', async () => {
       const { queue } = createPod(fleet, nameOf(), {}, { leaseMs: 300 })
       const reasons: unknown[] = []
       queue.work(async (_, { signal }) => {
@@ -110,7 +110,7 @@ export function claimWorkers(fleet: Fleet): void {
       await eventually(fleet, async () => (await fleet.until(queue.job(id)))?.state === 'cancelled')
     })
 
-    it('that cannot keep their leases stop their jobs when these end, and say nothing of them', async () => {
+    it('workers that cannot renew a lease stop its job and report no result', async () => {
       const name = nameOf()
       const store = fleet.store()
       const extend = () => Promise.reject(new Error('gone'))
@@ -146,7 +146,7 @@ export function claimWorkers(fleet: Fleet): void {
       expect(worker.snapshot()).toMatchObject({ done: 0, lost: 1 })
     })
 
-    it('try again what failed, and give up what cannot succeed', async () => {
+    it('workers retry failed jobs and give up those that cannot succeed', async () => {
       const { queue } = createPod(fleet, nameOf(), {}, { baseMs: 10, maxMs: 20, attempts: 3 })
       let tries = 0
       queue.work(async ({ data }) => {
@@ -171,7 +171,7 @@ export function claimWorkers(fleet: Fleet): void {
       expect(await fleet.until(queue.drop())).toBe(1)
     })
 
-    it('that close let what runs finish, and give back the rest untried', async () => {
+    it('a closing worker lets running jobs finish and returns the rest without an attempt', async () => {
       const name = nameOf()
       const { queue } = createPod(fleet, name)
       const worker = queue.work(
@@ -191,7 +191,7 @@ export function claimWorkers(fleet: Fleet): void {
       expect(await fleet.until(queue.job(waiting.id))).toMatchObject({ state: 'waiting' })
     })
 
-    it('take what is delayed when it is due, without having looked meanwhile', async () => {
+    it('workers take a delayed job when it is due without polling', async () => {
       const name = nameOf()
       const { queue } = createPod(fleet, name)
       const other = createPod(fleet, name)
@@ -207,7 +207,7 @@ export function claimWorkers(fleet: Fleet): void {
       expect(startedMs[0]).toBeLessThan(dueMs + 150)
     })
 
-    it('are refused where the queue is full', async () => {
+    it('add() rejects with QUEUE_FULL when the job queue is full', async () => {
       const { queue } = createPod(fleet, nameOf(), {}, { maxSize: 2 })
       await fleet.until(queue.addMany([{ data: 1 }, { data: 2 }]))
       await expect(fleet.until(queue.add(3))).rejects.toMatchObject({

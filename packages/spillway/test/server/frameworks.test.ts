@@ -21,7 +21,7 @@ const codeOf = async (response: Response) =>
 
 const healthy = async () => ({ status: 'healthy' as const })
 
-describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
+describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
   const running: Running[] = []
   afterEach(async () => {
     for (const each of running.splice(0)) await each.close()
@@ -35,7 +35,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     return { ...server, ask }
   }
 
-  it('lets through what is within its limits, and says what is left of them', async () => {
+  it('server serves requests within its limits and sends RateLimit headers', async () => {
     const { ask } = await start({
       limits: [
         { per: 'global', limit: 1_000, windowMs: '1h' },
@@ -47,11 +47,11 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect(response.status).toBe(200)
     expect(await response.json()).toEqual({ ok: true })
     expect(response.headers.get('ratelimit-policy')).toBe('"global";q=1000;w=3600, "user";q=5;w=50')
-    // A bucket of 5 in 50 s gets one back every 10 s.
+    // A bucket of 5 in 50 s refills one every 10 s.
     expect(response.headers.get('ratelimit')).toBe('"user";r=4;t=10')
   })
 
-  it('answers 429 beyond them, with when to come back, and says why', async () => {
+  it('server answers 429 beyond its limits with Retry-After and the reason', async () => {
     const { ask, snapshot } = await start({
       limits: [{ per: 'user', limit: 1, windowMs: '20s' }],
       identify,
@@ -73,13 +73,13 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     })
   })
 
-  it('counts a client by its connection, whatever it says of its address', async () => {
+  it('server identifies a client by its connection and ignores X-Forwarded-For by default', async () => {
     const { ask } = await start({ limits: [{ per: 'ip', limit: 1, windowMs: '1h' }] })
     await ask('/', { 'x-forwarded-for': '203.0.113.1' })
     expect((await ask('/', { 'x-forwarded-for': '203.0.113.2' })).status).toBe(429)
   })
 
-  it('believes its own proxies, and only what they have added', async () => {
+  it('server trusts only the addresses that its own proxies have added', async () => {
     const { ask } = await start({
       limits: [{ per: 'ip', limit: 1, windowMs: '1h' }],
       trustedProxies: ['loopback'],
@@ -91,7 +91,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect(forged.status).toBe(429)
   })
 
-  it('gives the handler whose request it is, ready for a guard', async () => {
+  it('handler receives user, tier, priority and address of the request', async () => {
     const seen: unknown[] = []
     const handler: Handler = ({ call }) => {
       seen.push([call.user, call.tier, call.priority, call.ip])
@@ -102,19 +102,19 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect(seen).toEqual([['ann', 'pro', 'critical', '127.0.0.1']])
   })
 
-  it('counts endpoints apart', async () => {
+  it('server counts endpoints separately', async () => {
     const { ask } = await start({
       limits: [{ per: 'endpoint', limit: 1, windowMs: '1h' }],
       identify: () => undefined,
     })
     const endpointOf = framework === 'fastify' ? 1 : 2
     await ask('/a?x=1')
-    // Fastify knows the route that both belong to.
+    // Fastify knows the route that both paths belong to.
     const statuses = [(await ask('/b')).status, (await ask('/a?x=2')).status]
     expect(statuses).toEqual(endpointOf === 1 ? [429, 429] : [200, 429])
   })
 
-  it('sheds before anything is done, and tells the shedder when a request is over', async () => {
+  it('server sheds before any other work and tells the shedder when a request has ended', async () => {
     let inside = 0
     const shed = {
       enter({ priority }: { priority?: string | undefined }) {
@@ -137,7 +137,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     const refused = await ask('/')
     expect(refused.status).toBe(503)
     expect(await codeOf(refused)).toBe('SHED')
-    // It cost nothing: nobody was charged.
+    // A shed request is not charged.
     expect(refused.headers.get('ratelimit')).toBeNull()
     const urgent = ask('/', { 'x-urgent': '1' })
     while (inside === 1) await sleep(1)
@@ -146,7 +146,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     while (inside > 0) await sleep(1)
   })
 
-  it('a client that hangs up is over, too', async () => {
+  it('a request ends when its client disconnects', async () => {
     let inside = 0
     const shed = {
       enter() {
@@ -163,7 +163,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     while (inside > 0) await sleep(1)
   })
 
-  it('so are requests that wait behind another one on a connection that breaks', async () => {
+  it('pipelined requests end when their connection breaks', async () => {
     let inside = 0
     const shed = {
       enter() {
@@ -180,7 +180,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     await expect.poll(() => inside).toBe(0)
   })
 
-  it('whoever cannot be identified is an error, and not let in', async () => {
+  it('an identify() that throws is answered with 500', async () => {
     const { ask } = await start({
       identify: () => {
         throw new Error('no such token')
@@ -189,7 +189,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect((await ask('/')).status).toBe(500)
   })
 
-  it.each(['GET', 'POST'])('gives a %s handler the time its caller has left', async (method) => {
+  it.each(['GET', 'POST'])('a %s handler gets the remaining time of its caller', async (method) => {
     const { ask } = await start({}, async ({ body }) => {
       await sleep(1)
       return { leftMs: currentDeadline()?.remainingMs(), body }
@@ -204,7 +204,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect(await (await ask('/', {}, init)).json()).not.toHaveProperty('leftMs')
   })
 
-  it('has a time limit of its own, of which the earlier counts', async () => {
+  it("the earlier of the caller's deadline and deadline.timeoutMs applies", async () => {
     const handler = () => ({ leftMs: currentDeadline()?.remainingMs() })
     const { ask } = await start({ deadline: { timeoutMs: '2s' } }, handler)
     const answer = await ask('/', { 'spillway-deadline-ms': '50000' })
@@ -212,14 +212,14 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect(leftMs).toBeLessThanOrEqual(2_000)
   })
 
-  it('does nothing for a caller whose time is over', async () => {
+  it('a request with an expired deadline is answered with 504 without calling the handler', async () => {
     let handled = 0
     const { ask } = await start({}, () => ({ handled: ++handled }))
     const late = await ask('/', { 'spillway-deadline-ms': '0' })
     expect([late.status, handled]).toEqual([504, 0])
   })
 
-  it('tells a caller that knows of it when something was tried again in here', async () => {
+  it('server sends the retried header to callers that know it', async () => {
     const { ask } = await start({}, () => {
       noteRetried()
       return {}
@@ -229,7 +229,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect((await ask('/')).headers.get('spillway-retried')).toBeNull()
   })
 
-  it('answers for health before limits and shedding', async () => {
+  it('health endpoints answer before limits and shedding', async () => {
     const health = {
       live: healthy,
       ready: async () => ({ status: 'unhealthy' as const, checks: [] }),
@@ -248,7 +248,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     expect((await ask('/healthy')).status).toBe(503)
   })
 
-  it('answers for a guard in its handler that refuses', async () => {
+  it('a guard refusal in the handler becomes an HTTP answer with Retry-After', async () => {
     const spillway = createSpillway()
     const guard = spillway.guard('vendor', {
       limits: [{ unit: 'requests', limit: 1, windowMs: '60s' }],
@@ -261,14 +261,14 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
     await spillway.close()
   })
 
-  it('an error in the handler is no refusal', async () => {
+  it('an error in the handler is answered with 500', async () => {
     const { ask } = await start({}, () => {
       throw new Error('a bug')
     })
     expect((await ask('/')).status).toBe(500)
   })
 
-  it('shares its limits with other servers through Redis, and does without it when it is gone', async () => {
+  it('servers share limits through Redis and keep working without it', async () => {
     const redis = await startRedis()
     const options = { limits: [{ per: 'ip' as const, limit: 1, windowMs: '1h' as const }] }
     const commandTimeoutMs = 500
@@ -280,7 +280,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
       const two = await start({ limits: closed, store: stores[1]! })
       expect((await one.ask('/')).status).toBe(200)
       expect((await two.ask('/')).status).toBe(429)
-      // It takes connections and says nothing: nobody waits for it, and nobody is told a wrong 429.
+      // Redis accepts connections but does not answer: no request hangs and none gets a false 429.
       redis.pause()
       expect((await one.ask('/')).status).toBe(200)
       // Later requests do not wait for it again: Redis is asked in the background.
@@ -299,7 +299,7 @@ describe.each(Object.keys(FRAMEWORKS))('a server on %s', (framework) => {
   })
 })
 
-describe('options of a server', () => {
+describe('server options', () => {
   const start = FRAMEWORKS['node:http']!
   it.each([
     [{ limit: [] }, "server.limit: unknown option; did you mean 'limits'?"],
@@ -307,7 +307,7 @@ describe('options of a server', () => {
     [{ trustedProxies: ['10.0.0.0/33'] }, 'server.trustedProxies[0]: must be an address'],
     [{ shed: {} }, 'server.shed: must be a load shedder'],
     [{ healthLevels: ['alive'] }, "server.healthLevels[0]: must be one of 'live', 'ready', 'deep'"],
-  ])('%j is told with its path', async (options, message) => {
+  ])('server options %j are rejected with their path', async (options, message) => {
     await expect(start(options as never, () => 1)).rejects.toThrow(message)
   })
 })

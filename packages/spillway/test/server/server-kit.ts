@@ -1,4 +1,4 @@
-/** The same server in each framework, so that one suite of claims is for all of them. */
+/** The same server in each framework, so that one set of tests covers all of them. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -13,7 +13,7 @@ import { spillwayHttp } from '../../src/http/index.js'
 import type { ServerCall, ServerSnapshot } from '../../src/http/server-gate.js'
 import type { ServerOptions } from '../../src/http/server-options.js'
 
-/** What the handler is given, in every framework. */
+/** What the handler receives in every framework. */
 export interface Handled {
   readonly path: string
   readonly body: string
@@ -57,7 +57,7 @@ export const FRAMEWORKS: Readonly<Record<string, Start>> = {
   },
   async hono(options, handler) {
     const { identify, ...rest } = options
-    // Hono's own request has no headers, but its context knows them.
+    // The request of Hono has no headers, but its context does.
     const gate = spillwayHono({
       ...rest,
       ...(identify && { identify: (context) => identify({ headers: headersOf(context) }) }),

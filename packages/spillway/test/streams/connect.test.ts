@@ -1,6 +1,6 @@
 // test-group: io
 
-/** `connectMs`: a limit on getting a connection, and on nothing else. */
+/** `connectMs` limits the time to get a connection and nothing else. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
 import { onEvent } from 'spillway'
@@ -8,9 +8,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { startVendor } from '../mock-vendor/mock-client.js'
 import { endsOf, errorOf, outcomesOf, pauseMs, question, startGuard, until } from './stream-kit.js'
 
-/** A port on which connecting takes for ever: nobody accepts, and the backlog is full. */
+/** A port on which connecting never finishes: nothing accepts and the backlog is full. */
 async function startBlackHole(): Promise<{ url: string; isBlack: boolean }> {
-  // Accepting is done by the loop that listens: one that is blocked accepts nobody.
+  // The listening event loop is blocked, so it accepts nothing.
   const worker = new Worker(
     `const { createServer } = require('node:net')
      const { parentPort } = require('node:worker_threads')
@@ -40,7 +40,7 @@ async function startBlackHole(): Promise<{ url: string; isBlack: boolean }> {
 }
 
 describe('connectMs', () => {
-  it('ends a call that gets no connection, with CALL_TIMEOUT', async () => {
+  it('connectMs ends a call without a connection with CALL_TIMEOUT', async () => {
     const { url, isBlack } = await startBlackHole()
     expect(isBlack).toBe(true)
     const guard = startGuard({
@@ -63,7 +63,7 @@ describe('connectMs', () => {
     await until('its slot is free', () => guard.snapshot().active === 0)
   })
 
-  it('does not count once there is a connection, new or kept', async () => {
+  it('connectMs does not apply once there is a new or reused connection', async () => {
     const { vendor, url } = await startVendor({
       knobs: { latencyMs: 700, tokens: 2, tokenMs: 200 },
     })
@@ -80,7 +80,7 @@ describe('connectMs', () => {
     expect(endsOf(guard)).toEqual({ complete: 2 })
   })
 
-  it("leaves the caller's abort and the call's own time as they are", async () => {
+  it("connectMs does not change the caller's abort or callMs", async () => {
     const { vendor, url } = await startVendor({ knobs: { neverAnswer: true } })
     const guard = startGuard({ fetch: { connectMs: 9_000 }, timeout: { callMs: 1_000 } })
     const path = `${url}/v1/chat/completions`
@@ -94,7 +94,7 @@ describe('connectMs', () => {
     expect(vendor.counts.cancelled).toBe(1)
   })
 
-  it('a connection that is refused is what fetch says it is', async () => {
+  it('a refused connection fails with the error of fetch', async () => {
     const server: Server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as AddressInfo

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** How a streamed answer can end, judged from both sides: the reader's, and the vendor's. */
+/** How a streamed answer can end, seen by the reader and by the vendor. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { GuardOptions } from 'spillway'
@@ -41,8 +41,8 @@ async function cancelled(vendor: MockVendor): Promise<void> {
   expect(vendor.calls[0]?.end).toBe('cancelled')
 }
 
-describe('a stream that is cut', () => {
-  it('at 40 of 60 chunks ends with an error, never cleanly, and the breaker counts it', async () => {
+describe('cut stream', () => {
+  it('a stream cut at 40 of 60 chunks ends with an error, and the breaker counts it', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 60, cutAfter: 40, tokenMs: 1 },
       { breaker: BREAKER },
@@ -60,7 +60,7 @@ describe('a stream that is cut', () => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('breaks every way there is to read a response', async () => {
+  it('a cut stream fails every way of reading a response', async () => {
     const { guard, ask } = await start({ tokens: 60, cutAfter: 40, tokenMs: 1 })
     const readers = [
       (response: Response) => response.text(),
@@ -78,7 +78,7 @@ describe('a stream that is cut', () => {
     expect(endsOf(guard)).toEqual({ truncated: readers.length })
   })
 
-  it('is a failure when it breaks, not when its headers come', async () => {
+  it('a stream counts as a failure when it breaks, not when its headers arrive', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 60, tokenMs: 1, stallAfter: 10 },
       { breaker: BREAKER },
@@ -97,8 +97,8 @@ describe('a stream that is cut', () => {
   })
 })
 
-describe('a stream that is complete', () => {
-  it('is a success when it ends, and holds its slot until then', async () => {
+describe('complete stream', () => {
+  it('a stream holds its slot until it ends and then counts as a success', async () => {
     const { guard, ask } = await start({ tokens: 20, tokenMs: 2 }, { breaker: BREAKER })
     const response = await ask()
     expect(guard.snapshot().active).toBe(1)
@@ -112,7 +112,7 @@ describe('a stream that is complete', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('lets the next one begin', async () => {
+  it('the end of a stream lets the next call start', async () => {
     const { vendor, ask } = await start(
       { tokens: 10, tokenMs: 2 },
       { concurrency: { limit: 1 }, queue: { size: 10, timeoutMs: 15_000 } },
@@ -124,7 +124,7 @@ describe('a stream that is complete', () => {
     expect(vendor.mostAtOnce).toBe(1)
   })
 
-  it('comes with everything a response has', async () => {
+  it('a guarded response has all properties of a plain one', async () => {
     const { path, ask } = await start({ tokens: 3 })
     const response = await ask()
     const bare = await fetch(path, question())
@@ -137,8 +137,8 @@ describe('a stream that is complete', () => {
   })
 })
 
-describe('silence', () => {
-  it('before the first token: firstByteMs ends it, the vendor is told', async () => {
+describe('silent stream', () => {
+  it("firstByteMs ends a stream without a first token and the vendor's request", async () => {
     const { vendor, guard, ask } = await start(
       { stallBefore: true },
       { timeout: { firstByteMs: 1_000, idleMs: 60_000 }, breaker: BREAKER },
@@ -151,7 +151,7 @@ describe('silence', () => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('after some tokens: idleMs ends it, what came before was read', async () => {
+  it('idleMs ends a stream that falls silent, and earlier chunks were readable', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 60, stallAfter: 10, tokenMs: 1 },
       { timeout: { firstByteMs: 60_000, idleMs: 1_000 }, breaker: BREAKER },
@@ -165,13 +165,13 @@ describe('silence', () => {
     expect(guard.snapshot().breakers[0]?.state).toBe('open')
   })
 
-  it('does not count while nobody reads: a slow reader gets it all', async () => {
+  it('timeouts do not run while the body is not being read', async () => {
     const { guard, ask } = await start(
       { tokens: 3, tokenMs: 1 },
       { timeout: { firstByteMs: 500, idleMs: 500 } },
     )
     const response = await ask()
-    // Longer than either before the first read, and between any two.
+    // Longer than both timeouts before the first read and between any two.
     await pauseMs(600)
     const reader = bodyOf(response).getReader()
     const chunks: Uint8Array[] = []
@@ -183,7 +183,7 @@ describe('silence', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('callMs is over with the headers: a long stream is not cut', async () => {
+  it('callMs ends with the headers, so a long stream is not cut', async () => {
     const { guard, ask } = await start({ tokens: 60, tokenMs: 20 }, { timeout: { callMs: 1_000 } })
     const { chunks, error } = await readAll(bodyOf(await ask()))
     expect(error).toBeUndefined()
@@ -192,8 +192,8 @@ describe('silence', () => {
   })
 })
 
-describe('an answer nobody reads', () => {
-  it('is let go after unreadMs', async () => {
+describe('unread answer', () => {
+  it('an unread answer is released after unreadMs', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 10, stallAfter: 3 },
       { timeout: { unreadMs: 80 }, breaker: BREAKER },
@@ -203,14 +203,14 @@ describe('an answer nobody reads', () => {
     expect(endsOf(guard)).toEqual({ abandoned: 1 })
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
     expect(guard.snapshot().active).toBe(0)
-    // Who comes too late is told why.
+    // A late reader learns the reason.
     expect(await errorOf(response.text())).toMatchObject({
       code: 'CALL_TIMEOUT',
       details: { kind: 'unread' },
     })
   })
 
-  it('so is one that was read a little and then left lying', async () => {
+  it('a partly read answer is released after unreadMs', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 10, stallAfter: 3 },
       { timeout: { unreadMs: 80 } },
@@ -222,7 +222,7 @@ describe('an answer nobody reads', () => {
   })
 })
 
-describe('a reader that has had enough', () => {
+describe('reader that stops early', () => {
   it.each([
     ['cancels the body', async (body: ReadableStream) => body.cancel('enough')],
     [
@@ -247,7 +247,7 @@ describe('a reader that has had enough', () => {
         } catch {}
       },
     ],
-  ])('%s: the vendor sees it at once, and it counts for nothing', async (_, leave) => {
+  ])('a reader that %s cancels at once and counts as ignored', async (_, leave) => {
     const { vendor, guard, ask } = await start({ tokens: 1_000, tokenMs: 5 }, { breaker: BREAKER })
     await leave(bodyOf(await ask()))
     expect(guard.snapshot().active).toBe(0)
@@ -258,8 +258,8 @@ describe('a reader that has had enough', () => {
   })
 })
 
-describe("the caller's abort", () => {
-  it.each(['reads', 'does not read'])('reaches the vendor at once while it %s', async (how) => {
+describe("caller's abort", () => {
+  it.each(['reads', 'does not read'])('an abort reaches the vendor while it %s', async (how) => {
     const { vendor, guard, ask } = await start({ tokens: 10, stallAfter: 3 }, { breaker: BREAKER })
     const leave = new AbortController()
     const body = bodyOf(await ask(leave.signal))
@@ -276,7 +276,7 @@ describe("the caller's abort", () => {
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
   })
 
-  it('reaches it after garbage collections, with connectMs too', async () => {
+  it('an abort reaches the vendor after garbage collections, also with connectMs', async () => {
     const { vendor, ask } = await start(
       { tokens: 10, stallAfter: 3 },
       { fetch: { connectMs: 5_000 } },
@@ -296,8 +296,8 @@ describe("the caller's abort", () => {
   })
 })
 
-describe('a deadline', () => {
-  it('ends a stream with DEADLINE_EXCEEDED', async () => {
+describe('deadline of a stream', () => {
+  it('a deadline ends a stream with DEADLINE_EXCEEDED', async () => {
     const { vendor, guard, path } = await start({ tokens: 1_000, tokenMs: 5 })
     const fetchIn = guard.fetchFor({ timeoutMs: 200 })
     const { chunks, error } = await readAll(bodyOf(await fetchIn(path, question())))
@@ -309,8 +309,8 @@ describe('a deadline', () => {
   })
 })
 
-describe('closing', () => {
-  it('lets streams finish within the grace', async () => {
+describe('closing with open streams', () => {
+  it('close() lets streams finish within graceMs', async () => {
     const { guard, ask } = await start({ tokens: 20, tokenMs: 5 })
     const reading = readAll(bodyOf(await ask()))
     await guard.close({ graceMs: 100_000 })
@@ -318,7 +318,7 @@ describe('closing', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('then cuts them', async () => {
+  it('close() cuts streams after graceMs', async () => {
     const { vendor, guard, ask } = await start({ tokens: 1_000, tokenMs: 5 })
     const reading = readAll(bodyOf(await ask()))
     const unread = await ask()
@@ -332,13 +332,13 @@ describe('closing', () => {
   })
 })
 
-describe('retrying', () => {
+describe('retry of streams', () => {
   const RETRY: GuardOptions = {
     retry: { attempts: 3, budget: 1, baseMs: 1 },
     fetch: { idempotencyHeader: 'idempotency-key' },
   }
 
-  it('is done before the first byte, and lets go of the answer it throws away', async () => {
+  it('a retry before the first byte releases the discarded answer', async () => {
     const open = new Set<ServerResponse>()
     let asked = 0
     const server = createServer((_, response) => {
@@ -346,7 +346,7 @@ describe('retrying', () => {
       open.add(response)
       response.on('close', () => open.delete(response))
       if (asked === 3) return response.end('good')
-      // An error with a body that never ends.
+      // An error whose body never ends.
       response.writeHead(503).write('sorry')
       return undefined
     })
@@ -366,14 +366,14 @@ describe('retrying', () => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('is not done after it', async () => {
+  it('a stream that broke after its first byte is not retried', async () => {
     const { vendor, ask } = await start({ tokens: 10, cutAfter: 4, tokenMs: 1 }, RETRY)
     expect((await readAll(bodyOf(await ask()))).error).toBeInstanceOf(Error)
     await pauseMs(50)
     expect(vendor.counts.arrived).toBe(1)
   })
 
-  it('a request whose body is a stream is sent once', async () => {
+  it('a request with a streamed body is sent only once', async () => {
     const { vendor, guard, path } = await start({ status: 503 }, RETRY)
     const { body, headers } = question()
     const init = {
@@ -390,7 +390,7 @@ describe('retrying', () => {
 })
 
 describe('backpressure', () => {
-  it('a reader that stops stops the vendor: nothing is buffered in between', async () => {
+  it('a reader that stops also stops the vendor, and nothing is buffered in between', async () => {
     const chunk = Buffer.alloc(64 * 1_024)
     const total = 200 * 1_024 * 1_024
     let written = 0
@@ -417,7 +417,7 @@ describe('backpressure', () => {
       standsStill(() => written),
     )
     const ahead = written
-    // Sockets and the parser have buffers of their own.
+    // Sockets and the parser have their own buffers.
     expect(ahead).toBeLessThan(20 * 1_024 * 1_024)
     const reader = body.getReader()
     let read = 0

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Functions of one's own whose answer goes on after they have returned it: in every form it can have. */
+/** User functions whose answer continues after they returned it, in every form. */
 import { type IncomingMessage, request } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -28,11 +28,11 @@ type Answer = AsyncIterable<unknown>
 interface Form {
   name: string
   /**
-   * Without a look at the context's signal where the guard can cut it by itself. What hides behind a
-   * generator it cannot see.
+   * Ignores the context's signal where the guard can cut the stream by itself. It cannot see what a
+   * generator hides.
    */
   ask(url: string, context: CallContext): Promise<unknown>
-  /** What can be iterated in what it returned. */
+  /** The iterable part of the returned value. */
   read(answer: never): Answer
 }
 
@@ -143,8 +143,8 @@ async function start(form: Form, knobs: MockKnobs, options: GuardOptions = {}): 
   }
 }
 
-describe.each(FORMS)('$name', (form) => {
-  it('counts when it has ended, and holds its slot until then', async () => {
+describe.each(FORMS)('answer as $name', (form) => {
+  it('a streamed answer holds its slot until it has ended and then counts', async () => {
     const { guard, ask } = await start(form, { tokens: 20, tokenMs: 2 })
     const answer = await ask()
     expect(guard.snapshot().active).toBe(1)
@@ -157,7 +157,7 @@ describe.each(FORMS)('$name', (form) => {
     expect(outcomesOf(guard)).toEqual({ success: 1 })
   })
 
-  it('that is cut ends with an error, and as a failure', async () => {
+  it('a cut answer ends with an error and counts as a failure', async () => {
     const { guard, ask } = await start(form, { tokens: 60, cutAfter: 40, tokenMs: 1 })
     const { chunks, error } = await readAll(await ask())
     expect(chunks.length).toBeGreaterThan(2)
@@ -167,7 +167,7 @@ describe.each(FORMS)('$name', (form) => {
     expect(codeOf(await errorOf(ask()))).toBe('CIRCUIT_OPEN')
   })
 
-  it('that falls silent is ended, and the vendor told', async () => {
+  it('a silent answer is ended after idleMs and cancelled at the vendor', async () => {
     const { vendor, guard, ask } = await start(
       form,
       { tokens: 60, stallAfter: 5, tokenMs: 1 },
@@ -180,7 +180,7 @@ describe.each(FORMS)('$name', (form) => {
     await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
   })
 
-  it('that nobody reads is let go', async () => {
+  it('an unread answer is released after unreadMs and cancelled at the vendor', async () => {
     const { vendor, guard, ask } = await start(
       form,
       { tokens: 10, stallAfter: 3 },
@@ -194,14 +194,14 @@ describe.each(FORMS)('$name', (form) => {
     expect((await readAll(answer)).error).toBeInstanceOf(Error)
   })
 
-  it('that nobody reads is let go although the vendor has sent it all', async () => {
+  it('an unread answer is released although the vendor has sent all of it', async () => {
     const { guard, ask } = await start(form, { tokens: 3 }, { timeout: { unreadMs: 100 } })
     await ask()
     await until('it is let go', () => guard.snapshot().active === 0)
     expect(endsOf(guard)).toEqual({ abandoned: 1 })
   })
 
-  it('may be read slowly', async () => {
+  it('a streamed answer may be read slowly', async () => {
     const { guard, ask } = await start(
       form,
       { tokens: 3, tokenMs: 1 },
@@ -214,7 +214,7 @@ describe.each(FORMS)('$name', (form) => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('that its reader breaks out of is cancelled at once, and counts for nothing', async () => {
+  it('an answer whose reader breaks off is cancelled at once and counts as ignored', async () => {
     const { vendor, guard, ask } = await start(form, { tokens: 1_000, tokenMs: 5 })
     const answer = await ask()
     for await (const _ of answer) break
@@ -224,7 +224,7 @@ describe.each(FORMS)('$name', (form) => {
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
   })
 
-  it('ends with its caller', async () => {
+  it('a streamed answer ends when its caller aborts', async () => {
     const { vendor, guard } = await start(form, { tokens: 10, stallAfter: 3 })
     const { url } = await vendor.start()
     const leave = new AbortController()
@@ -241,7 +241,7 @@ describe.each(FORMS)('$name', (form) => {
     expect(endsOf(guard)).toEqual({ aborted: 1 })
   })
 
-  it('ends with its deadline', async () => {
+  it('a streamed answer ends at its deadline', async () => {
     const { vendor, guard } = await start(form, { tokens: 1_000, tokenMs: 5 })
     const { url } = await vendor.start()
     const answer = await guard.run((context) => form.ask(url, context), { timeoutMs: 1_000 })
@@ -251,7 +251,7 @@ describe.each(FORMS)('$name', (form) => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('is cut by closing when the grace is over', async () => {
+  it('close() cuts a streamed answer after graceMs', async () => {
     const { vendor, guard, ask } = await start(form, { tokens: 1_000, tokenMs: 5 })
     const reading = readAll(await ask())
     await pauseMs(30)
@@ -262,8 +262,8 @@ describe.each(FORMS)('$name', (form) => {
   })
 })
 
-describe('a Node stream', () => {
-  it.each(['data', 'pipe', 'read'])('may be read by %s', async (way) => {
+describe('Node stream', () => {
+  it.each(['data', 'pipe', 'read'])('a Node stream may be read by %s', async (way) => {
     const { guard, ask } = await start(FORMS[3] as Form, { tokens: 20, tokenMs: 2 })
     const stream = (await ask()) as unknown as IncomingMessage
     let bytes = 0
@@ -283,7 +283,7 @@ describe('a Node stream', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it.each(['data', 'pipe', 'read'])('read by %s stalls when it falls silent', async (way) => {
+  it.each(['data', 'pipe', 'read'])('a silent Node stream read by %s is ended', async (way) => {
     const { guard, ask } = await start(
       FORMS[3] as Form,
       { tokens: 60, stallAfter: 10, tokenMs: 1 },
@@ -302,7 +302,7 @@ describe('a Node stream', () => {
     expect(endsOf(guard)).toEqual({ stalled: 1 })
   })
 
-  it('that is paused does not stall', async () => {
+  it('a paused Node stream does not time out', async () => {
     const { guard, ask } = await start(
       FORMS[3] as Form,
       { tokens: 6, stallAfter: 3, stallMs: 400, tokenMs: 1 },
@@ -321,7 +321,7 @@ describe('a Node stream', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('whose client hangs up is no failure of the vendor', async () => {
+  it('a client that disconnects from a piped stream is no failure of the vendor', async () => {
     const { vendor, guard, ask } = await start(FORMS[3] as Form, { tokens: 1_000, tokenMs: 5 })
     const stream = (await ask()) as unknown as IncomingMessage
     const client = new PassThrough()
@@ -333,7 +333,7 @@ describe('a Node stream', () => {
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
   })
 
-  it('that has ended or been destroyed already is a plain value', async () => {
+  it('a Node stream that has already ended counts as a plain value', async () => {
     const guard = startGuard()
     const ended = Readable.from([])
     ended.resume()
@@ -343,7 +343,7 @@ describe('a Node stream', () => {
     expect(outcomesOf(guard)).toEqual({ success: 1 })
   })
 
-  it('is the very one that the function returned', async () => {
+  it('guard returns the same Node stream that the function returned', async () => {
     const guard = startGuard()
     const stream = Readable.from(['a', 'b'])
     expect(await guard.run(() => stream)).toBe(stream)
@@ -352,10 +352,10 @@ describe('a Node stream', () => {
   })
 })
 
-describe('the stream of an SDK', () => {
+describe('SDK stream', () => {
   const form = FORMS[6] as Form
 
-  it('keeps its class, its methods and its controller', async () => {
+  it('an SDK stream keeps its class, methods and controller', async () => {
     const { vendor, guard, ask } = await start(form, { tokens: 1_000, tokenMs: 2 })
     const stream = (await ask()) as unknown as { controller: AbortController } & Answer
     expect(stream.controller).toBeInstanceOf(AbortController)
@@ -364,7 +364,7 @@ describe('the stream of an SDK', () => {
     await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
   })
 
-  it('is watched when it is split, or made a Web stream', async () => {
+  it('an SDK stream is watched when it is split or turned into a Web stream', async () => {
     const { guard, ask } = await start(form, { tokens: 5, tokenMs: 2 })
     const split = (await ask()) as unknown as { tee(): [Answer, Answer] }
     const [left, right] = await Promise.all(split.tee().map(readAll))
@@ -376,7 +376,7 @@ describe('the stream of an SDK', () => {
     expect(endsOf(guard)).toEqual({ complete: 2 })
   })
 
-  it('a page of a list is a whole answer', async () => {
+  it('a page of an SDK list counts as a complete answer', async () => {
     const { vendor, guard } = await start(form, {})
     const { url } = await vendor.start()
     const page = await guard.run(() => openai(url).models.list())
@@ -386,8 +386,8 @@ describe('the stream of an SDK', () => {
   })
 })
 
-describe('guards within guards', () => {
-  it.each(FORMS)('$name ends for both', async (form) => {
+describe('nested guards', () => {
+  it.each(FORMS)('$name ends for both guards', async (form) => {
     const { vendor, guard, ask } = await start(form, { tokens: 5, tokenMs: 2 })
     const outer = startGuard({ concurrency: { limit: 1 } })
     const { url } = await vendor.start()

@@ -22,13 +22,13 @@ async function serve(listener: RequestListener): Promise<string> {
 const RETRY = { attempts: 3, budget: 1, baseMs: 1, maxMs: 2 }
 
 function guardFor(hops: boolean | HopHeaders, retry: GuardOptions['retry'] = RETRY) {
-  // Each tier is a process of its own.
+  // Each tier represents a separate process.
   const spillway = createSpillway()
   onTestFinished(() => spillway.close({ graceMs: 0 }))
   return spillway.guard('next', { retry: { ...RETRY, ...retry }, fetch: { hops } })
 }
 
-/** A tier that passes on what the next one says. */
+/** A tier that passes on the next one's answer. */
 function tier(next: string, hops: boolean | HopHeaders, retry?: GuardOptions['retry']) {
   const guard = guardFor(hops, retry)
   const reading = createHops(typeof hops === 'object' ? { headers: hops } : {})
@@ -52,7 +52,7 @@ function tier(next: string, hops: boolean | HopHeaders, retry?: GuardOptions['re
 
 interface ChainOptions {
   hops: boolean | HopHeaders
-  /** How C is down. */
+  /** The way in which C is down. */
   down: 'answers 503' | 'cuts'
   retries?: GuardOptions['retry'][]
 }
@@ -69,7 +69,7 @@ async function chain({ hops, down, retries = [] }: ChainOptions) {
   const b = tier(c, hops, retries[2])
   const a = tier(await b.url, hops, retries[1])
   const client = guardFor(hops, retries[0])
-  // So much traffic that the retry budget is not what holds anybody back.
+  // Enough traffic that the retry budget is not the limit.
   for (let each = 0; each < 30; each++) await (await client.fetch(await a.url)).text()
   a.seen.length = 0
   b.seen.length = 0
@@ -79,9 +79,9 @@ async function chain({ hops, down, retries = [] }: ChainOptions) {
   return { reached, status: answer.status, atA: a.seen.length, atB: b.seen.length, a, b, client }
 }
 
-describe('three tiers of three attempts each, the last one down', () => {
+describe('three tiers with three attempts each and the last one down', () => {
   it.each(['answers 503', 'cuts'] as const)(
-    'C %s: at most 4 calls reach it; without attempts in headers it is 27',
+    'when C %s, at most 4 calls reach it with attempt headers, and 27 without',
     async (down) => {
       const wild = await chain({ hops: false, down })
       expect(wild.reached).toBe(27)
@@ -93,7 +93,7 @@ describe('three tiers of three attempts each, the last one down', () => {
     },
   )
 
-  it('with `where: edge` only the client tries again, and each of its attempts is one', async () => {
+  it("with where: 'edge' only the client retries", async () => {
     const edge = { ...RETRY, where: 'edge' as const }
     const { reached, atA, atB } = await chain({
       hops: true,
@@ -103,7 +103,7 @@ describe('three tiers of three attempts each, the last one down', () => {
     expect([atA, atB, reached]).toEqual([3, 3, 3])
   })
 
-  it('the edge is where a request comes in without a word about itself', async () => {
+  it('the edge is the tier that receives a request without hop headers', async () => {
     const edge = { ...RETRY, where: 'edge' as const }
     let reached = 0
     const c = await serve((_, response) => {
@@ -112,12 +112,12 @@ describe('three tiers of three attempts each, the last one down', () => {
     })
     const b = tier(c, true, edge)
     const a = tier(await b.url, true, edge)
-    // A browser, that knows nothing of it.
+    // A browser without Spillway.
     expect((await fetch(await a.url)).status).toBe(503)
     expect([a.seen.length, b.seen.length, reached]).toEqual([1, 3, 3])
   })
 
-  it('headers go by the names one gives them', async () => {
+  it('hop headers can be renamed', async () => {
     const names = { deadline: 'X-Time-Left', attempt: 'X-Attempt', retried: 'X-Tried' }
     const { reached, a, b } = await chain({ hops: names, down: 'answers 503' })
     expect(reached).toBeLessThanOrEqual(4)
@@ -126,7 +126,7 @@ describe('three tiers of three attempts each, the last one down', () => {
     expect(Object.keys({ ...a.seen[0], ...b.seen[0] }).join()).not.toContain('spillway')
   })
 
-  it('a request that is a retry is not tried again further on', async () => {
+  it('a request that is a retry is not retried further on', async () => {
     let reached = 0
     const c = await serve((_, response) => {
       reached++
@@ -139,7 +139,7 @@ describe('three tiers of three attempts each, the last one down', () => {
     expect(reached).toBe(4)
   })
 
-  it('an answer says that it was tried again, so that whoever asked need not', async () => {
+  it('an answer that was retried says so, so its caller need not retry', async () => {
     const c = await serve((_, response) => void response.writeHead(503).end())
     const b = tier(c, true)
     const answer = await fetch(await b.url)
@@ -147,8 +147,8 @@ describe('three tiers of three attempts each, the last one down', () => {
   })
 })
 
-describe('time left', () => {
-  /** A → B → C, where C does something that takes two seconds. */
+describe('remaining time across tiers', () => {
+  /** A → B → C, where the work of C takes two seconds. */
   async function timed() {
     const begun: number[] = []
     const left: number[] = []
@@ -182,7 +182,7 @@ describe('time left', () => {
     return { a: await a.url, begun, left, refused: () => work.snapshot().refused }
   }
 
-  it('500 ms at A: C never starts what takes it 2 seconds', async () => {
+  it('with 500 ms at A, C never starts work that takes 2 seconds', async () => {
     const { a, begun, left, refused } = await timed()
     const guard = guardFor(true)
     const call = guard.fetchFor({ timeoutMs: 500 })(a)
@@ -193,14 +193,14 @@ describe('time left', () => {
     expect([504, 'DEADLINE_EXCEEDED']).toContain(answer)
     await pauseMs(100)
     expect(begun).toEqual([])
-    // Each tier tells the next what is left, not what there was.
+    // Each tier passes on the remaining time, not the original one.
     for (const ms of left) expect(ms).toBeLessThanOrEqual(500)
     if (left.length > 0) {
       expect(refused()).toEqual([{ stage: 'room', code: 'DEADLINE_EXCEEDED', count: left.length }])
     }
   })
 
-  it('with enough of it C does its work', async () => {
+  it('with enough time C does its work', async () => {
     const { a, begun, left } = await timed()
     const guard = guardFor(true)
     const answer = await guard.fetchFor({ timeoutMs: 15_000 })(a)
@@ -210,7 +210,7 @@ describe('time left', () => {
     expect(left[0]).toBeGreaterThan(2_000)
   })
 
-  it('a call that needs time does without a deadline, too', async () => {
+  it('needsMs has no effect without a deadline', async () => {
     const guard = startGuard()
     expect(await guard.run(() => 'done', { needsMs: 2_000 })).toBe('done')
     expect(

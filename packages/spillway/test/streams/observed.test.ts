@@ -1,4 +1,4 @@
-/** A watched answer is the vendor's own: whatever can be done with it still can, and is noticed. */
+/** A watched answer is the vendor's own object; every way of using it works and is noticed. */
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { inspect } from 'node:util'
@@ -10,7 +10,7 @@ const TEXT = '{"all":"of it"}'
 const PIECES = ['{"all"', ':"of', ' it"}']
 const bytes = (text: string) => new TextEncoder().encode(text)
 
-/** A byte stream, as fetch has them, that says its pieces one by one. */
+/** A byte stream as fetch returns, one chunk at a time. */
 function source({ waitMs = 0, stalls = false } = {}): ReadableStream<Uint8Array> {
   const left = PIECES.map(bytes)
   return new ReadableStream({
@@ -44,7 +44,7 @@ async function textOf(stream: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(chunks).toString()
 }
 
-/** As one would who knows no other way. */
+/** Reads with a plain loop. */
 async function readByHand(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = []
   for (let next = await reader.read(); !next.done; next = await reader.read()) {
@@ -102,8 +102,8 @@ const WAYS = Object.entries<(response: Response) => Promise<unknown>>({
   'another Response': (response) => new Response(response.body).text(),
 })
 
-describe('a watched answer', () => {
-  it('is the very one that came', async () => {
+describe('watched answer', () => {
+  it('guard returns the same response and body object', async () => {
     const { guard, answer, ask } = start(source())
     const { body } = answer
     const response = await ask()
@@ -123,7 +123,7 @@ describe('a watched answer', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it.each(WAYS)('is complete when it was read by %s', async (_, read) => {
+  it.each(WAYS)('an answer read by %s counts as complete', async (_, read) => {
     const { guard, ask } = start(source({ waitMs: 1 }))
     const response = await ask()
     expect(guard.snapshot().active).toBe(1)
@@ -132,14 +132,14 @@ describe('a watched answer', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it.each(WAYS)('that falls silent breaks %s with the reason', async (_, read) => {
+  it.each(WAYS)('a silent answer fails %s with the reason', async (_, read) => {
     const { guard, ask } = start(source({ stalls: true }), { timeout: { idleMs: 60 } })
     const response = await ask()
     expect(codeOf(await errorOf(read(response)))).toBe('CALL_TIMEOUT')
     expect(endsOf(guard)).toEqual({ stalled: 1 })
   })
 
-  it('may be a form', async () => {
+  it('an answer may be read as form data', async () => {
     const form = new ReadableStream<Uint8Array>({
       start(controller) {
         controller.enqueue(bytes('a=1&b=2'))
@@ -155,7 +155,7 @@ describe('a watched answer', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('tells who comes too late why, whichever way it comes', async () => {
+  it('a late reader of a released answer gets the reason, however it reads', async () => {
     const { guard, ask } = start(source({ stalls: true }), { timeout: { unreadMs: 30 } })
     const response = await ask()
     await until('it is let go', () => guard.snapshot().active === 0)
@@ -171,20 +171,20 @@ describe('a watched answer', () => {
     }
   })
 
-  it('is watched again when a reader that nobody saw has let go of it', async () => {
+  it('an answer is watched again after an unseen reader released its lock', async () => {
     const limits = { timeout: { idleMs: 60, unreadMs: 30 } }
     const { guard, ask } = start(source({ stalls: true }), limits)
     const body = bodyOf(await ask())
     const unseen = new ReadableStreamDefaultReader(body)
     await unseen.read()
-    // Long enough to be given up, if it were not read.
+    // Long enough to be released if it were unread.
     await pauseMs(100)
     unseen.releaseLock()
     expect(codeOf(await errorOf(readByHand(body.getReader())))).toBe('CALL_TIMEOUT')
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('never looks closed to a reader it was broken off for', async () => {
+  it('`closed` of a reader rejects when its answer was cut off', async () => {
     const { ask } = start(source({ stalls: true }), { timeout: { idleMs: 60 } })
     const reader = bodyOf(await ask()).getReader()
     const { closed } = reader
@@ -193,7 +193,7 @@ describe('a watched answer', () => {
     expect(codeOf(await errorOf(reader.cancel()))).toBe('CALL_TIMEOUT')
   })
 
-  it('of a class of its own, or from another guard, is watched in a copy', async () => {
+  it('a Response subclass or an answer of another guard is watched through a copy', async () => {
     class Special extends Response {}
     const inner = startGuard({ fetch: { fetch: async () => new Special(source()) } })
     const outer = startGuard({ fetch: { fetch: inner.fetch } })
@@ -202,22 +202,22 @@ describe('a watched answer', () => {
   })
 })
 
-describe('a reader', () => {
-  it('that lets go while it waits does not break anything: the next one gets it all', async () => {
+describe('reader of a watched answer', () => {
+  it('a reader that releases its lock while waiting lets the next one read everything', async () => {
     const { guard, ask } = start(source({ waitMs: 20 }), { timeout: { idleMs: 5_000 } })
     const body = bodyOf(await ask())
     const first = body.getReader()
     const read = errorOf(first.read())
     first.releaseLock()
     expect(await read).toBeInstanceOf(TypeError)
-    // Nor can it leave on behalf of those who come after it.
+    // It cannot cancel for later readers either.
     expect(await errorOf(first.cancel())).toBeInstanceOf(TypeError)
     expect(guard.snapshot().active).toBe(1)
     expect(await readByHand(body.getReader())).toBe(TEXT)
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('may iterate a little, and then read the rest otherwise', async () => {
+  it('a reader may iterate a little and read the rest in another way', async () => {
     const { guard, ask } = start(source())
     const body = bodyOf(await ask())
     const pieces: Uint8Array[] = []
@@ -231,7 +231,7 @@ describe('a reader', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('that has asked twice still waits when one piece has come', async () => {
+  it('a reader with two pending reads still waits after one chunk', async () => {
     const one = new ReadableStream<Uint8Array>({
       start: (controller) => controller.enqueue(bytes('one')),
     })
@@ -243,7 +243,7 @@ describe('a reader', () => {
     expect(endsOf(guard)).toEqual({ stalled: 1 })
   })
 
-  it('that was made by hand is not seen, but nothing is taken from it', async () => {
+  it('a reader constructed directly is not noticed but gets everything', async () => {
     const { guard, ask } = start(source({ waitMs: 60 }), { timeout: { unreadMs: 30 } })
     const reader = new ReadableStreamDefaultReader(bodyOf(await ask()))
     expect(await readByHand(reader as ReadableStreamDefaultReader<Uint8Array>)).toBe(TEXT)
@@ -251,7 +251,7 @@ describe('a reader', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('cannot cancel what another one holds', async () => {
+  it('a stream locked by one reader cannot be cancelled by another', async () => {
     const { guard, ask } = start(source())
     const body = bodyOf(await ask())
     const reader = body.getReader()

@@ -1,11 +1,11 @@
-/** A streamed probe, in virtual time: two quiet seconds after its first byte have shown enough. */
+/** A streamed probe in virtual time succeeds two seconds after its first byte. */
 import { describe, expect, it } from 'vitest'
 import { createGuardPod } from '../guard-pod.js'
 import { endsOf } from './stream-kit.js'
 
 const OPEN_MS = 1_000
 
-/** A pod whose circuit is half-open, and a probe's answer that is written by hand. */
+/** A pod with a half-open circuit and a probe whose answer the test writes. */
 async function startProbe() {
   const pod = createGuardPod({
     breaker: { consecutiveFailures: 1, openMs: OPEN_MS, probes: 1, successes: 1 },
@@ -28,8 +28,8 @@ async function startProbe() {
   return { ...pod, out, reader, state }
 }
 
-describe('a streamed probe', () => {
-  it('succeeds two quiet seconds after its first byte, not before', async () => {
+describe('streamed probe', () => {
+  it('a streamed probe succeeds two seconds after its first byte and not before', async () => {
     const { clock, out, reader, state } = await startProbe()
     expect(state()).toBe('half-open')
     const first = reader.read()
@@ -43,7 +43,7 @@ describe('a streamed probe', () => {
     expect(state()).toBe('closed')
   })
 
-  it('that breaks off later is an ordinary failure', async () => {
+  it('a streamed probe that breaks after that counts as an ordinary failure', async () => {
     const { clock, guard, out, reader, state } = await startProbe()
     out.enqueue('first')
     await reader.read()
@@ -57,7 +57,7 @@ describe('a streamed probe', () => {
     expect(state()).toBe('open')
   })
 
-  it('that breaks off before is a probe that failed', async () => {
+  it('a streamed probe that breaks before that has failed', async () => {
     const { clock, guard, out, reader, state } = await startProbe()
     out.enqueue('first')
     await reader.read()
@@ -70,7 +70,7 @@ describe('a streamed probe', () => {
     expect(guard.snapshot().outcomes.failure).toBe(2)
   })
 
-  it('that ends well before has succeeded then', async () => {
+  it('a streamed probe that ends before that has succeeded', async () => {
     const { clock, out, reader, state } = await startProbe()
     out.enqueue('first')
     await reader.read()
@@ -80,7 +80,7 @@ describe('a streamed probe', () => {
     expect(state()).toBe('closed')
   })
 
-  it('that its reader leaves says nothing, and makes room for another', async () => {
+  it('a streamed probe abandoned by its reader counts nothing and frees its permit', async () => {
     const { clock, guard, out, reader, state, quick } = await startProbe()
     out.enqueue('first')
     await reader.read()

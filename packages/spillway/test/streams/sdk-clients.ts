@@ -1,4 +1,4 @@
-/** The vendors' own SDKs, as one thing that tests can ask. They retry nothing by themselves. */
+/** The vendors' SDKs behind one interface, with their own retries turned off. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import type { Fetch } from '../../src/guard/fetch.js'
@@ -17,14 +17,14 @@ export type ErrorName =
 
 export interface SdkClient {
   ask(options?: { signal?: AbortSignal }): Promise<string>
-  /** Told of each token as it comes. */
+  /** `onToken` receives each token as it arrives. */
   stream(options?: { signal?: AbortSignal; onToken?: (text: string) => void }): Promise<string>
   errors: Record<ErrorName, new (...args: never[]) => Error>
 }
 
 export interface Sdk {
   name: string
-  /** The SDK itself, which has its errors. */
+  /** The SDK, which contains its error classes. */
   itself: SdkErrors
   create(url: string, fetch?: Fetch, apiKey?: string): SdkClient
 }

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Real SDKs through `guard.fetch` against the mock vendor, knob by knob, streamed and not. */
+/** Real SDKs through `guard.fetch` against the mock vendor, for every knob, streamed or not. */
 import { createSpillway, type GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { codeOf, endsOf, errorOf, outcomesOf, pauseMs, startGuard, until } from 
 const TOKENS = 6
 const TEXT = '0 1 2 3 4 5'
 
-/** What a knob comes to, streamed or not. */
+/** The expected result of a knob, streamed or not. */
 interface Case {
   knob: string
   knobs: MockKnobs
@@ -19,7 +19,7 @@ interface Case {
   result: Result
 }
 
-/** `code`: the body broke off; the SDKs pass on what it broke with. */
+/** `code`: the body broke off, and the SDKs pass on the error. */
 type Result = { error: ErrorName; status?: number } | { code: string } | { text: string }
 
 const SHORT = { timeout: { callMs: 150 } }
@@ -59,7 +59,7 @@ const CASES: Case[] = [
     result: { code: 'CALL_TIMEOUT' },
   },
   {
-    knob: 'a silence that is short enough',
+    knob: 'a silence below idleMs',
     knobs: { stallAfter: 3, stallMs: 30 },
     guard: { timeout: { idleMs: 5_000 } },
     result: { text: TEXT },
@@ -86,10 +86,10 @@ async function expectNothingLeft(vendor: MockVendor, guard: ReturnType<typeof st
   await until('every slot is free', () => guard.snapshot().active === 0)
 }
 
-describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
+describe.each(SDKS)('$name SDK through a guard', (sdk) => {
   for (const { knob, knobs, guard: options, result } of CASES) {
     for (const way of ['in one piece', 'streamed']) {
-      it(`${knob}, ${way}: ${nameOf(result)}, and one attempt`, async () => {
+      it(`${knob}, ${way}: SDK gets ${nameOf(result)} after one attempt`, async () => {
         const { vendor, guard, client } = await start(sdk, knobs, options)
         const call = way === 'streamed' ? client.stream() : client.ask()
         if ('text' in result) expect(await call).toBe(result.text)
@@ -102,7 +102,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
           }
         }
         await expectNothingLeft(vendor, guard)
-        // On a busy machine its time may be up before it has even arrived.
+        // On a busy machine the timeout may pass before the request arrives.
         expect(vendor.counts.arrived).toBeLessThanOrEqual(1)
       })
     }
@@ -119,20 +119,20 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     await expectNothingLeft(vendor, guard)
   })
 
-  it('an answer in one piece that is cut is an error, and a failure', async () => {
+  it('a cut answer that is not streamed is an error and counts as a failure', async () => {
     const { vendor, guard, client } = await start(sdk, { cutAfter: 1 })
     expect(await errorOf(client.ask())).toBeInstanceOf(Error)
     expect(outcomesOf(guard)).toEqual({ failure: 1 })
     expect(vendor.counts.arrived).toBe(1)
   })
 
-  it('an error event in a stream comes out as the SDK reports it', async () => {
+  it("an error event in a stream becomes the SDK's own error", async () => {
     const { vendor, guard, client } = await start(sdk, { errorAfter: 3, tokenMs: 2 })
     expect(await errorOf(client.stream())).toBeInstanceOf(client.errors.APIError)
     await expectNothingLeft(vendor, guard)
   })
 
-  it('garbage is passed on as it came: the SDK says what it makes of it', async () => {
+  it('garbage reaches the SDK unchanged, which throws its own error', async () => {
     const { vendor, guard, client } = await start(sdk, { garbage: 'json' })
     expect(await errorOf(client.ask())).toBeInstanceOf(SyntaxError)
     expect(await errorOf(client.stream())).toBeInstanceOf(SyntaxError)
@@ -140,7 +140,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(vendor.counts.arrived).toBe(2)
   })
 
-  it('events run together give what they give without a guard', async () => {
+  it('merged events give the same result as without a guard', async () => {
     const { vendor, url } = await startVendor({ knobs: { tokens: TOKENS, garbage: 'sse' } })
     const guard = startGuard()
     const outcome = (call: Promise<string>) =>
@@ -153,7 +153,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     await expectNothingLeft(vendor, guard)
   })
 
-  it('without a key a POST is sent once, whatever `retry` says', async () => {
+  it('a POST without an idempotency key is sent once, whatever `retry` says', async () => {
     const retry = { attempts: 3, budget: 1, baseMs: 1 }
     const { vendor, client } = await start(sdk, { status: 503 }, { retry })
     expect(await errorOf(client.ask())).toBeInstanceOf(client.errors.InternalServerError)
@@ -161,7 +161,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(vendor.counts.arrived).toBe(2)
   })
 
-  it('with a key of ours it is sent as often as allowed, with one key for all', async () => {
+  it('a POST with an idempotency header is retried with one key for all attempts', async () => {
     const { vendor, client } = await start(
       sdk,
       { status: 503 },
@@ -177,7 +177,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect([...keys][0]).toMatch(/^[0-9a-f-]{36}$/)
   })
 
-  it('a vendor that recovers is not noticed', async () => {
+  it('SDK does not notice a vendor that recovers during retries', async () => {
     const { vendor, client, guard } = await start(
       sdk,
       { status: 503 },
@@ -194,7 +194,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     await expectNothingLeft(vendor, guard)
   })
 
-  it('a stream that broke off is not tried again', async () => {
+  it('a stream that broke off is not retried', async () => {
     const { vendor, client } = await start(
       sdk,
       { cutAfter: 3, tokenMs: 2 },
@@ -207,7 +207,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(vendor.counts.arrived).toBe(1)
   })
 
-  describe('that the guard knows of', () => {
+  describe('guard with the `sdk` option', () => {
     const way = { ask: 'in one piece', stream: 'streamed' } as const
     const SILENCES: [string, MockKnobs, GuardOptions, string][] = [
       ['firstByteMs', { stallBefore: true }, { timeout: { firstByteMs: 150 } }, 'CALL_TIMEOUT'],
@@ -227,7 +227,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
 
     for (const [limit, knobs, options, code] of SILENCES) {
       for (const ask of ['ask', 'stream'] as const) {
-        it(`${limit} inside of an answer ${way[ask]} is its own timeout error`, async () => {
+        it(`${limit} in an answer ${way[ask]} becomes the SDK's own timeout error`, async () => {
           const fetch = { ...options.fetch, sdk: sdk.itself }
           const { vendor, guard, client } = await start(sdk, knobs, { ...options, fetch })
           const error = await errorOf(client[ask]())
@@ -235,14 +235,14 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
           expect(error).toMatchObject({ cause: { code } })
           expect(String(error)).toMatch(/timed out/)
           await expectNothingLeft(vendor, guard)
-          // Without its words for it, it passes on what it got.
+          // Without the `sdk` option the SDK passes on the original error.
           const plain = await start(sdk, knobs, options)
           expect(codeOf(await errorOf(plain.client[ask]()))).toBe(code)
         })
       }
     }
 
-    it('a guard that closes meanwhile is a connection error of its own', async () => {
+    it("a guard that closes during a stream becomes the SDK's connection error", async () => {
       const { vendor, url } = await startVendor({ knobs: { tokens: TOKENS, stallAfter: 3 } })
       const spillway = createSpillway()
       const guard = spillway.guard('vendor', { fetch: { sdk: sdk.itself } })
@@ -270,7 +270,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
   it("the caller's abort reaches the vendor", async () => {
     const { vendor, guard, client } = await start(sdk, { stallAfter: 3, tokenMs: 2 })
     const leave = new AbortController()
-    // Both SDKs end a stream quietly that its own caller has aborted.
+    // Both SDKs silently end a stream that their caller aborted.
     const text = await client.stream({ signal: leave.signal, onToken: () => leave.abort() })
     expect(TEXT.startsWith(text) && text !== TEXT).toBe(true)
     await expectNothingLeft(vendor, guard)
@@ -278,7 +278,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
   })
 
-  it('before the headers it is an APIUserAbortError', async () => {
+  it('an abort before the headers becomes an APIUserAbortError', async () => {
     const { vendor, guard, client } = await start(sdk, { neverAnswer: true })
     const leave = new AbortController()
     const call = client.ask({ signal: leave.signal })
@@ -289,7 +289,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
   })
 
-  it('an open circuit is an APIConnectionError with the reason as its cause', async () => {
+  it('an open circuit becomes an APIConnectionError with the refusal as its cause', async () => {
     const { vendor, client } = await start(
       sdk,
       { status: 500 },
@@ -303,7 +303,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(vendor.counts.arrived).toBe(1)
   })
 
-  it('`respond`: an open circuit is a 503', async () => {
+  it('with `respond` an open circuit becomes a 503', async () => {
     const { vendor, client } = await start(
       sdk,
       { status: 500 },
@@ -319,7 +319,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(vendor.counts.arrived).toBe(1)
   })
 
-  it('`respond`: a limit is a 429 that says when to come back', async () => {
+  it('with `respond` a vendor limit becomes a 429 with Retry-After', async () => {
     const { vendor, client } = await start(
       sdk,
       {},
@@ -333,7 +333,7 @@ describe.each(SDKS)('the SDK of $name through a guard', (sdk) => {
     expect(vendor.counts.arrived).toBe(1)
   })
 
-  it('`respond`: what times out is a 504', async () => {
+  it('with `respond` a timeout becomes a 504', async () => {
     const { client } = await start(
       sdk,
       { neverAnswer: true },

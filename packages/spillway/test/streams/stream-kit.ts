@@ -1,18 +1,18 @@
-/** A vendor, a guard around fetch, and the shortest ways to read what comes. */
+/** A vendor, a guard around fetch and shortcuts for reading answers. */
 import { createSpillway, type Guard, type GuardOptions } from 'spillway'
 import { onTestFinished } from 'vitest'
 import { SpillwayError } from '../../src/core/errors.js'
 
 export const QUESTION = [{ role: 'user' as const, content: 'twelve chars' }]
 
-/** Closed when the test is over, at once. */
+/** Creates a guard that is closed at once when the test ends. */
 export function startGuard(options: GuardOptions = {}): Guard {
   const spillway = createSpillway()
   onTestFinished(() => spillway.close({ graceMs: 0 }))
   return spillway.guard('vendor', options)
 }
 
-/** A streamed question for OpenAI's endpoint. */
+/** A streamed request for the OpenAI endpoint. */
 export function question(body: object = {}, signal?: AbortSignal): RequestInit {
   return {
     method: 'POST',
@@ -22,7 +22,7 @@ export function question(body: object = {}, signal?: AbortSignal): RequestInit {
   }
 }
 
-/** What a call failed with. */
+/** The error with which a call failed. */
 export async function errorOf(call: PromiseLike<unknown>): Promise<unknown> {
   try {
     await call
@@ -36,7 +36,7 @@ export function codeOf(error: unknown): string {
   return error instanceof SpillwayError ? error.code : String(error)
 }
 
-/** Everything that came until it ended or broke. */
+/** All chunks until the source ended or broke. */
 export async function readAll<C>(source: AsyncIterable<C>) {
   const chunks: C[] = []
   try {
@@ -47,7 +47,7 @@ export async function readAll<C>(source: AsyncIterable<C>) {
   }
 }
 
-/** The tokens of OpenAI's events, as one text. */
+/** The tokens of OpenAI events as one text. */
 export function tokensOf(chunks: readonly Uint8Array[]): string {
   const text = Buffer.concat(chunks).toString()
   return [...text.matchAll(/"content":"([^"]*)"/g)].map(([, token]) => token).join('')
@@ -57,7 +57,7 @@ export function pauseMs(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }
 
-/** Waits until it is so; says what was not, if it takes too long. */
+/** Waits until the condition holds; the error names `what` if it takes too long. */
 export async function until(what: string, isSo: () => boolean, withinMs = 60_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!isSo()) {
@@ -66,14 +66,14 @@ export async function until(what: string, isSo: () => boolean, withinMs = 60_000
   }
 }
 
-/** How the bodies of a guard's calls ended, without those that nobody had. */
+/** How the bodies of a guard's calls ended, without zero counts. */
 export function endsOf(guard: Guard): Record<string, number> {
   return Object.fromEntries(
     Object.entries(guard.snapshot().bodies).filter(([, count]) => count > 0),
   )
 }
 
-/** The same for outcomes. */
+/** Outcomes of a guard's calls, without zero counts. */
 export function outcomesOf(guard: Guard): Record<string, number> {
   return Object.fromEntries(
     Object.entries(guard.snapshot().outcomes).filter(([, count]) => count > 0),

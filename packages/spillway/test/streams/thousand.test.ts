@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** A thousand streams at once, a third of which their callers abort: nothing may be left behind. */
+/** A thousand concurrent streams, of which a third is aborted: nothing is left behind. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import { pauseMs, question, startGuard } from './stream-kit.js'
 import { sharedNowMs, startVendorProcess } from './vendor-process.js'
 
 const STREAMS = 1_000
-/** Of those that are to be aborted: on a busy machine some of their answers are complete before. */
+/** Of the streams to be aborted, some may be complete before on a busy machine. */
 const MANY = STREAMS / 10
 const CONTROLS = 60
 
@@ -25,7 +25,7 @@ it('of 1,000 concurrent streams a third is aborted at random points, and nothing
   async function stream(number: number, aborting: boolean): Promise<string> {
     const leave = new AbortController()
     let abortedMs = 0
-    /** After so many chunks, and in the middle of waiting for the next. */
+    /** Aborts after this many chunks, while waiting for the next. */
     let patience = aborting ? Math.floor(random() * 6) : Number.POSITIVE_INFINITY
     try {
       const ask = number < STREAMS ? guard.fetch : fetch
@@ -90,13 +90,13 @@ it('of 1,000 concurrent streams a third is aborted at random points, and nothing
   }
   expect(mostAtOnce).toBeGreaterThan(STREAMS / 2)
   expect(Math.min(...medians)).toBeLessThan(50 + 10 * Math.min(...controls))
-  // Two warm it up; from then on it stays.
+  // Two rounds of warm-up; from then on the heap stays constant.
   const grownMb = ((heaps[3] ?? 0) - (heaps[1] ?? 0)) / 1_048_576
   if (process.env.SPILLWAY_SHOW !== undefined) {
     console.log({ medians, controls, heapsMb: heaps.map((each) => each / 1_048_576) })
   }
   expect(grownMb).toBeLessThan(8)
-  // What is left are connections kept for the next call: nothing is under way on any of them.
+  // Only idle kept-alive connections are left.
   await replaceAgent().close()
   while ((await vendor.report()).openSockets > 0) await pauseMs(10)
 })

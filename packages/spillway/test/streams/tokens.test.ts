@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What a call really cost is in its answer: `usage`, wherever the vendor puts it. */
+/** Calls are settled from the `usage` in the answer, wherever the vendor puts it. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { createSpillway, type GuardOptions } from 'spillway'
@@ -12,7 +12,7 @@ import { startVendor } from '../mock-vendor/mock-client.js'
 import { QUESTION, question, readAll, until } from './stream-kit.js'
 
 const LIMITS = [{ unit: 'tokens', limit: 10_000, windowMs: 60_000 }]
-/** The question is three tokens long. */
+/** The question has three tokens. */
 const TOKENS = 40
 const REAL = 3 + TOKENS
 const BOOKED = 900
@@ -26,7 +26,7 @@ async function start(knobs: MockKnobs = {}, options: GuardOptions = {}) {
   const books = createRateLimiter({ name: 'vendor', store, limits: LIMITS })
   onTestFinished(() => books.close())
   const fetch = guard.fetchFor({ cost: { tokens: BOOKED } })
-  /** Tokens in the shared books. */
+  /** Tokens charged in the shared limit. */
   const used = async () => {
     const [limit] = (await books.figures({ lane: 'default' })).limits
     return limit?.used
@@ -42,8 +42,8 @@ async function start(knobs: MockKnobs = {}, options: GuardOptions = {}) {
   return { vendor, url, guard, fetch, used, expectUsed }
 }
 
-describe('a call is settled from its answer', () => {
-  it('OpenAI, in one piece', async () => {
+describe('settlement from the answer', () => {
+  it('guard settles from the usage of an OpenAI answer', async () => {
     const { url, fetch, expectUsed } = await start()
     const response = await fetch(`${url}/v1/chat/completions`, question({ stream: false }))
     await expectUsed(BOOKED)
@@ -51,7 +51,7 @@ describe('a call is settled from its answer', () => {
     await expectUsed(REAL)
   })
 
-  it('OpenAI, in the last chunk of a stream', async () => {
+  it('guard settles from the usage in the last chunk of an OpenAI stream', async () => {
     const { url, fetch, expectUsed } = await start({ tokenMs: 1 })
     const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'key', maxRetries: 0, fetch })
     const stream = await client.chat.completions.create({
@@ -65,13 +65,13 @@ describe('a call is settled from its answer', () => {
     await expectUsed(REAL)
   })
 
-  it('a stream that does not say keeps what was booked', async () => {
+  it('a stream without usage keeps the estimated cost', async () => {
     const { url, fetch, expectUsed } = await start()
     await (await fetch(`${url}/v1/chat/completions`, question())).text()
     await expectUsed(BOOKED)
   })
 
-  it.each([true, false])('Anthropic, streamed: %s', async (streamed) => {
+  it.each([true, false])('guard settles Anthropic usage, streamed: %s', async (streamed) => {
     const { url, fetch, expectUsed } = await start({ tokenMs: 1 })
     const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, fetch })
     const body = { model: 'claude', max_tokens: 1_000, messages: QUESTION }
@@ -80,7 +80,7 @@ describe('a call is settled from its answer', () => {
     await expectUsed(REAL)
   })
 
-  it('one that breaks off keeps what was booked, although its beginning names a number', async () => {
+  it('a stream that breaks off keeps the estimated cost although it began with a usage', async () => {
     const { url, fetch, expectUsed } = await start({ cutAfter: 20, tokenMs: 1 })
     const client = new Anthropic({ baseURL: url, apiKey: 'key', maxRetries: 0, fetch })
     const body = { model: 'claude', max_tokens: 1_000, messages: QUESTION, stream: true as const }
@@ -89,7 +89,7 @@ describe('a call is settled from its answer', () => {
   })
 
   it.each(['openai', 'anthropic'])(
-    'the stream of an SDK that has a fetch of its own: %s',
+    'guard settles from an SDK stream with its own fetch: %s',
     async (api) => {
       const { url, guard, expectUsed } = await start({ tokenMs: 1 })
       const cost = { tokens: BOOKED }
@@ -119,7 +119,7 @@ describe('a call is settled from its answer', () => {
     },
   )
 
-  it('a reader that transfers its chunks gets all of them, and gives its slot back', async () => {
+  it('a reader that transfers its chunks gets all of them and frees its slot', async () => {
     const { url, fetch, guard, expectUsed } = await start()
     const body = question({ stream: false })
     const response = await fetch(`${url}/v1/chat/completions`, body)
@@ -137,14 +137,14 @@ describe('a call is settled from its answer', () => {
     await expectUsed(BOOKED)
   })
 
-  it('more than was booked is owed', async () => {
+  it('cost beyond the estimate is charged', async () => {
     const { url, guard, expectUsed } = await start()
     const fetch = guard.fetchFor({ cost: { tokens: 5 } })
     await (await fetch(`${url}/v1/chat/completions`, question({ stream: false }))).text()
     await expectUsed(REAL)
   })
 
-  it('makes room for the next', async () => {
+  it('settling below the estimate lets the next call start', async () => {
     const { vendor, url, guard } = await start(
       {},
       { limits: [{ unit: 'tokens', limit: 1_000, windowMs: 60_000 }] },

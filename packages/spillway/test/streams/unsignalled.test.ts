@@ -1,6 +1,6 @@
 // test-group: io
 
-/** A request is aborted at its dispatcher, wherever it is, and not by a signal where that can be. */
+/** Requests are aborted through their dispatcher where possible, and not by a signal. */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -24,7 +24,7 @@ async function serve(answer: Answering): Promise<{ url: string; seen: IncomingMe
 
 const isGone = (request: IncomingMessage | undefined) => request?.destroyed === true
 
-/** Node's dispatcher with a single connection: what comes second waits for the first. */
+/** Node's dispatcher with one connection, so the second request waits for the first. */
 function singleConnection(): object {
   const global = (globalThis as Record<symbol, object>)[Symbol.for('undici.globalDispatcher.1')]
   const { constructor: Agent } = global as {
@@ -35,8 +35,8 @@ function singleConnection(): object {
   return agent
 }
 
-describe('a request whose caller leaves', () => {
-  it('ends at the vendor, also when fetch has shown before that it needs no signal', async () => {
+describe('aborted request', () => {
+  it('an abort reaches the vendor after fetch has shown that it needs no signal', async () => {
     const { url, seen } = await serve((request, response) => {
       if (request.url === '/quick') response.end('ok')
     })
@@ -51,7 +51,7 @@ describe('a request whose caller leaves', () => {
     expect(guard.snapshot().active).toBe(0)
   })
 
-  it('is never sent if it still waits for a connection, and holds no slot meanwhile', async () => {
+  it('a request aborted while waiting for a connection is never sent and holds no slot', async () => {
     const release: (() => void)[] = []
     const { url, seen } = await serve((_, response) => {
       release.push(() => response.end('ok'))
@@ -76,7 +76,7 @@ describe('a request whose caller leaves', () => {
     expect(seen.map((request) => request.url)).toEqual(['/first', '/third'])
   })
 
-  it('ends where a redirect has led it', async () => {
+  it('an abort after a redirect reaches the final server', async () => {
     const { url, seen } = await serve((request, response) => {
       if (request.url === '/from') response.writeHead(302, { location: '/to' }).end()
     })
@@ -89,7 +89,7 @@ describe('a request whose caller leaves', () => {
     await until('the vendor notices', () => isGone(seen[1]))
   })
 
-  it('ends in the middle of a body, and its reader hears why', async () => {
+  it('an idle timeout during a body reaches the vendor, and the reader gets the reason', async () => {
     const { url, seen } = await serve((_, response) => {
       response.writeHead(200)
       response.write('begun')
@@ -104,8 +104,8 @@ describe('a request whose caller leaves', () => {
   })
 })
 
-describe('a fetch that is not known to go by its dispatcher', () => {
-  it('gets a signal every time', async () => {
+describe('fetch without a known dispatcher', () => {
+  it('an unknown fetch gets a signal every time', async () => {
     const signals: unknown[] = []
     const guard = startGuard({
       timeout: { callMs: 50 },
@@ -126,7 +126,7 @@ describe('a fetch that is not known to go by its dispatcher', () => {
     expect(signals).toMatchObject([{ aborted: true }, { aborted: true }])
   })
 
-  it('gets one with a request that was made elsewhere', async () => {
+  it('a Request object created elsewhere gets a signal', async () => {
     const { url, seen } = await serve(() => {})
     const guard = startGuard({ timeout: { callMs: 100 } })
     const error = await errorOf(guard.fetch(new Request(url)))

@@ -1,4 +1,4 @@
-/** The mock vendor in a process of its own. */
+/** The mock vendor in a separate process. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -9,19 +9,19 @@ import { endWithUs } from '../end-with-us.js'
 const FIXTURE = fileURLToPath(new URL('../fixtures/mock-vendor.mjs', import.meta.url))
 
 export interface VendorReport {
-  /** `number` is that of its header `x-number`; the time is one of `sharedNowMs`. */
+  /** `number` is the value of its header `x-number`; times are those of `sharedNowMs`. */
   calls: { number: string | undefined; end: MockCall['end']; endedAtMs: number }[]
   counts: MockCounts
   mostAtOnce: number
   openSockets: number
 }
 
-/** What time it is, in every process of this machine. */
+/** Monotonic time shared by all processes of this machine. */
 export function sharedNowMs(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** Ended when the test is over. */
+/** Starts a vendor process that is ended after the test. */
 export async function startVendorProcess(options: MockVendorOptions) {
   const child = fork(FIXTURE, [JSON.stringify(options)])
   const ended = endWithUs(child.pid)
@@ -46,7 +46,7 @@ export async function startVendorProcess(options: MockVendorOptions) {
   return {
     url,
     clear: () => ask<void>('clear'),
-    /** Comes when nobody is inside. */
+    /** Answers once no request is open. */
     report: () => ask<VendorReport>('report'),
   }
 }

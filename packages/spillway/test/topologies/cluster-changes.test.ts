@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** A cluster whose slots move, and whose nodes fail: what becomes of pods. */
+/** Pods on a cluster whose slots move and whose nodes fail. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { slotOf } from '../../src/store/redis/servers/slot.js'
 import { type RedisCluster, startCluster } from '../redis-cluster.js'
@@ -20,7 +20,7 @@ afterAll(() => cluster.stop())
 
 const connect = (deadlineMs = DEADLINE_MS) => startPods({ urls: cluster.urls.slice(3) }, deadlineMs)
 
-/** A tag in a slot of this node, unlike any other. */
+/** A unique tag in a slot of this node. */
 let tags = 0
 async function tagAt(node: RedisServer): Promise<string> {
   for (;;) {
@@ -50,13 +50,13 @@ async function moveSlot(slot: number, from: RedisServer, to: RedisServer, pauseM
   }
 }
 
-describe('a process on a cluster', () => {
+describe('process on a cluster', () => {
   claimEndings(() => ({ urls: cluster.urls }))
 })
 
-describe('a slot that moves to another node', () => {
-  it('is followed command by command: none fails, none is lost, none runs twice', async () => {
-    // A machine that is busy with something else has not lost a command.
+describe('moving slot', () => {
+  it('commands follow a moving slot: none fails, none is lost and none runs twice', async () => {
+    // A busy machine must not look like a lost command.
     const pods = await connect(PATIENCE_MS)
     const [from, to] = await twoMasters()
     const tag = await tagAt(from)
@@ -73,7 +73,7 @@ describe('a slot that moves to another node', () => {
     expect(new Set((await to.send('MGET', ...keys)) as string[])).toEqual(new Set(['1']))
   })
 
-  it('holds up scripts with several keys, which wait no longer than their deadline', async () => {
+  it('scripts with several keys wait for a moving slot no longer than their deadline', async () => {
     const pods = await connect()
     const [from, to] = await twoMasters()
     const tag = await tagAt(from)
@@ -91,8 +91,8 @@ describe('a slot that moves to another node', () => {
   })
 })
 
-describe('a node that has lost its scripts', () => {
-  it('gets the text, and no other node does', async () => {
+describe('node without scripts', () => {
+  it('only the node that lost its scripts gets the script text', async () => {
     const pods = await connect()
     const [one, other] = await twoMasters()
     const [here, there] = [await tagAt(one), await tagAt(other)]
@@ -109,8 +109,8 @@ describe('a node that has lost its scripts', () => {
   })
 })
 
-describe('what is published on one node', () => {
-  it('is heard by every pod, whichever node it listens to', async () => {
+describe('publishing in a cluster', () => {
+  it('a message published on one node reaches every pod, whichever node it listens to', async () => {
     const pods = await connect()
     const heard = pods.map(() => new Set<string>())
     let gaps = 0
@@ -128,8 +128,8 @@ describe('what is published on one node', () => {
   })
 })
 
-describe('a node that hangs', () => {
-  it('holds up nobody who needs another one', async () => {
+describe('hanging node', () => {
+  it('a hanging node does not delay commands to other nodes', async () => {
     const [pods, patient] = [await connect(), await connect(PATIENCE_MS)]
     const [one, other] = await twoMasters()
     const [here, there] = [await tagAt(one), await tagAt(other)]
@@ -150,9 +150,9 @@ describe('a node that hangs', () => {
   })
 })
 
-// Last: afterwards a node is missing.
-describe('a master that dies', () => {
-  it('is replaced without a restart; nobody waits, and nothing runs twice', async () => {
+// Last, because a node is missing afterwards.
+describe('failing cluster master', () => {
+  it('a dead cluster master is replaced without a restart, delay or command run twice', async () => {
     const pods = await connect()
     const [one, other] = await twoMasters()
     const [here, there] = [await tagAt(one), await tagAt(other)]

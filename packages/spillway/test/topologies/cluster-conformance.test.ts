@@ -14,13 +14,13 @@ import { claimRideTwins } from '../twin-claims/rides.js'
 import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('a cluster')
-/** The scripts are the same everywhere; one server has seen twenty times as many. */
+/** The scripts are the same everywhere, and the test on one server runs twenty times as many. */
 const HISTORIES = 6
 
 claimLimits(createRedisFleet('a cluster', begin))
 claimBreakers(createRedisFleet('a cluster', begin))
 claimQueues(createRedisFleet('a cluster', begin))
-describe('twins', () => {
+describe('Lua twins on a cluster', () => {
   const twin = twinRedis(begin)
   claimLimitTwins(twin, HISTORIES)
   claimBreakerTwins(twin, HISTORIES)

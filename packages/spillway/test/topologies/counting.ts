@@ -1,4 +1,4 @@
-/** Scripts that show whether one ran twice, on connections of every library at once. */
+/** Scripts that show whether a command ran twice, on connections of every library. */
 import { createHash } from 'node:crypto'
 import { onTestFinished, vi } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
@@ -14,7 +14,7 @@ function script(name: string, text: string): Script {
 }
 
 export const ADD = script('add', "return redis.call('INCR', KEYS[1])")
-/** Two keys, as most of ours have. */
+/** Two keys, as most scripts have. */
 export const ADD_TO_BOTH = script(
   'addToBoth',
   "redis.call('INCR', KEYS[1]) return redis.call('INCR', KEYS[2])",
@@ -26,7 +26,7 @@ export interface Pod {
   readonly runner: ScriptRunner
 }
 
-/** A pod for each library, connected, and closed after the test. */
+/** Connects one pod per library, closed after the test. */
 export async function startPods(
   connection: RedisConnectionOptions,
   commandTimeoutMs = 200,
@@ -44,7 +44,7 @@ export async function startPods(
 }
 
 export interface Tally {
-  /** Keys that were counted up, each by one command. */
+  /** Keys that were incremented, each by one command. */
   readonly keys: string[]
   readonly replies: unknown[]
   readonly failures: StoreFailure[]
@@ -57,8 +57,8 @@ export interface Tally {
 }
 
 /**
- * Each pod sends command after command, each with a key of its own in the slot of `tag`, until it is
- * told to stop. A key that is counted up twice was sent twice.
+ * Each pod sends command after command, each with its own key in the slot of `tag`, until it is
+ * stopped. A key incremented twice was sent twice.
  */
 export function keepCounting(pods: readonly Pod[], tag: string, deadlineMs: number, what = ADD) {
   const tally: Tally = { keys: [], replies: [], failures: [], overdue: 0 }

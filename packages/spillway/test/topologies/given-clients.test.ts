@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Clients that an application already has, of every library and for every topology. */
+/** Clients that an application already has, of every library and topology. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as ioredis6 from 'ioredis'
 import * as ioredis5 from 'ioredis5'
@@ -25,7 +25,7 @@ beforeAll(async () => {
 }, START_MS)
 afterAll(() => Promise.all([server.stop(), watched.stop(), cluster.stop()]))
 
-/** The settings that docs/redis.md asks for. */
+/** The settings required by docs/redis.md. */
 const ONE = { enableOfflineQueue: false, autoResendUnfulfilledCommands: false }
 const MANY = { enableOfflineQueue: false, retryDelayOnFailover: 0 }
 
@@ -95,7 +95,7 @@ const SPEC = {
   quorum: 1,
 }
 
-describe.each(Object.keys(CLIENTS))('a client of the application: %s', (name) => {
+describe.each(Object.keys(CLIENTS))('application-provided client: %s', (name) => {
   async function connect(): Promise<{ store: RedisStore; given: Given }> {
     const given = await (CLIENTS[name] as (typeof CLIENTS)[string])()
     onTestFinished(() => void given.close())
@@ -104,7 +104,7 @@ describe.each(Object.keys(CLIENTS))('a client of the application: %s', (name) =>
     return { store, given }
   }
 
-  it('runs scripts, many slots included, and is left open', async () => {
+  it("an application's client runs scripts in many slots and is left open", async () => {
     const { store } = await connect()
     const limits = createUserLimits({
       store,
@@ -125,7 +125,7 @@ describe.each(Object.keys(CLIENTS))('a client of the application: %s', (name) =>
     expect(again.store.warnings).toEqual([])
   })
 
-  it('hears what others publish, over a connection that is ours', async () => {
+  it("an application's client receives published messages over a separate connection", async () => {
     const [one, other] = [await connect(), await connect()]
     const views: string[] = []
     await new Promise<void>((onGap) => {
@@ -139,9 +139,9 @@ describe.each(Object.keys(CLIENTS))('a client of the application: %s', (name) =>
   })
 })
 
-describe('what was under way when a server died', () => {
+describe('commands in flight when a server dies', () => {
   it.each(['own node-redis', 'own ioredis', 'node-redis', 'ioredis 5', 'ioredis 6'])(
-    'is not sent to its successor by %s',
+    'commands in flight are not sent to the new server by %s',
     async (which) => {
       const first = await startRedis()
       const { port, url } = first
@@ -159,7 +159,7 @@ describe('what was under way when a server died', () => {
       await vi.waitUntil(() => client.ready, { timeout: 5_000 })
       await runner.run(ADD, ['warm'], [])
 
-      // It has the commands, but does not come to running them.
+      // The server has received the commands but does not run them.
       first.pause()
       const underWay = [1, 2, 3].map(() =>
         runner.run(ADD, ['n'], []).catch(({ kind }: { kind: string }) => kind),

@@ -1,4 +1,4 @@
-/** Whether a process with a store comes to an end. */
+/** Whether a process with a store ends. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -16,7 +16,7 @@ export function claimEndings(connection: () => RedisStoreOptions): void {
   const cases = ['redis', 'ioredis'].flatMap((driver) =>
     WAYS.map(([when, body]) => [driver, when, body] as const),
   )
-  it.each(cases)('of %s ends when it %s', async (driver, _, body) => {
+  it.each(cases)('process with %s ends when it %s', async (driver, _, body) => {
     const program = `
       import { redisStore } from './dist/store/redis/redis-store.js'
       const store = redisStore(JSON.parse(process.argv[1]))

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** TLS and logins, to every topology, over every client library. */
+/** TLS and logins for every topology and client library. */
 
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -13,7 +13,7 @@ import { DRIVERS, driversToTest, START_MS } from '../topologies.js'
 
 const file = (name: string) => fileURLToPath(new URL(`../fixtures/tls/${name}`, import.meta.url))
 const CERTIFICATE = file('test-only-cert.pem')
-/** What servers are told, and what clients are. */
+/** Settings of the servers and of the clients. */
 const TLS_SETTINGS = {
   'tls-cert-file': CERTIFICATE,
   'tls-key-file': file('test-only-key.pem'),
@@ -48,7 +48,7 @@ function connect(options: RedisStoreOptions) {
   return store
 }
 
-describe.each(driversToTest())('with %s', (name) => {
+describe.each(driversToTest())('secure connections with %s', (name) => {
   const driver = DRIVERS[name]
   const withoutLogin = (url: string) => url.replace(/\/\/.*@/, '//')
 
@@ -64,7 +64,7 @@ describe.each(driversToTest())('with %s', (name) => {
       }),
     ],
   ])(
-    'TLS and a password lead to %s',
+    'a store connects with TLS and a password to %s',
     async (_, where) => {
       const store = connect({ ...where(), driver, tls })
       await vi.waitUntil(() => store.ready, { timeout: 10_000 })
@@ -80,7 +80,7 @@ describe.each(driversToTest())('with %s', (name) => {
     15_000,
   )
 
-  it('a certificate that nobody vouches for is the problem', async () => {
+  it('an untrusted certificate is reported as the problem', async () => {
     const store = connect({ url: server.url, driver })
     await vi.waitUntil(() => store.problem !== undefined, { timeout: 10_000 })
     expect(store.problem).toMatchObject({ code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })
@@ -88,9 +88,9 @@ describe.each(driversToTest())('with %s', (name) => {
 
   it.each([
     [{ password: 'wrong' }, 'does not know this user or password (WRONGPASS'],
-    [{ username: 'nobody', password: 'wrong' }, 'does not know this user or password (WRONGPASS'],
+    [{ username: 'unknown', password: 'wrong' }, 'does not know this user or password (WRONGPASS'],
     [{}, 'wants a password: say it in the URL or as redis.password (NOAUTH'],
-  ])('a login %o is the problem', async (given, message) => {
+  ])('a wrong login %o is reported as the problem', async (given, message) => {
     const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
     onTestFinished(() => warned.mockRestore())
     const store = connect({ url: withoutLogin(server.url), driver, tls, ...given })

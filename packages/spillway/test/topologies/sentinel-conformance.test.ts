@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Everything limits, breakers and queues promise, on servers that Sentinels watch over, over all client libraries. */
+/** Claims about limits, breakers and job queues with Sentinels and all client libraries. */
 import { describe } from 'vitest'
 import { claimBreakers } from '../breaker-claims/all.js'
 import { claimLimits } from '../limit-claims/all.js'
@@ -14,13 +14,13 @@ import { claimRideTwins } from '../twin-claims/rides.js'
 import { twinRedis } from '../twin-claims/twin-redis.js'
 
 const begin = sharedServers('Sentinels')
-/** The scripts are the same everywhere; one server has seen twenty times as many. */
+/** The scripts are the same everywhere, and the test on one server runs twenty times as many. */
 const HISTORIES = 6
 
 claimLimits(createRedisFleet('Sentinels', begin))
 claimBreakers(createRedisFleet('Sentinels', begin))
 claimQueues(createRedisFleet('Sentinels', begin))
-describe('twins', () => {
+describe('Lua twins with Sentinels', () => {
   const twin = twinRedis(begin)
   claimLimitTwins(twin, HISTORIES)
   claimBreakerTwins(twin, HISTORIES)

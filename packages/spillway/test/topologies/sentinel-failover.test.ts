@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Servers that Sentinels watch over: what becomes of pods when one takes another's place. */
+/** Pods on servers with Sentinels during a failover. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { MASTER, startSentinels, type Watched } from '../redis-sentinels.js'
 import type { RedisServer } from '../redis-server.js'
@@ -18,7 +18,7 @@ afterAll(() => watched.stop())
 
 const connect = () => startPods({ sentinels: watched.urls, master: MASTER }, DEADLINE_MS)
 
-/** What each of them hears from now on. */
+/** The messages that each pod receives from now on. */
 async function listen(pods: readonly Pod[]) {
   const ears = pods.map(({ client }) => {
     const ear = { heard: [] as string[], gaps: 0 }
@@ -37,12 +37,12 @@ async function valuesOf(server: RedisServer, keys: readonly string[]): Promise<u
   return (await server.send('MGET', ...keys)) as unknown[]
 }
 
-describe('a process on Sentinels', () => {
+describe('process with Sentinels', () => {
   claimEndings(() => ({ sentinels: watched.urls, master: MASTER }))
 })
 
-describe('a master that nobody knows', () => {
-  it('is a problem with a name', async () => {
+describe('unknown master name', () => {
+  it('an unknown master name is reported as the problem', async () => {
     const warned = vi.spyOn(process, 'emitWarning').mockReturnValue()
     onTestFinished(() => warned.mockRestore())
     const { redisStore } = await import('spillway/redis')
@@ -56,8 +56,8 @@ describe('a master that nobody knows', () => {
   })
 })
 
-describe('a user of the Sentinels', () => {
-  it('needs no more than the docs say', async () => {
+describe('Sentinel user', () => {
+  it('the Sentinel permissions in the docs are sufficient', async () => {
     const rules = 'on >pw resetchannels &+switch-master -@all +sentinel|master +subscribe +ping'
     for (const { send } of watched.sentinels) {
       await send('ACL', 'SETUSER', 'least', ...rules.split(' '))
@@ -76,15 +76,15 @@ describe('a user of the Sentinels', () => {
   })
 })
 
-describe('a master that is replaced but still there', () => {
-  it('is left at once, and takes no more commands', async () => {
+describe('replaced master that is still running', () => {
+  it('pods leave a replaced master at once and send it no more commands', async () => {
     const pods = await connect()
     const [first, second] = watched.servers as [RedisServer, RedisServer]
     const counting = keepCounting(pods, 'a', DEADLINE_MS)
     await vi.waitUntil(() => counting.tally.replies.length > 50)
     await watched.sentinels[0]?.send('SENTINEL', 'FAILOVER', MASTER)
     await vi.waitUntil(async () => (await watched.master()) === second, { timeout: 15_000 })
-    // Until the old one has heard of it, too, it may still answer.
+    // Until the old master knows of the failover, it may still answer.
     await vi.waitUntil(
       async () => {
         await untilAnswered(pods, 'b')
@@ -100,8 +100,8 @@ describe('a master that is replaced but still there', () => {
   })
 })
 
-describe('a master that dies', () => {
-  it('is replaced without a restart; nobody waits, and nothing runs twice', async () => {
+describe('failing master', () => {
+  it('a dead master is replaced without a restart, delay or command run twice', async () => {
     const pods = await connect()
     const ears = await listen(pods)
     const counting = keepCounting(pods, 'c', DEADLINE_MS)
@@ -127,15 +127,15 @@ describe('a master that dies', () => {
     const counted = await valuesOf(master, keys)
     expect(new Set(counted)).toEqual(new Set(['1', null]))
 
-    // Those that listen have moved, too, and know that they may have missed something.
+    // The subscriptions have moved as well and report a gap.
     await vi.waitUntil(() => ears.every(({ gaps }) => gaps > 1), { timeout: 10_000 })
     await master.send('PUBLISH', 'news', 'hello')
     await vi.waitUntil(() => ears.every(({ heard }) => heard.includes('hello')))
   })
 })
 
-describe('Sentinels', () => {
-  it('of which one is dead and one hangs still lead to the master', async () => {
+describe('failing Sentinels', () => {
+  it('pods find the master although one Sentinel is dead and one hangs', async () => {
     const [one, two] = watched.sentinels
     await one?.kill()
     two?.pause()

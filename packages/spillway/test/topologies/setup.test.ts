@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Servers that cannot be used as they are set up: said at once, by name, and seen to be over. */
+/** Servers with an unsuitable setup: reported at once by name, until it is fixed. */
 import { readFileSync } from 'node:fs'
 import { redisStore } from 'spillway/redis'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -12,7 +12,7 @@ import { type RedisCluster, startCluster } from '../redis-cluster.js'
 import { type RedisServer, startRedis } from '../redis-server.js'
 import { DRIVERS, driversToTest, START_MS } from '../topologies.js'
 
-/** What docs/redis.md says is enough. */
+/** The permissions that docs/redis.md calls sufficient. */
 const LEAST = (() => {
   const page = readFileSync(new URL('../../../../docs/redis.md', import.meta.url), 'utf8')
   const [, rules = ''] = /ACL SETUSER spillway on >password (.*?)```/s.exec(page) ?? []
@@ -47,7 +47,7 @@ const JOB: NewJob = {
   attempts: 1,
 }
 
-/** Asks for a job where there is none, and sleeps. */
+/** Asks an empty job queue for a job, so the worker is parked. */
 async function park(store: Store, ref: QueueRef, worker: string): Promise<void> {
   await store.queues.reserve({
     ...ref,
@@ -78,10 +78,10 @@ async function problemOf(options: Parameters<typeof redisStore>[0]): Promise<str
   return message
 }
 
-describe.each(driversToTest())('with %s', (name) => {
+describe.each(driversToTest())('server setup with %s', (name) => {
   const driver = DRIVERS[name]
 
-  it('a user who has no more than the docs ask for is enough', async () => {
+  it('the permissions in the docs are sufficient', async () => {
     await setUser(server, 'least', LEAST)
     const { store } = connect({ url: as('least', server.url), driver })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
@@ -89,7 +89,7 @@ describe.each(driversToTest())('with %s', (name) => {
     expect(store.warnings).toEqual([])
   })
 
-  it('a user who may not ask what the server is does without', async () => {
+  it('the store works without permission for INFO', async () => {
     await setUser(server, 'modest', `${LEAST} -info`)
     const { store } = connect({ url: as('modest', server.url), driver })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
@@ -97,7 +97,7 @@ describe.each(driversToTest())('with %s', (name) => {
     expect(store.warnings).toEqual([])
   })
 
-  it('a user who may not select a database is told so', async () => {
+  it('a missing permission for SELECT is reported', async () => {
     await setUser(server, 'selecting', `${LEAST} +select`)
     const { store } = connect({ url: as('selecting', server.url), database: 3, driver })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
@@ -112,12 +112,12 @@ describe.each(driversToTest())('with %s', (name) => {
     ['-evalsha', 'may not run EVALSHA. Grant it: ACL SETUSER … +evalsha'],
     ['-eval', 'may not run EVAL. Grant it: ACL SETUSER … +eval'],
     ['resetkeys ~other:*', 'on keys sw1:*. Grant it: ACL SETUSER … +eval ~sw1:*'],
-  ])('a user with %s is told what is missing', async (rules, message) => {
+  ])('a user with %s gets a report of the missing permissions', async (rules, message) => {
     await setUser(server, 'less', `${LEAST} ${rules}`)
     expect(await problemOf({ url: as('less', server.url), driver })).toContain(message)
   })
 
-  it('a user who is granted it later needs no restart', async () => {
+  it('a permission granted later needs no restart', async () => {
     await setUser(server, 'later', `${LEAST} -set`)
     const { store } = connect({ url: as('later', server.url), driver })
     await vi.waitUntil(() => store.problem !== undefined, { timeout: 5_000 })
@@ -126,7 +126,7 @@ describe.each(driversToTest())('with %s', (name) => {
     expect(store.problem).toBeUndefined()
   })
 
-  it('a user who may not publish or listen is warned of, and counts', async () => {
+  it('missing permission for PUBLISH or SUBSCRIBE gives a warning, and counting works', async () => {
     await setUser(server, 'mute', `${LEAST} resetchannels`)
     const { store } = connect({ url: as('mute', server.url), driver })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
@@ -139,7 +139,7 @@ describe.each(driversToTest())('with %s', (name) => {
     ])
   })
 
-  it('a user with what the docs ask for wakes workers; without their channels he is warned of', async () => {
+  it('the permissions in the docs wake workers, and missing channels give a warning', async () => {
     await setUser(server, 'waking', LEAST)
     await setUser(server, 'silent', `${LEAST} resetchannels &sw1:breakers`)
     const [waking, silent] = [
@@ -161,17 +161,17 @@ describe.each(driversToTest())('with %s', (name) => {
     await park(waking, ref, 'sleeper')
     await waking.queues.add({ ...ref, jobs: [JOB], maxSize: 10 })
     await vi.waitUntil(() => woken.mock.calls.length > 0, { timeout: 5_000 })
-    // Who may not wake anybody adds all the same.
+    // Jobs can be added without permission to wake workers.
     const { jobs } = await silent.queues.add({ ...ref, jobs: [JOB], maxSize: 10 })
     expect(jobs).toEqual([{ id: expect.any(String), fresh: true }])
   })
 
-  it('a node of a cluster is not one server, and one server no cluster', async () => {
+  it('a cluster node as a single server, and the reverse, is reported as the problem', async () => {
     expect(await problemOf({ url: cluster.urls[0], driver })).toContain('name it in redis.urls')
     expect(await problemOf({ urls: [server.url], driver })).toContain('name it in redis.url')
   })
 
-  it('a user of a cluster needs to see its map, on every node', async () => {
+  it('a cluster user needs permission for CLUSTER SLOTS on every node', async () => {
     for (const node of cluster.nodes) await setUser(node, 'blind', LEAST)
     const urls = cluster.urls.map((url) => as('blind', url))
     expect(await problemOf({ urls, driver })).toContain('may not run CLUSTER SLOTS')
@@ -189,20 +189,20 @@ describe.each(driversToTest())('with %s', (name) => {
     expect(await problemOf({ urls: partly, driver })).toContain(`${first?.port}: the user`)
   })
 
-  it('a database that is not there is the problem', async () => {
+  it('a database that does not exist is reported as the problem', async () => {
     expect(await problemOf({ url: server.url, database: 99, driver })).toContain(
       'does not have that database',
     )
   })
 
-  it('a password that nobody asked for is the problem', async () => {
+  it('a password for a server without one is reported as the problem', async () => {
     const message = await problemOf({ url: server.url, password: 'x', driver })
     expect(message).toContain('has no password, but one was given')
   })
 })
 
-describe('a replica', () => {
-  it('is named with its master, and used once it is one', async () => {
+describe('Redis replica', () => {
+  it('a replica is reported with its master and used once it is promoted', async () => {
     const replica = await startRedis({ settings: { replicaof: `127.0.0.1 ${server.port}` } })
     onTestFinished(() => replica.stop())
     const { store } = connect({ url: replica.url })
@@ -212,7 +212,7 @@ describe('a replica', () => {
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
   })
 
-  it('that was the master when we connected is left, not written to', async () => {
+  it('a master that became a replica is left and not written to', async () => {
     const other = await startRedis()
     onTestFinished(() => other.stop())
     const { store } = connect({ url: other.url })
@@ -226,8 +226,8 @@ describe('a replica', () => {
   })
 })
 
-describe('a server that evicts keys', () => {
-  it.each(['allkeys-lru', 'volatile-ttl'])('by %s is used, and warned of once', async (policy) => {
+describe('server that evicts keys', () => {
+  it.each(['allkeys-lru', 'volatile-ttl'])('eviction by %s gives one warning', async (policy) => {
     const settings = { maxmemory: '100mb', 'maxmemory-policy': policy }
     const other = await startRedis({ settings })
     onTestFinished(() => other.stop())
@@ -239,20 +239,20 @@ describe('a server that evicts keys', () => {
   })
 })
 
-describe('the check', () => {
-  it('tries every command that any script uses', () => {
+describe('access check', () => {
+  it('access check tries every command that any script calls', () => {
     const named = (text: string, by: RegExp) =>
       new Set(Array.from(text.matchAll(by), ([, command]) => command))
     const { checkAccess, ...others } = SCRIPTS
     const tried = named(checkAccess.text, /(?:pcall|try)\('([A-Z]+)'/g)
     for (const { name, text } of Object.values(others)) {
-      // What a script asks for by `pcall` it can do without.
+      // Commands called with `pcall` are optional.
       for (const command of named(text, /\.call\('([A-Z]+)'/g))
         expect(tried, name).toContain(command)
     }
   })
 
-  it('leaves nothing behind', async () => {
+  it('access check leaves no key behind', async () => {
     const { store } = connect({ url: server.url, prefix: 'tidy' })
     await vi.waitUntil(() => store.ready, { timeout: 5_000 })
     await vi.waitUntil(async () => {

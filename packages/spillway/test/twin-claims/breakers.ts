@@ -1,7 +1,7 @@
 /**
- * The breaker's transitions exist twice, in TypeScript and in Lua. Both are fed the same long random
- * histories: pods that come and go, late and repeated reports, lost probes, commands, jumps of the
- * clock. They have to give the same replies and publish the same views.
+ * The breaker's transitions exist twice, in TypeScript and in Lua. Both run the same long random
+ * histories: pods that join and leave, late and repeated reports, lost probes, commands and clock
+ * jumps. They have to give the same replies and publish the same views.
  */
 
 import { describe, expect, it, vi } from 'vitest'
@@ -58,11 +58,11 @@ const spec: fc.Arbitrary<BreakerSpec> = fc
 const pause = fc.oneof(
   { weight: 40, arbitrary: fc.integer({ min: 0, max: 1_000_000 }) },
   { weight: 6, arbitrary: fc.integer({ min: 0, max: 40_000_000 }) },
-  // To the very moment at which an open breaker is not open any more, and to the one before.
+  // To the exact end of the open time, or the moment before.
   { weight: 10, arbitrary: fc.constantFrom('end' as const, 'before the end' as const) },
-  // The same for what was counted just now.
+  // The same for the counting window.
   { weight: 2, arbitrary: fc.constantFrom('window' as const, 'before the window' as const) },
-  // The clock is a little off, or was set.
+  // The clock is slightly off or was set.
   { weight: 2, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
   { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
 )
@@ -140,13 +140,13 @@ const step = fc.record({
   pause,
   lane: fc.constantFrom(...LANES),
   pod: fc.constantFrom(...PODS),
-  /** While a new configuration spreads, some pods have another one. */
+  /** During a rollout some pods have another configuration. */
   other: fc.nat(15).map((chance) => chance === 0),
   operation,
 })
 type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 
-/** Either how a call ends is chance, or some pods only fail and the others never do. */
+/** Outcomes are random, or some pods always fail and the others never do. */
 const sick = fc.option(fc.subarray([...PODS], { minLength: 1, maxLength: 3 }), { nil: undefined })
 
 let histories = 0
@@ -170,8 +170,8 @@ const reached = {
 }
 
 export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
-  describe('the Lua scripts of the breaker', () => {
-    it(`say and publish what the TypeScript transitions do, over ${100 * runs} steps`, async () => {
+  describe('Lua scripts of the breaker', () => {
+    it(`breaker scripts reply and publish like the TypeScript transitions over ${100 * runs} steps`, async () => {
       await fc.assert(
         fc.asyncProperty(
           spec,
@@ -184,13 +184,13 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       )
       expect(reached.steps).toBeGreaterThanOrEqual(100 * runs)
       if (runs < ALL_HISTORIES) return
-      // Otherwise the histories would be about nothing.
+      // Makes sure that the histories reach every interesting state.
       for (const [what, times] of Object.entries(reached)) {
         expect(times, what).toBeGreaterThan(runs / 4)
       }
     })
 
-    it('leave no key without an end', async () => {
+    it('breaker scripts leave no key without an expiry', async () => {
       const { count, endless } = await twin.keys()
       expect(count).toBeGreaterThan(0)
       expect(endless).toEqual([])
@@ -252,7 +252,7 @@ async function replay(
     return view
   }
 
-  /** What a reply told everybody. */
+  /** Publishes the view of a reply to everyone. */
   function hear(lane: string, view: BreakerView): void {
     known.get(lane)?.push(view)
     if (view.isolatedUntilUs > nowUs) reached.isolated++
@@ -341,7 +341,7 @@ async function replay(
         expect(await redisPods.list({ group: GUARD })).toEqual(memoryPods.list({ group: GUARD }))
     }
   }
-  // Where the others were published, so that it does not overtake them.
+  // On the server of the other messages, so that it cannot overtake them.
   const server = await twin.servers.at(keys.breaker(GUARD, LANES[0]))
   await server.send('PUBLISH', keys.breakers, 'end')
   const heard = () => twin.published.get(keys.breakers) ?? []

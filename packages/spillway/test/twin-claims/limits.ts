@@ -1,6 +1,6 @@
 /**
- * Every transition exists twice, in TypeScript and in Lua. Both are fed the same long random
- * histories, several pods and jumps of the clock included, and have to give the same replies.
+ * Every transition exists twice, in TypeScript and in Lua. Both run the same long random histories,
+ * with several pods and clock jumps, and have to give the same replies.
  */
 
 import { describe, expect, it } from 'vitest'
@@ -29,17 +29,17 @@ import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
 import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
-/** In 2096: some keys end at a time of the history's, and that must not be over yet. */
+/** In 2096: some keys expire at a time of the history, which must still be in the future. */
 const START_US = 4_000_000_000_000_000
 
-/** A failure is told as far as it could be made smaller in this time. */
+/** A failing history is shrunk for at most this time. */
 
-/** Weights say how much more often than other things the usual one happens. */
+/** `weight` says how much more often the usual pause occurs than others. */
 const pauses = (weight: number, usualUs: number) =>
   fc.oneof(
     { weight, arbitrary: fc.integer({ min: 0, max: usualUs }) },
     { weight: 3, arbitrary: fc.integer({ min: 0, max: 90_000_000 }) },
-    // The clock is a little off, or was set.
+    // The clock is slightly off or was set.
     { weight: 1, arbitrary: fc.integer({ min: -4_000_000, max: -1 }) },
     { weight: 1, arbitrary: fc.integer({ min: -600_000_000, max: -5_000_001 }) },
   )
@@ -125,7 +125,7 @@ const operations = (weight: number) =>
   )
 
 const OLD_POD = 2
-/** Pods may believe in older limits than others do; one is of an older release. */
+/** Pods may have older limits than others; one belongs to an older release. */
 const pods = (weight: number) =>
   fc.oneof(
     { weight, arbitrary: fc.nat(OLD_POD - 1) },
@@ -151,7 +151,7 @@ const anyLimits: Kind = {
   weight: 10,
 }
 
-/** What include/usual-take.lua is for. */
+/** Traffic that takes the fast path in include/usual-take.lua. */
 const usualTraffic: Kind = {
   spec: fc.record({
     algorithm: fc.constant('sliding-window'),
@@ -173,7 +173,7 @@ const historyOf = ({ spec, usualPauseUs, weight }: Kind) =>
     specs: fc
       .array(spec, { minLength: 1, maxLength: 3 })
       .map((specs) => specs.map((each, index) => ({ ...each, id: `unit${index}` }))),
-    /** Of the older release, which knows the first limit only, as another one than it is now. */
+    /** The older release knows only the first limit, with other values. */
     oldFactors: fc.record({
       limit: fc.constantFrom(0.5, 1, 2),
       window: fc.constantFrom(1, 1, 1, 0.7, 1.3),
@@ -194,7 +194,7 @@ type History = ReturnType<typeof historyOf> extends fc.Arbitrary<infer T> ? T : 
 let histories = 0
 
 export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
-  describe('the Lua scripts', () => {
+  describe('Lua scripts of the limits', () => {
     const { runner } = twin
     const replayMany = async (kind: Kind) => {
       let steps = 0
@@ -208,11 +208,11 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       expect(steps).toBeGreaterThanOrEqual(100 * runs)
     }
 
-    it(`give the same replies as the TypeScript transitions, over ${100 * runs} steps`, async () => {
+    it(`limit scripts give the same replies as the TypeScript transitions over ${100 * runs} steps`, async () => {
       await replayMany(anyLimits)
     })
 
-    it('give the same replies to usual traffic, much of it granted without unpacking a lane', async () => {
+    it('limit scripts give the same replies for usual traffic, much of it on the fast path', async () => {
       const before = { takes: await calls(twin, 'evalsha'), usual: await calls(twin, 'setrange') }
       await replayMany(usualTraffic)
       const takes = (await calls(twin, 'evalsha')) - before.takes
@@ -220,7 +220,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       expect(usual).toBeGreaterThan(takes / 4)
     })
 
-    it('go back to the window of a release when nothing counts any more by that of another', async () => {
+    it('limit scripts return to the window of a release when nothing of the other one counts any more', async () => {
       const windowUs = 30_000_000
       const spec = {
         limit: 100,
@@ -245,7 +245,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       })
     })
 
-    it(`charge levels as the TypeScript transition does, over ${120 * runs} requests`, async () => {
+    it(`level scripts charge like the TypeScript transition over ${120 * runs} requests`, async () => {
       let requests = 0
       const level = fc.record({
         key: fc.constantFrom(...(runner.slotOf === undefined ? LEVELS : LEVELS_OF_ONE_SLOT)),
@@ -281,7 +281,7 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       expect(requests).toBeGreaterThanOrEqual(120 * runs)
     })
 
-    it('leave no key without an end', async () => {
+    it('limit scripts leave no key without an expiry', async () => {
       const { count, endless } = await twin.keys()
       expect(count).toBeGreaterThan(0)
       expect(endless).toEqual([])
@@ -290,7 +290,9 @@ export function claimLimitTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
 }
 
 const LEVELS = ['{u1}:u', '{u2}:u', '{*}:g', '{ip}:i']
-/** What happens to others in a cluster is claimed elsewhere: they cannot be charged in one step. */
+/**
+ * Levels in several slots are tested elsewhere, because a cluster cannot charge them in one step.
+ */
 const LEVELS_OF_ONE_SLOT = ['{u1}:u', '{u1}:u2', '{u1}:t', '{u1}:i']
 
 function changedBy(spec: LimitSpec, factors: { limit: number; window: number }): LimitSpec {
@@ -301,7 +303,7 @@ function changedBy(spec: LimitSpec, factors: { limit: number; window: number }):
   }
 }
 
-/** How often the server has run a command, from inside a script or not. */
+/** How often the server has run a command, inside or outside a script. */
 async function calls({ servers }: TwinRedis, command: string): Promise<number> {
   const pattern = new RegExp(`cmdstat_${command}:calls=(\\d+)`)
   const stats = await servers.everywhere('INFO', 'commandstats')
@@ -313,7 +315,7 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
   const redis = createRedisLimits(runner, createKeys(`l${histories++}-`), () => String(nowUs))
   const lanes: Record<string, LaneState> = { a: emptyLane(), b: emptyLane() }
   let guard: GuardState = emptyGuard()
-  /** Runs a transition on copies, and keeps those it says have to be kept. */
+  /** Runs a transition on copies and keeps the changed ones. */
   const mine = <R extends { lane: string }, T>(
     transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
     request: R,
@@ -326,7 +328,7 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
     return reply
   }
   const oldSpecs = specs.slice(0, 1).map((each) => changedBy(each, oldFactors))
-  /** The limits that each pod was started with, and those it believes in. */
+  /** The limits each pod was started with, and those it uses. */
   const releases = [specs, specs, oldSpecs]
   const beliefs = releases.map((limits) => ({ limits, version: 0 }))
   const stamps: Record<string, number[]> = {}
@@ -395,7 +397,7 @@ async function replay({ runner }: TwinRedis, { specs, oldFactors, steps }: Histo
       }
       case 'pause': {
         const asked = { forUs: op.forUs, lane: op.whole ? undefined : name }
-        // All lanes: then it reads a lane that is none.
+        // For all lanes the script reads a lane without a name.
         if (op.whole) lanes[''] = emptyLane()
         const until = mine(
           (lane, guards, _: { lane: string }, now) => pauseLane(lane, guards, asked, now),

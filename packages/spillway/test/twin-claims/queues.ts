@@ -1,8 +1,7 @@
 /**
- * A job is taken in one step with its permits and as far as the breaker lets it, in TypeScript and in
- * Lua. Both are fed the same long random histories of everything that can happen to a queue, its limits
- * and its breaker, jumps of the clock included. They have to give the same replies and wake the same
- * workers.
+ * A job is taken in one step with its permits and its breaker check, in TypeScript and in Lua. Both
+ * run the same long random histories of a queue, its limits and its breaker, with clock jumps. They
+ * have to give the same replies and wake the same workers.
  */
 
 import { describe, expect, it, vi } from 'vitest'
@@ -41,13 +40,13 @@ import { createRedisQueues } from '../../src/store/redis/redis-queues.js'
 import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
-/** In 2033, and no key ends within a history: their ends are counted in the server's time. */
+/** In 2033; no key expires within a history, because expiry uses the server's time. */
 const START_US = 2_000_000_000_000_000
 const GUARD = 'g:{1}%'
 const QUEUE = { guard: GUARD, queue: 'nightly {batch}', lifeUs: 3_600_000_000 }
 const WORKERS = ['w1', 'w2', 'w:{3}%'] as const
 const LANE = 'a'
-/** Redis keeps it apart. */
+/** Long enough that Redis stores it separately. */
 const LONG_DATA = JSON.stringify('ü'.repeat(1_000))
 
 const job: fc.Arbitrary<NewJob> = fc.record({
@@ -197,8 +196,8 @@ const count = (what: string, times = 1) => {
 }
 
 export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
-  describe('the Lua scripts of queues', () => {
-    it(`give the same replies and wake the same workers as the TypeScript transitions, over ${100 * runs} steps`, async () => {
+  describe('Lua scripts of the job queue', () => {
+    it(`job queue scripts reply and wake workers like the TypeScript transitions over ${100 * runs} steps`, async () => {
       let steps = 0
       await fc.assert(
         fc.asyncProperty(history, async (each) => {
@@ -212,7 +211,7 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       for (const what of EVERYTHING) expect([what, reached[what] ?? 0]).not.toEqual([what, 0])
     })
 
-    it('leave no key without an end', async () => {
+    it('job queue scripts leave no key without an expiry', async () => {
       const { count: keys, endless } = await twin.keys()
       expect(keys).toBeGreaterThan(0)
       expect(endless).toEqual([])
@@ -220,7 +219,7 @@ export function claimQueueTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
   })
 }
 
-/** A history that never got there says nothing. */
+/** States that the histories have to reach. */
 const EVERYTHING = [
   ...['full', 'known', 'handed out', 'brought along', 'probing', 'woken', 'newer', 'too late'],
   ...['tenants counted', 'tenants by turns', 'tenants estimated'],
@@ -241,7 +240,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
   const queues = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time })
   const limits = createRedisLimits(runner, keys, time)
   const breakers = createRedisBreakers(runner, keys, deaf, time)
-  /** As if there were more than can be looked at one by one. */
+  /** Reads only a few entries at once, as with a very long queue. */
   const hasty = createRedisQueues({ runner, keys, subscribe: deaf, confirming, time, look: 2 })
   const queue = emptyQueue()
   let [lane, guard] = [emptyLane(), emptyGuard()]
@@ -281,10 +280,10 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
       const kind = end.kind as JobEnd['kind']
       return [{ ...end, kind, ...job, turn: job.turn - (stale ? 1 : 0), generation }]
     })
-  /** Those handed out last are most likely still out. */
+  /** Prefers the jobs handed out last, which are most likely still leased. */
   const one = (index: number) => leased.at(-1 - (index % Math.min(12, Math.max(1, leased.length))))
 
-  /** What it calls exact is, whatever it has looked at. */
+  /** Counts marked as exact have to be exact, however few entries were read. */
   async function lookAtFew(tenants: number, truth: QueueCounts): Promise<void> {
     const few = await hasty.counts({ ...QUEUE, tenants })
     const isShort = truth.byPriority.every((each) => each <= 2)
@@ -376,7 +375,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const dead = queue.dead.sorted()
         const known = [...queue.jobs.keys()]
         const pool = op.command === 'cancel' || dead.length === 0 ? known : dead
-        const any = pool[op.which % Math.max(1, pool.length)] ?? 'nobody'
+        const any = pool[op.which % Math.max(1, pool.length)] ?? 'unknown'
         const handedOut = op.command === 'cancel' && op.which % 2 === 0
         const id = (handedOut ? leased.at(-1)?.id : undefined) ?? any
         const command = { kind: op.command, id, keepUs: op.keepUs } as QueueCommand
@@ -395,7 +394,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
         const dead = listDead(queue, range, nowUs)
         expect(await queues.dead({ ...QUEUE, ...range })).toEqual(dead)
         count('too late', dead.filter(({ text }) => text === 'its deadline has passed').length)
-        const id = [...queue.jobs.keys()][op.which] ?? 'nobody'
+        const id = [...queue.jobs.keys()][op.which] ?? 'unknown'
         expect(await queues.job({ ...QUEUE, id })).toEqual(readJob(queue, id, nowUs))
         expect(await queues.standing({ ...QUEUE, id })).toEqual(readStanding(queue, id))
         break
@@ -449,7 +448,7 @@ async function replay({ runner, published }: TwinRedis, given: History): Promise
       }
       case 'change': {
         if (belief.limits.length === 0) break
-        // Of a pod that this one has not heard of.
+        // From a pod that this one does not know.
         const changed = given.limits.map((each) => ({ ...each, limit: each.limit + 1 }))
         const own = copies()
         const request = { ...laneRef, limits: changed }

@@ -1,8 +1,8 @@
 /**
- * A take that brings outcomes along is two transitions in one step, in TypeScript and in Lua. Both are
- * fed the same long random histories, in which takes and reports come together and alone, are sent
- * again, and meet paused lanes, open breakers and jumps of the clock. They have to give the same
- * replies and publish the same views.
+ * A permit request with piggybacked outcomes is two transitions in one step, in TypeScript and in
+ * Lua. Both run the same long random histories, in which requests and reports arrive together or
+ * alone, are repeated, and meet paused lanes, open breakers and clock jumps. They have to give the
+ * same replies and publish the same views.
  */
 
 import { describe, expect, it, vi } from 'vitest'
@@ -37,10 +37,10 @@ import { createRedisPods } from '../../src/store/redis/redis-pods.js'
 import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 
-/** In 2033, and no key ends within a history: their ends are counted in the server's time. */
+/** In 2033; no key expires within a history, because expiry uses the server's time. */
 const START_US = 2_000_000_000_000_000
 const GUARD = 'g:{1}%'
-/** Of limits. A breaker may have the same, or one for all of them. */
+/** Lanes of the limits. The breaker uses the same lanes or one for all. */
 const LANES = ['a', '{ü b}'] as const
 const BREAKERS = [...LANES, ''] as const
 const PODS = ['1', 'constructor', 'a b:{c}%'] as const
@@ -53,7 +53,7 @@ const limit = fc.record({
   burst: fc.nat(20),
   span: fc.constantFrom('lane', 'lane', 'lane', 'vendor'),
 }) as fc.Arbitrary<Omit<LimitSpec, 'id'>>
-/** What include/usual-take.lua is for. */
+/** Limits that take the fast path in include/usual-take.lua. */
 const usual = limit.map((each): typeof each => ({
   ...each,
   algorithm: 'sliding-window',
@@ -98,7 +98,7 @@ const told = fc.record({
     maxLength: 4,
   }),
   stale: fc.nat(9).map((chance) => chance === 0),
-  /** The last one of this pod in this lane instead, whose answer may have been lost. */
+  /** Repeats the last report of this pod in this lane, whose reply may have been lost. */
   again: fc.nat(4).map((chance) => chance === 0),
 })
 const operation = fc.oneof(
@@ -147,8 +147,8 @@ const reached = {
 }
 
 export function claimRideTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
-  describe('the Lua script of a take that brings outcomes along', () => {
-    it(`says and publishes what the TypeScript transitions do, over ${100 * runs} steps`, async () => {
+  describe('Lua script of a permit request with piggybacked outcomes', () => {
+    it(`piggyback script replies and publishes like the TypeScript transitions over ${100 * runs} steps`, async () => {
       let steps = 0
       await fc.assert(
         fc.asyncProperty(
@@ -164,16 +164,16 @@ export function claimRideTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       )
       expect(steps).toBeGreaterThanOrEqual(100 * runs)
       if (runs < ALL_HISTORIES) return
-      // Otherwise the histories would be about nothing.
+      // Makes sure that the histories reach every interesting state.
       for (const [what, times] of Object.entries(reached)) {
         expect(times, what).toBeGreaterThan(runs / 4)
       }
-      // Much of it was granted without unpacking a lane.
+      // Many permits were granted on the fast path.
       const stats = String(await twin.servers.everywhere('INFO', 'commandstats'))
       expect(Number(/cmdstat_setrange:calls=(\d+)/.exec(stats)?.[1])).toBeGreaterThan(2 * runs)
     })
 
-    it('leaves no key without an end', async () => {
+    it('piggyback script leaves no key without an expiry', async () => {
       const { count, endless } = await twin.keys()
       expect(count).toBeGreaterThan(0)
       expect(endless).toEqual([])
@@ -209,7 +209,7 @@ async function replay(
   let belief = { limits: specs, version: 0 }
   let numbers = 0
 
-  /** Each runs a transition on copies, and keeps those that it says have to be kept. */
+  /** Runs a transition on copies and keeps the changed ones. */
   function onLimits<R extends { lane: string }, T>(
     transition: (lane: LaneState, guard: GuardState, request: R, now: number) => Kept<T>,
     request: R,
@@ -328,13 +328,13 @@ async function replay(
         break
       }
       case 'change': {
-        // Changed limits are never usual again.
+        // Changed limits never take the fast path again.
         if (specs.every(isUsual)) break
         const changed = specs.map((each) => ({
           ...each,
           limit: Math.max(1, Math.round(each.limit * op.factor)),
         }))
-        // Its own pod hears of it with the next take, as all others do.
+        // Its own pod learns the change with its next request, like all others.
         const request = { ...ref, limits: changed }
         expect(await redis.limits.change(request)).toBe(onLimits(changeLimits, request))
         break
@@ -345,7 +345,7 @@ async function replay(
       }
     }
   }
-  // Where the others were published, so that it does not overtake them.
+  // On the server of the other messages, so that it cannot overtake them.
   const server = await twin.servers.at(keys.breaker(GUARD, 'any'))
   await server.send('PUBLISH', keys.breakers, 'end')
   const heard = () => twin.published.get(keys.breakers) ?? []

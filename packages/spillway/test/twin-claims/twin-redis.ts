@@ -1,4 +1,4 @@
-/** A Redis for twin tests: scripts run on it, and everything that is published is kept. */
+/** A Redis for twin tests: runs scripts and keeps everything that is published. */
 import { createClient } from 'redis'
 import { afterAll, beforeAll, vi } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
@@ -8,12 +8,12 @@ import { connectTestRedis } from '../test-connection.js'
 import { DRIVERS, driversToTest, type Servers, START_MS } from '../topologies.js'
 
 export interface TwinRedis {
-  /** Both are there once the tests run. */
+  /** Both are set once the tests run. */
   readonly servers: Servers
   readonly runner: ScriptRunner
-  /** All that is published, by channel. */
+  /** Published messages by channel. */
   readonly published: Map<string, string[]>
-  /** How many keys there are, and those that never end. */
+  /** Number of keys, and those without an expiry. */
   keys(): Promise<{ count: number; endless: string[] }>
 }
 
@@ -27,7 +27,7 @@ const KEYS = `
 /** Random histories of at least 100 steps each, on one server. Topologies other than that see fewer. */
 export const ALL_HISTORIES = usualOrLong(40, 1_000)
 
-/** Connected before the tests of a file, and closed after them. */
+/** Connects before the tests of a file and closes after them. */
 export function twinRedis(begin: () => Promise<Servers>): TwinRedis {
   const published = new Map<string, string[]>()
   let servers: Servers
@@ -54,7 +54,7 @@ export function twinRedis(begin: () => Promise<Servers>): TwinRedis {
     await servers.stop()
   })
   let turn = 0
-  /** The libraries take turns. */
+  /** The client libraries take turns. */
   const runner: ScriptRunner = {
     run: (...args) => runners[turn++ % runners.length]!.run(...args),
     get slotOf() {

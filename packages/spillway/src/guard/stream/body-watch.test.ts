@@ -10,7 +10,7 @@ const FIRST_BYTE_MS = 300
 const IDLE_MS = 100
 const UNREAD_MS = 250
 
-/** A body whose headers came after so long. */
+/** A body whose headers arrived after `headersMs`. */
 async function begin(headersMs: number, limits: { firstByteMs?: number; idleMs?: number }) {
   const clock = createVirtualClock()
   const timeout = createLocalTimeout({ name: 'vendor', callMs: 10_000, clock, ...limits })
@@ -42,8 +42,8 @@ async function begin(headersMs: number, limits: { firstByteMs?: number; idleMs?:
 
 const LIMITS = { firstByteMs: FIRST_BYTE_MS, idleMs: IDLE_MS }
 
-describe('the alarm of a body', () => {
-  it('is set a few times, however many chunks come', async () => {
+describe('body timeout', () => {
+  it('the body timer is set only a few times for a thousand chunks', async () => {
     const { clock, watch, ends } = await begin(1, LIMITS)
     const before = clock.fired
     for (let chunk = 0; chunk < 1_000; chunk++) {
@@ -59,7 +59,7 @@ describe('the alarm of a body', () => {
     expect(ends).toEqual([{ how: 'stalled', kind: 'idle', atMs: 1_101 }])
   })
 
-  it('counts the time until the headers as part of that until the first byte', async () => {
+  it('the time until the headers counts towards firstByteMs', async () => {
     const { clock, watch, ends } = await begin(280, LIMITS)
     await clock.advance(50)
     watch.reading()
@@ -69,7 +69,7 @@ describe('the alarm of a body', () => {
     expect(ends).toEqual([{ how: 'stalled', kind: 'firstByte', atMs: 350 }])
   })
 
-  it('goes off when what the body waits for is overdue, whatever happened before', async () => {
+  it('body timeout fires exactly when the expected chunk is overdue', async () => {
     const step = fc.record({
       what: fc.constantFrom('reading', 'chunk', 'resting'),
       afterMs: fc.integer({ min: 0, max: 120 }),

@@ -7,12 +7,12 @@ import {
   createAdaptiveLimit,
 } from './adaptive-limit.js'
 
-/** A downstream that can do so many at once; beyond that all wait, or are refused. */
+/** A downstream that serves `capacity` calls at once; calls beyond that wait or are refused. */
 function createWorld(options: AdaptiveLimitOptions, capacity: number) {
   const clock = createVirtualClock()
   const limit = createAdaptiveLimit({ ...options, clock })
   const world = { capacity, idleMs: 100, demand: Number.POSITIVE_INFINITY, refuses: false }
-  /** All slots, once. */
+  /** Uses every slot once. */
   async function round(): Promise<void> {
     const inFlight = Math.min(limit.limit, world.demand)
     const crowd = Math.max(1, inFlight / world.capacity)
@@ -39,8 +39,8 @@ function createWorld(options: AdaptiveLimitOptions, capacity: number) {
 
 const off = (limit: AdaptiveLimit, capacity: number) => Math.abs(limit.limit - capacity) / capacity
 
-describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
-  it('does not grow while less than half of it is used', async () => {
+describe.each(['aimd', 'gradient2'] as const)('adaptive limit (%s)', (adaptive) => {
+  it('adaptive limit does not grow while less than half of it is used', async () => {
     const { limit, world, rounds } = createWorld({ adaptive, initial: 20 }, 1_000)
     world.demand = 9
     await rounds(1_000)
@@ -50,7 +50,7 @@ describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
     expect(limit.limit).toBeGreaterThan(20)
   })
 
-  it('finds what a downstream can do that refuses the rest', async () => {
+  it('adaptive limit finds the capacity of a downstream that refuses calls beyond it', async () => {
     const { limit, world, rounds } = createWorld({ adaptive }, 60)
     world.refuses = true
     await rounds(200)
@@ -60,7 +60,7 @@ describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
     expect(off(limit, 30)).toBeLessThanOrEqual(0.2)
   })
 
-  it('stays within its bounds, whatever happens', async () => {
+  it('adaptive limit stays between min and max', async () => {
     const { limit, world, rounds } = createWorld({ adaptive, min: 5, max: 40 }, 1_000)
     await rounds(500)
     expect(limit.limit).toBe(40)
@@ -70,7 +70,7 @@ describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
     expect(limit.limit).toBe(5)
   })
 
-  it('does not shrink because of a failure now and then', async () => {
+  it('occasional failures do not shrink the adaptive limit', async () => {
     const { limit, rounds } = createWorld({ adaptive, initial: 50, max: 50 }, 1_000)
     for (let each = 0; each < 50; each++) {
       await rounds(1)
@@ -79,7 +79,7 @@ describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
     expect(limit.limit).toBe(50)
   })
 
-  it('learns nothing from calls that say nothing', () => {
+  it('ignored outcomes do not change the adaptive limit', () => {
     const limit = createAdaptiveLimit({ adaptive })
     for (let call = 0; call < 1_000; call++) {
       limit.record({ latencyMs: 1, inFlight: 20, outcome: 'ignored' })
@@ -87,7 +87,7 @@ describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
     expect(limit.limit).toBe(20)
   })
 
-  it('is cut once for one crowd, not once for each call that was in it', async () => {
+  it('200 drops from one overload reduce the adaptive limit only once', async () => {
     const { clock, limit, rounds } = createWorld({ adaptive, initial: 100, max: 100 }, 100)
     await rounds(5)
     await clock.advance(1_000)
@@ -98,8 +98,8 @@ describe.each(['aimd', 'gradient2'] as const)('%s', (adaptive) => {
   })
 })
 
-describe('gradient2', () => {
-  it('finds the capacity of a downstream that lets the rest wait, when it halves and doubles', async () => {
+describe('gradient2 limit', () => {
+  it('gradient2 follows the capacity of a queueing downstream when it halves and doubles', async () => {
     const { limit, world, forMs } = createWorld({ adaptive: 'gradient2' }, 50)
     for (const capacity of [50, 25, 50, 100]) {
       world.capacity = capacity
@@ -108,30 +108,30 @@ describe('gradient2', () => {
     }
   })
 
-  it('does not take the queue of a long incident for what is normal', async () => {
+  it('gradient2 does not take the queueing delay of a long incident as its baseline', async () => {
     const { limit, world, forMs } = createWorld({ adaptive: 'gradient2' }, 50)
     await forMs(20_000)
     world.capacity = 10
-    // Half an hour in which an average of the past would become four times what it was.
+    // Half an hour is long enough for a moving average to grow fourfold.
     await forMs(1_800_000)
     expect(limit.snapshot().baselineMs).toBeLessThan(125)
     expect(off(limit, 10)).toBeLessThanOrEqual(0.3)
   })
 
-  it('believes that a downstream has become slower by itself, because it still is when it is let alone', async () => {
+  it('gradient2 raises its baseline when the downstream stays slower even without load', async () => {
     const { limit, world, forMs } = createWorld({ adaptive: 'gradient2' }, 50)
     await forMs(20_000)
     world.idleMs = 300
     await forMs(600_000)
     expect(limit.snapshot().baselineMs).toBeGreaterThan(250)
     expect(off(limit, 50)).toBeLessThanOrEqual(0.2)
-    // What is left of the difference it finds out with the next probe.
+    // The next probe measures the rest of the difference.
     world.idleMs = 100
     await forMs(40_000)
     expect(limit.snapshot().baselineMs).toBeLessThan(120)
   })
 
-  it('is not misled by a few calls that take very long', async () => {
+  it('a few very slow calls do not shrink the gradient2 limit', async () => {
     const { limit, clock } = createWorld({ adaptive: 'gradient2', initial: 50, max: 50 }, 50)
     for (let call = 0; call < 5_000; call++) {
       await clock.advance(2)
@@ -141,8 +141,8 @@ describe('gradient2', () => {
   })
 })
 
-describe('aimd', () => {
-  it('goes by the latency it is told, and has no baseline that could drift', async () => {
+describe('aimd limit', () => {
+  it('aimd limits by latencyMs and has no baseline', async () => {
     const { limit, world, rounds } = createWorld({ adaptive: 'aimd', latencyMs: 110 }, 50)
     await rounds(300)
     expect(off(limit, 50)).toBeLessThanOrEqual(0.2)
@@ -153,7 +153,7 @@ describe('aimd', () => {
   })
 })
 
-it('tells when it has found another number', async () => {
+it('adaptive limit emits limit.changed with the old and the new limit', async () => {
   const events: SpillwayEvent[] = []
   const stop = onEvent((event) => events.push(event))
   const { rounds } = createWorld({ name: 'model', adaptive: 'aimd' }, 1_000)
@@ -176,6 +176,6 @@ it.each([
     { adaptive: 'aimd', backof: 0.5 },
     "adaptiveLimit.backof: unknown option; did you mean 'backoff'?",
   ],
-])('says what is wrong with %j', (options, message) => {
+])('createAdaptiveLimit rejects %j with a message that names the option', (options, message) => {
   expect(() => createAdaptiveLimit(options as never)).toThrow(message)
 })

@@ -18,7 +18,7 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return found
 }
 
-/** Whether a promise has settled by now. */
+/** Resolves to true while the promise is still pending. */
 async function isOpen(promise: Promise<unknown> | undefined): Promise<boolean> {
   let open = true
   const settled = () => {
@@ -29,8 +29,8 @@ async function isOpen(promise: Promise<unknown> | undefined): Promise<boolean> {
   return promise !== undefined && open
 }
 
-describe('a backpressure queue', () => {
-  it('makes producers wait from the high watermark on, until the low one is reached', async () => {
+describe('backpressure queue', () => {
+  it('producers wait from the high watermark until the queue drains to the low watermark', async () => {
     const queue = createBackpressureQueue<number>({ size: 10, highWatermark: 4, lowWatermark: 1 })
     for (let item = 0; item < 4; item++) expect(queue.put(item)).toBeUndefined()
     expect(queue.paused).toBe(true)
@@ -44,14 +44,14 @@ describe('a backpressure queue', () => {
     expect(queue.length).toBe(2)
   })
 
-  it('never holds more than its size, also for those who cannot wait', () => {
+  it('offer() never fills the queue beyond its size', () => {
     const queue = createBackpressureQueue<number>({ size: 5, highWatermark: 3 })
     const taken = Array.from({ length: 10 }, (_, item) => queue.offer(item))
     expect(taken.filter(Boolean)).toHaveLength(5)
     expect(queue.snapshot()).toMatchObject({ length: 5, paused: true })
   })
 
-  it('lets only so many producers wait', async () => {
+  it('put() rejects with QUEUE_FULL once maxWaiting producers wait', async () => {
     const queue = createBackpressureQueue<number>({ name: 'lines', size: 1, maxWaiting: 2 })
     queue.put(0)
     const waiting = [queue.put(1), queue.put(2)]
@@ -63,7 +63,7 @@ describe('a backpressure queue', () => {
     await Promise.allSettled(waiting)
   })
 
-  it('gives out in order what was put in, those who waited included', async () => {
+  it('items leave the queue in the order in which they were put, including those of waiting producers', async () => {
     const queue = createBackpressureQueue<number>({ size: 3 })
     const puts = Array.from({ length: 20 }, (_, item) => queue.put(item))
     const taken: unknown[] = []
@@ -72,7 +72,7 @@ describe('a backpressure queue', () => {
     expect(taken).toEqual(Array.from({ length: 20 }, (_, item) => item))
   })
 
-  it('does not let somebody past who cannot wait', async () => {
+  it('offer() fails while a producer waits, so it cannot overtake', async () => {
     const queue = createBackpressureQueue<string>({ size: 10, highWatermark: 1, lowWatermark: 0 })
     queue.put('first')
     const waiting = queue.put('second')
@@ -82,7 +82,7 @@ describe('a backpressure queue', () => {
     expect((await queue.take()).value).toBe('second')
   })
 
-  it('is closed for producers at once, and for consumers when it is empty', async () => {
+  it('a closed queue refuses producers at once and ends consumers once it is empty', async () => {
     const queue = createBackpressureQueue<number>({ size: 2, highWatermark: 2 })
     queue.put(1)
     queue.put(2)
@@ -95,7 +95,7 @@ describe('a backpressure queue', () => {
     expect(await queue.take()).toEqual({ done: true, value: undefined })
   })
 
-  it('ends those who wait for an item when it is closed, with the error if there is one', async () => {
+  it('close() ends waiting consumers, and rejects them if it was given an error', async () => {
     const clean = createBackpressureQueue<number>({ size: 2 })
     const taking = clean.take()
     clean.close()
@@ -107,7 +107,7 @@ describe('a backpressure queue', () => {
     await expect(failed.take()).rejects.toThrow('the source broke')
   })
 
-  it('lets a producer and a consumer leave, and keeps nothing of them', async () => {
+  it('an aborted producer or consumer leaves the queue without a trace', async () => {
     const queue = createBackpressureQueue<number>({ size: 1, highWatermark: 1 })
     const leaving = new AbortController()
     const taking = queue.take({ signal: leaving.signal })
@@ -124,7 +124,7 @@ describe('a backpressure queue', () => {
     expect(await all(queue)).toEqual([1])
   })
 
-  it('goes on for the others when one of several consumers stops', async () => {
+  it('other consumers continue when one of them stops', async () => {
     const queue = createBackpressureQueue<number>({ size: 10 })
     for (let item = 0; item < 6; item++) queue.put(item)
     queue.close()
@@ -132,7 +132,7 @@ describe('a backpressure queue', () => {
     expect(await all(queue)).toEqual([3, 4, 5])
   })
 
-  it('loses nothing, doubles nothing and stays bounded, whoever comes when', async () => {
+  it('queue loses no item, duplicates none and stays within its size under random use', async () => {
     const action = fc.oneof(fc.constant('put'), fc.constant('offer'), fc.constant('take'))
     const options = fc
       .record({
@@ -191,7 +191,7 @@ describe('a backpressure queue', () => {
     )
   })
 
-  it('says what is wrong with its options', () => {
+  it('createBackpressureQueue names the invalid option', () => {
     const make = (options: object) => () => createBackpressureQueue(options as never)
     expect(make({})).toThrow('backpressureQueue.size: must be a positive integer, got nothing')
     expect(make({ size: 5, highWatermark: 6 })).toThrow(
@@ -204,10 +204,10 @@ describe('a backpressure queue', () => {
   })
 })
 
-describe('between streams', () => {
+describe('backpressure queue between streams', () => {
   const items = Array.from({ length: 100 }, (_, number) => ({ number }))
 
-  it('of Node, passes on everything, and the source never runs ahead', async () => {
+  it('Node streams pass every item through the queue and the source never runs ahead', async () => {
     const queue = createBackpressureQueue<{ number: number }>({ size: 8 })
     let made = 0
     let used = 0
@@ -234,11 +234,11 @@ describe('between streams', () => {
       pipeline(queueReadable(queue), slow),
     ])
     expect(received).toEqual(items)
-    // The queue, and what each stream has in its hands.
+    // The queue size plus the items that each stream buffers.
     expect(most).toBeLessThanOrEqual(8 + 6)
   })
 
-  it('of Node, passes on the error of the source', async () => {
+  it('an error of the Node source stream reaches the reader', async () => {
     const queue = createBackpressureQueue<number>({ size: 8 })
     async function* source() {
       yield 1
@@ -249,7 +249,7 @@ describe('between streams', () => {
     await writing
   })
 
-  it('of the Web, passes on everything', async () => {
+  it('Web streams pass every item through the queue', async () => {
     const queue = createBackpressureQueue<{ number: number }>({ size: 8 })
     const source = new ReadableStream({
       start(controller) {
@@ -262,7 +262,7 @@ describe('between streams', () => {
     await written
   })
 
-  it('of the Web, keeps what a cancelled reader has not asked for', async () => {
+  it('a cancelled Web reader leaves unread items in the queue', async () => {
     const queue = createBackpressureQueue<number>({ size: 8 })
     for (let item = 0; item < 4; item++) queue.put(item)
     const reader = queueReadableStream(queue).getReader()
@@ -272,7 +272,7 @@ describe('between streams', () => {
     expect(await all(queue)).toEqual([1, 2, 3])
   })
 
-  it('ends a reader with the reason for which the writer was aborted', async () => {
+  it('a reader ends with the reason for which the writer was aborted', async () => {
     const queue = createBackpressureQueue<number>({ size: 8 })
     const writer = queueWritableStream(queue).getWriter()
     await writer.write(1)

@@ -16,7 +16,7 @@ const step = fc.record({
     fc.double({ min: 0, max: 5, noNaN: true }),
   ),
   cost: fc.integer({ min: 1, max: 5 }),
-  /** Asks now, or is prepared to wait, and perhaps leaves before its turn. */
+  /** Requests at once, or waits up to `waitMs` and may abort earlier. */
   waitMs: fc.option(fc.nat(500), { nil: undefined }),
   abortAfterMs: fc.option(fc.nat(300), { nil: undefined }),
 })
@@ -26,7 +26,7 @@ const limits = fc.record({
   windowMs: fc.integer({ min: 1, max: 1_000 }),
 })
 
-/** Everything that was granted, in order. */
+/** Returns all grants in order. */
 async function play(
   options: RateLimiterOptions,
   plan: (typeof step extends fc.Arbitrary<infer T> ? T : never)[],
@@ -60,11 +60,11 @@ function granted(grants: Grant[], fromMs: number, toMs: number): number {
 }
 
 const CLOSE = 1e-6
-/** As in rate-limiter.ts: nobody sleeps for less. */
+/** The shortest wait in rate-limiter.ts. */
 const SHORTEST_WAIT_MS = 0.001
 
-describe('under any sequence of wishes, waits and aborts', () => {
-  it('a sliding window grants at most its limit in any window, wherever it begins', async () => {
+describe('rate limiter under random requests, waits and aborts', () => {
+  it('sliding window grants at most its limit in any window of time', async () => {
     await fc.assert(
       fc.asyncProperty(
         limits,
@@ -81,7 +81,7 @@ describe('under any sequence of wishes, waits and aborts', () => {
     )
   })
 
-  it('a token bucket grants at most its burst plus what flows in meanwhile', async () => {
+  it('token bucket grants at most its burst plus the tokens refilled meanwhile', async () => {
     await fc.assert(
       fc.asyncProperty(
         limits,
@@ -103,14 +103,14 @@ describe('under any sequence of wishes, waits and aborts', () => {
     )
   })
 
-  it('a leaky bucket keeps as many beats of distance as the last grant cost', async () => {
+  it('leaky bucket spaces grants by the cost of the previous grant', async () => {
     await fc.assert(
       fc.asyncProperty(limits, steps, async (base, plan) => {
         const grants = await play({ ...base, algorithm: 'leaky-bucket' }, plan)
         const beatMs = base.windowMs / base.limit
         for (const [index, { atMs, cost }] of grants.entries()) {
           const next = grants[index + 1]
-          // Slots keep the distance. Who waits for one may be woken a microsecond after it has begun.
+          // A waiting call may wake up a microsecond after its time slot has begun.
           const distanceMs = cost * beatMs - SHORTEST_WAIT_MS - CLOSE
           if (next) expect(next.atMs - atMs).toBeGreaterThanOrEqual(distanceMs)
         }
@@ -119,7 +119,7 @@ describe('under any sequence of wishes, waits and aborts', () => {
     )
   })
 
-  it('a fixed window grants at most its limit in each calendar window', async () => {
+  it('fixed window grants at most its limit in each calendar window', async () => {
     await fc.assert(
       fc.asyncProperty(limits, steps, async (base, plan) => {
         const grants = await play({ ...base, algorithm: 'fixed-window' }, plan)
@@ -134,7 +134,7 @@ describe('under any sequence of wishes, waits and aborts', () => {
     )
   })
 
-  it('a sliding window uses nearly all of what it promises, given demand', async () => {
+  it('sliding window uses nearly all of its limit under constant demand', async () => {
     const clock = createVirtualClock()
     const options = { algorithm: 'sliding-window', limit: 60, windowMs: 6_000, clock } as const
     const limiter = createRateLimiter(options)

@@ -15,11 +15,11 @@ function setup(options: Partial<RateLimiterOptions> = {}) {
 
 const ALGORITHMS = ['token-bucket', 'leaky-bucket', 'fixed-window', 'sliding-window'] as const
 
-describe('a token bucket', () => {
-  it('gives a burst, then a steady rate, to the fraction of a token', async () => {
+describe('token bucket', () => {
+  it('token bucket grants a burst and then a steady rate, exact to a fraction of a token', async () => {
     const { clock, limiter, take } = setup({ limit: 3, windowMs: 1_000 })
     expect(take(5)).toBe(3)
-    // Asking in vain, very often, must neither cost anything nor lose fractions of a refill.
+    // Refused requests must cost nothing and must not lose fractions of a refill.
     for (let i = 0; i < 333; i++) {
       await clock.advance(1)
       expect(limiter.tryAcquire()).toBe(false)
@@ -29,7 +29,7 @@ describe('a token bucket', () => {
     expect(limiter.tryAcquire()).toBe(false)
   })
 
-  it('has a burst of its own if told so', async () => {
+  it('token bucket uses the burst option instead of the limit', async () => {
     const { clock, take } = setup({ limit: 10, burst: 2 })
     expect(take(5)).toBe(2)
     await clock.advance(10_000)
@@ -37,8 +37,8 @@ describe('a token bucket', () => {
   })
 })
 
-describe('a leaky bucket', () => {
-  it('never lets two through together, however long nobody came', async () => {
+describe('leaky bucket', () => {
+  it('leaky bucket never grants two at once, even after a long idle time', async () => {
     const { clock, take } = setup({ algorithm: 'leaky-bucket' })
     await clock.advance(60_000)
     expect(take(5)).toBe(1)
@@ -48,7 +48,7 @@ describe('a leaky bucket', () => {
     expect(take(5)).toBe(1)
   })
 
-  it('hands out time slots, one beat apart, to those who wait', async () => {
+  it('leaky bucket starts waiting calls one interval apart', async () => {
     const { clock, limiter } = setup({ algorithm: 'leaky-bucket' })
     const atMs: number[] = []
     const all = Array.from({ length: 4 }, () =>
@@ -58,7 +58,7 @@ describe('a leaky bucket', () => {
     expect(atMs).toEqual([0, 100, 200, 300])
   })
 
-  it('keeps its beat although timers are late', async () => {
+  it('leaky bucket keeps its rate although timers fire late', async () => {
     const clock = createVirtualClock()
     const late: Clock = {
       now: () => clock.now(),
@@ -78,8 +78,8 @@ describe('a leaky bucket', () => {
   })
 })
 
-describe('a fixed window', () => {
-  it('counts from zero in every window, which doubles at the edge, as documented', async () => {
+describe('fixed window', () => {
+  it('fixed window restarts at zero, so twice the limit can pass around its edge', async () => {
     const { clock, take } = setup({ algorithm: 'fixed-window' })
     await clock.advance(999)
     expect(take(15)).toBe(10)
@@ -88,8 +88,8 @@ describe('a fixed window', () => {
   })
 })
 
-describe('a sliding window', () => {
-  it('does not double at any edge', async () => {
+describe('sliding window', () => {
+  it('sliding window never grants twice the limit around an edge', async () => {
     const { clock, take } = setup({ algorithm: 'sliding-window' })
     await clock.advance(999)
     expect(take(15)).toBe(10)
@@ -99,7 +99,7 @@ describe('a sliding window', () => {
     expect(take(15)).toBe(10)
   })
 
-  it('counts two calls in the same instant as two', () => {
+  it('sliding window counts two calls in the same instant as two', () => {
     const { limiter } = setup({ algorithm: 'sliding-window', limit: 2 })
     expect([limiter.tryAcquire(), limiter.tryAcquire(), limiter.tryAcquire()]).toEqual([
       true,
@@ -109,12 +109,12 @@ describe('a sliding window', () => {
   })
 })
 
-describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
+describe.each(ALGORITHMS)('rate limiter (%s)', (algorithm) => {
   const exhaust = (limiter: ReturnType<typeof setup>['limiter']) => {
     while (limiter.tryAcquire());
   }
 
-  it('charges nothing for a refusal', async () => {
+  it('a refusal costs the limiter nothing', async () => {
     const { clock, limiter } = setup({ algorithm })
     exhaust(limiter)
     const waitMs = limiter.retryAfterMs()
@@ -124,7 +124,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(limiter.tryAcquire()).toBe(true)
   })
 
-  it('says exactly when the next one fits', async () => {
+  it('retryAfterMs() is the exact time until the next grant', async () => {
     const { clock, limiter } = setup({ algorithm })
     expect(limiter.retryAfterMs()).toBe(0)
     exhaust(limiter)
@@ -137,7 +137,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(limiter.tryAcquire()).toBe(true)
   })
 
-  it('lets a call wait and pass, exactly in time, even at the very end of its patience', async () => {
+  it('a call whose waitMs equals the wait is granted exactly in time', async () => {
     const { clock, limiter } = setup({ algorithm })
     exhaust(limiter)
     const waitMs = limiter.retryAfterMs()
@@ -146,7 +146,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(clock.pending).toBe(0)
   })
 
-  it('says no at once if the wait would be too long', async () => {
+  it('acquireWithin() refuses at once if the wait would exceed waitMs', async () => {
     const { clock, limiter } = setup({ algorithm })
     exhaust(limiter)
     await expect(limiter.acquireWithin(limiter.retryAfterMs() - 0.5)).resolves.toBe(false)
@@ -154,14 +154,14 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(clock.pending).toBe(0)
   })
 
-  it('does not wait past the deadline of the request', async () => {
+  it('acquireWithin() does not wait past the deadline of the request', async () => {
     const { clock, limiter } = setup({ algorithm })
     exhaust(limiter)
     const hurried = runWithDeadline(createDeadline(10, clock), () => limiter.acquireWithin('1h'))
     await expect(hurried).resolves.toBe(false)
   })
 
-  it('takes nothing for a request whose deadline has passed', async () => {
+  it('a call whose deadline has passed takes nothing from the limiter', async () => {
     const { clock, limiter } = setup({ algorithm })
     const { remaining } = limiter
     const late = runWithDeadline(createDeadline(0, clock), () => limiter.acquireWithin('1h'))
@@ -169,7 +169,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(limiter.remaining).toBe(remaining)
   })
 
-  it('serves in order; a small wish does not overtake a large one', async () => {
+  it('limiter grants in order, so a small cost does not overtake a large one', async () => {
     const { clock, limiter } = setup({ algorithm, limit: 10 })
     exhaust(limiter)
     const order: string[] = []
@@ -181,7 +181,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(order).toEqual(['large', 'small'])
   })
 
-  it('keeps one timer for the whole line', async () => {
+  it('limiter uses one timer for all waiting calls', async () => {
     const { clock, limiter } = setup({ algorithm })
     exhaust(limiter)
     const fired = clock.fired
@@ -190,7 +190,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(clock.fired - fired).toBeLessThanOrEqual(30)
   })
 
-  it('forgets a caller that aborts, and serves the next in its place', async () => {
+  it('limiter removes an aborted call and grants the next one', async () => {
     const { clock, limiter } = setup({ algorithm })
     exhaust(limiter)
     const abort = new AbortController()
@@ -208,7 +208,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     )
   })
 
-  it('closes without leaving a timer or a waiter', async () => {
+  it('close() rejects waiting calls and leaves no timer', async () => {
     const { clock, limiter } = setup({ algorithm })
     exhaust(limiter)
     const waiting = limiter.acquireWithin('1m')
@@ -219,7 +219,7 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
     expect(clock.pending).toBe(0)
   })
 
-  it('refuses a cost that could never be granted instead of waiting for ever', async () => {
+  it('limiter rejects a cost above its limit instead of waiting for ever', async () => {
     const { limiter } = setup({ algorithm })
     expect(() => limiter.tryAcquire(11)).toThrow('cost: must be an integer from 1 to 10, got 11')
     expect(() => limiter.tryAcquire(0)).toThrow('got 0')
@@ -227,8 +227,8 @@ describe.each(ALGORITHMS)('any limiter (%s)', (algorithm) => {
   })
 })
 
-describe('limiter options', () => {
-  it('are refused by name', () => {
+describe('rate limiter options', () => {
+  it('createRateLimiter names the invalid option', () => {
     const wrong = (options: object) => () =>
       createRateLimiter({ limit: 1, windowMs: 1, ...options } as RateLimiterOptions)
     expect(wrong({ limit: -1 })).toThrow('rateLimiter.limit: must be a positive integer, got -1')
@@ -239,8 +239,8 @@ describe('limiter options', () => {
   })
 })
 
-describe('limiter events', () => {
-  it('tell of refusals with the time of the next chance', () => {
+describe('rate limiter events', () => {
+  it('limiter emits limiter.refused with retryAfterMs', () => {
     const { limiter, take } = setup({ limit: 2 })
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))

@@ -15,7 +15,7 @@ function setup(options: Partial<CircuitBreakerOptions> = {}) {
   const distant = distantBreakers(clock, near)
   const create = (own: Partial<CircuitBreakerOptions> = {}) =>
     createCircuitBreaker({ name: 'openai', store: distant.store, clock, ...options, ...own })
-  /** A pod that has heard how things are. */
+  /** Creates a pod and waits until it knows the breaker's state. */
   const join = async (own?: Partial<CircuitBreakerOptions>) => {
     const pod = create(own)
     await clock.until(pod.allow())
@@ -28,8 +28,8 @@ function setup(options: Partial<CircuitBreakerOptions> = {}) {
   return { clock, near, distant, create, join, record }
 }
 
-describe('while closed', () => {
-  it('a call waits for nobody', async () => {
+describe('closed breaker', () => {
+  it('a call through a closed breaker waits for nothing', async () => {
     const { clock, join } = setup()
     const pod = await join()
     const startMs = clock.now()
@@ -37,7 +37,7 @@ describe('while closed', () => {
     expect(clock.now()).toBe(startMs)
   })
 
-  it('successes of a tenth of a second share a trip, once there are enough of them', async () => {
+  it('successes of 100 ms share one round trip once there are enough of them', async () => {
     const { clock, distant, join } = setup()
     const pod = await join()
     for (let call = 0; call < 100; call++) pod.record('success')
@@ -52,7 +52,7 @@ describe('while closed', () => {
     expect(pod.snapshot()).toMatchObject({ calls: 10_100, failures: 0 })
   })
 
-  it('a failure goes at once, with the successes before it, in order', async () => {
+  it('a failure is reported at once, in order and with the successes before it', async () => {
     const { clock, distant, join } = setup()
     const pod = await join()
     for (let call = 0; call < 100; call++) pod.record('success')
@@ -68,7 +68,7 @@ describe('while closed', () => {
         [1, 1],
       ],
     ])
-    // While that is under way; it goes with the next.
+    // Recorded while the report is in flight, so it is sent with the next one.
     pod.record('success')
     pod.record('slow')
     pod.record('success')
@@ -87,8 +87,8 @@ describe('while closed', () => {
   })
 })
 
-describe('while open', () => {
-  it('refuses in memory: no trip, no time', async () => {
+describe('open breaker', () => {
+  it('an open breaker refuses from memory without a round trip or delay', async () => {
     const { clock, distant, join } = setup()
     const pod = await join()
     await clock.until(pod.trip())
@@ -101,7 +101,7 @@ describe('while open', () => {
   })
 })
 
-describe('while half-open', () => {
+describe('half-open breaker', () => {
   const halfOpen = async (options: Partial<CircuitBreakerOptions> = {}) => {
     const all = setup({ openMs: '10s', probes: 2, successes: 2, ...options })
     const pod = await all.join()
@@ -110,7 +110,7 @@ describe('while half-open', () => {
     return { ...all, pod }
   }
 
-  it('everybody who asks shares a trip, and none asks in vain for a moment after', async () => {
+  it('probe requests share one round trip, and none is sent for a moment after a refusal', async () => {
     const { clock, distant, pod } = await halfOpen()
     const ask = async (times: number) => {
       const answers = Array.from({ length: times }, () => pod.allow())
@@ -126,7 +126,7 @@ describe('while half-open', () => {
     expect(distant.trips.probe).toBe(before + 1)
   })
 
-  it('a place that this pod gives back is taken again at once', async () => {
+  it('a probe permit that this pod returns can be taken again at once', async () => {
     const { clock, pod } = await halfOpen({ probes: 1, successes: 10 })
     for (let probe = 0; probe < 5; probe++) {
       await clock.until(pod.run(() => 'fine'))
@@ -136,7 +136,7 @@ describe('while half-open', () => {
     expect(pod.state()).toBe('closed')
   })
 
-  it('refuses while the store does not answer, and nobody hangs', async () => {
+  it('half-open breaker refuses while the store does not answer, and no call hangs', async () => {
     const { clock, distant, pod } = await halfOpen()
     distant.down = true
     await expect(clock.until(pod.run(() => 'called'))).rejects.toMatchObject({
@@ -146,7 +146,7 @@ describe('while half-open', () => {
     await expect(clock.until(pod.run(() => 'called'))).resolves.toBe('called')
   })
 
-  it('a probe whose reply was lost holds its place no longer than a lease', async () => {
+  it('a probe whose reply was lost holds its permit no longer than a lease', async () => {
     const { clock, distant, pod } = await halfOpen({ probes: 1, probeLeaseMs: '5s' })
     distant.faults.probe.push('lose-reply')
     const ask = async () => (await clock.until(pod.allow())).allowed
@@ -156,7 +156,7 @@ describe('while half-open', () => {
     expect(await ask()).toBe(true)
   })
 
-  it('who was let in while it closed meanwhile is let in', async () => {
+  it('a probe request is allowed as an ordinary call if the breaker has closed meanwhile', async () => {
     const { clock, near, distant, pod } = await halfOpen()
     distant.deaf = true
     await createCircuitBreaker({ name: 'openai', store: near, clock }).reset()
@@ -166,7 +166,7 @@ describe('while half-open', () => {
     expect(pod.state()).toBe('closed')
   })
 
-  it('asks once, though the store has lost all and its clock is behind', async () => {
+  it('pod sends one probe request although the store has lost its state and its clock is behind', async () => {
     const { clock, distant, pod } = await halfOpen()
     const behind = createVirtualClock()
     await behind.advance(clock.wallMs() - behind.wallMs() - 3_000)
@@ -181,7 +181,7 @@ describe('while half-open', () => {
     expect(pod.state()).toBe('closed')
   })
 
-  it('who was let in while it opened meanwhile is refused', async () => {
+  it('a probe request is refused if the breaker has opened meanwhile', async () => {
     const { clock, near, distant, pod } = await halfOpen()
     distant.deaf = true
     await createCircuitBreaker({ name: 'openai', store: near, clock, openMs: '1h' }).trip()
@@ -190,7 +190,7 @@ describe('while half-open', () => {
   })
 })
 
-describe('after closing', () => {
+describe('breaker ramp after closing', () => {
   const justClosed = async () => {
     const all = setup({ openMs: '10s', probes: 2, successes: 1, rampMs: '60s' })
     const pod = await all.join()
@@ -207,7 +207,7 @@ describe('after closing', () => {
     return entered
   }
 
-  it('calls at once double six times, and then are free', async () => {
+  it('concurrent calls double six times after closing and are then unlimited', async () => {
     const { clock, pod } = await justClosed()
     let total = await enterAll(pod)
     const seen = [total]
@@ -221,7 +221,7 @@ describe('after closing', () => {
     for (let call = 0; call < 1_000; call++) expect((await pod.allow()).allowed).toBe(true)
   })
 
-  it('what was called without asking makes no room for those who ask', async () => {
+  it('outcomes recorded without a permit do not free ramp capacity', async () => {
     const { pod } = await justClosed()
     expect(await enterAll(pod)).toBe(2)
     for (let call = 0; call < 10; call++) pod.record('success')
@@ -229,8 +229,8 @@ describe('after closing', () => {
   })
 })
 
-describe('a report', () => {
-  it('whose reply was lost is sent again, and counts once', async () => {
+describe('breaker reports', () => {
+  it('a report whose reply was lost is sent again and counts once', async () => {
     const { clock, distant, join, record } = setup({ consecutiveFailures: 5 })
     const pod = await join()
     for (let call = 0; call < 4; call++) {
@@ -244,7 +244,7 @@ describe('a report', () => {
     expect(pod.snapshot()).toMatchObject({ state: 'closed', calls: 4, consecutiveFailures: 4 })
   })
 
-  it('that did not arrive is sent again, and counts', async () => {
+  it('a report that did not arrive is sent again and counts', async () => {
     const { distant, join, record } = setup({ consecutiveFailures: 3 })
     const pod = await join()
     distant.faults.report.push('lose-request', 'lose-reply', 'lose-request')
@@ -252,7 +252,7 @@ describe('a report', () => {
     expect(pod.snapshot()).toMatchObject({ state: 'open', calls: 3, failures: 3 })
   })
 
-  it('of how a probe ended is sent again, too, and counts once', async () => {
+  it('the outcome of a probe is sent again as well and counts once', async () => {
     const { clock, distant, join, record } = setup({ openMs: '10s', probes: 1, successes: 2 })
     const pod = await join()
     await clock.until(pod.trip())
@@ -264,7 +264,7 @@ describe('a report', () => {
     expect(pod.snapshot()).toMatchObject({ state: 'half-open', successes: 1, probes: 0 })
   })
 
-  it('is given up when nobody wants to hear of it any more', async () => {
+  it('a report older than the window is dropped', async () => {
     const { clock, distant, join } = setup({ windowMs: '1s', consecutiveFailures: 3 })
     const pod = await join()
     distant.down = true
@@ -279,7 +279,7 @@ describe('a report', () => {
     expect(pod.snapshot()).toMatchObject({ state: 'closed', calls: 1 })
   })
 
-  it('of what ended while the store was away is made when it is back', async () => {
+  it('outcomes of an outage are reported when the store is back', async () => {
     const { clock, distant, join } = setup({ consecutiveFailures: 1_000 })
     const pod = await join()
     distant.down = true
@@ -293,7 +293,7 @@ describe('a report', () => {
     expect(pod.snapshot()).toMatchObject({ calls: 100, failures: 50 })
   })
 
-  it('of a pod that has just begun waits until it knows to what generation it belongs', async () => {
+  it('a new pod reports only after it knows the current generation', async () => {
     const { clock, create, join } = setup({ consecutiveFailures: 5 })
     const pod = await join()
     await clock.until(pod.trip())
@@ -305,9 +305,9 @@ describe('a report', () => {
   })
 })
 
-describe('a message that was lost', () => {
+describe('lost breaker messages', () => {
   it.each(['trip', 'reset', 'isolate'] as const)(
-    'of a %s is made up for in a second',
+    'a lost push message about a %s is made up for within a second',
     async (what) => {
       const { clock, distant, join } = setup()
       const [one, other] = [await join(), await join()]
@@ -323,7 +323,7 @@ describe('a message that was lost', () => {
     },
   )
 
-  it('matters not at all to who reports meanwhile: the reply tells', async () => {
+  it('a pod that reports learns a missed transition from the reply', async () => {
     const { clock, distant, join, record } = setup()
     const [one, other] = [await join(), await join()]
     distant.deaf = true
@@ -333,8 +333,8 @@ describe('a message that was lost', () => {
   })
 })
 
-describe('a store that does not answer', () => {
-  it('is no reason to refuse', async () => {
+describe('breaker while the store is unreachable', () => {
+  it('an unreachable store does not make a closed breaker refuse', async () => {
     const { clock, distant, create } = setup()
     distant.down = true
     const pod = create()
@@ -343,7 +343,7 @@ describe('a store that does not answer', () => {
     expect(pod.state()).toBe('closed')
   })
 
-  it('changes nothing about what is known', async () => {
+  it('an unreachable store leaves the known state unchanged', async () => {
     const { clock, distant, join } = setup({ openMs: '10s' })
     const pod = await join()
     await clock.until(pod.trip())
@@ -354,7 +354,7 @@ describe('a store that does not answer', () => {
     expect(pod.state()).toBe('half-open')
   })
 
-  it('says so to who gives a command', async () => {
+  it('a manual command fails with STORE_UNAVAILABLE', async () => {
     const { clock, distant, join } = setup()
     const pod = await join()
     distant.down = true
@@ -362,8 +362,8 @@ describe('a store that does not answer', () => {
   })
 })
 
-describe('the end', () => {
-  it('tells what is left, and leaves no timer behind', async () => {
+describe('breaker close()', () => {
+  it('close() reports the remaining outcomes and leaves no timer', async () => {
     const { clock, distant, join } = setup({ consecutiveFailures: 3, quorum: 2 })
     const [one, other] = [await join(), await join()]
     await clock.until(one.trip())
@@ -378,7 +378,7 @@ describe('the end', () => {
     expect(clock.fired).toBe(fired)
   })
 
-  it('does not wait for a store that is gone longer than one try takes', async () => {
+  it('close() does not wait for an unreachable store longer than one attempt', async () => {
     const { clock, distant, join } = setup()
     const pod = await join()
     distant.down = true
@@ -393,7 +393,7 @@ describe('the end', () => {
     expect(clock.fired).toBe(fired)
   })
 
-  it('may come before a call’s own: its outcome is told', async () => {
+  it('the outcome of a call that ends after close() is still reported', async () => {
     const { clock, join } = setup({ openMs: '10s', probes: 1, successes: 1 })
     const [pod, other] = [await join(), await join()]
     await clock.until(pod.trip())
@@ -407,8 +407,8 @@ describe('the end', () => {
   })
 })
 
-describe('a quorum', () => {
-  it('leaves a pod alone that alone fails, until it is well again', async () => {
+describe('breaker quorum', () => {
+  it('with a quorum, a pod that fails alone isolates itself until it recovers', async () => {
     const { clock, join } = setup({
       quorum: 2,
       consecutiveFailures: 5,
@@ -426,7 +426,7 @@ describe('a quorum', () => {
     expect(sick!.snapshot()).toMatchObject({ selfIsolated: false })
   })
 
-  it('lets it come back although its calls take longer than a lease', async () => {
+  it('an isolated pod recovers although its calls take longer than a lease', async () => {
     const { clock, join } = setup({
       quorum: 2,
       consecutiveFailures: 5,
@@ -445,7 +445,7 @@ describe('a quorum', () => {
     expect(sick!.snapshot()).toMatchObject({ selfIsolated: false })
   })
 
-  it('is left by a pod whose beat is under way when it closes', async () => {
+  it('a pod that closes during a heartbeat leaves the fleet', async () => {
     const { clock, near, distant, create } = setup({ quorum: 2 })
     const pods: PodStore = {
       ...near.pods,
@@ -460,7 +460,7 @@ describe('a quorum', () => {
     expect(near.pods.list({ group: 'openai' })).toEqual([])
   })
 
-  it('is as large as the fleet at most: of one pod, one', async () => {
+  it('quorum is at most the fleet size, so one pod alone can trip the breaker', async () => {
     const { clock, join } = setup({ quorum: 3, consecutiveFailures: 5 })
     const [one, other] = [await join(), await join()]
     await clock.until(other.close())
@@ -469,7 +469,7 @@ describe('a quorum', () => {
     expect(one.state()).toBe('open')
   })
 
-  it('forgets pods that died', async () => {
+  it('quorum ignores pods that have died', async () => {
     const { clock, near, join } = setup({ quorum: 2, consecutiveFailures: 5 })
     const one = await join()
     near.pods.beat({ group: 'openai', pod: 'dead', lifeUs: 5_000_000, snapshot: '' })
@@ -478,7 +478,7 @@ describe('a quorum', () => {
     expect(one.snapshot()).toMatchObject({ state: 'closed', selfIsolated: true })
     await clock.until(one.reset())
     await clock.advance(6_000)
-    // Its own breaker has to be well again first: what the fleet decides makes it forget.
+    // A decision of the fleet resets the pod's own breaker.
     await clock.until(one.isolate('1s'))
     await clock.until(one.release())
     for (let call = 0; call < 5; call++) await one.run(fail).catch(() => {})
@@ -487,8 +487,8 @@ describe('a quorum', () => {
   })
 })
 
-describe('a call', () => {
-  it('comes out as it went in', async () => {
+describe('breaker run()', () => {
+  it('run() passes values and errors through unchanged', async () => {
     const { clock, join } = setup()
     const pod = await join()
     const error = new Error('mine')
@@ -503,7 +503,7 @@ describe('a call', () => {
     expect(pod.snapshot()).toMatchObject({ calls: 4, failures: 2 })
   })
 
-  it('is judged by its caller’s own word, where there is one', async () => {
+  it('classify decides the outcome of a call', async () => {
     const { clock, join } = setup({
       classify: (end) => ('value' in end && end.value === 'bad' ? 'failure' : undefined),
     })
@@ -515,7 +515,7 @@ describe('a call', () => {
   })
 })
 
-describe('options', () => {
+describe('circuit breaker options', () => {
   const create = (options: object) => () => createCircuitBreaker({ name: 'x', ...options })
 
   it.each([
@@ -536,11 +536,11 @@ describe('options', () => {
     [{ probes: 0 }, 'circuitBreaker.probes: must be'],
     [{ shadow: 'yes' }, 'circuitBreaker.shadow: must be true or false'],
     [{ probe: 1 }, 'did you mean'],
-  ])('%j is a mistake', (options, message) => {
+  ])('circuit breaker options %j are rejected', (options, message) => {
     expect(create(options)).toThrow(message)
   })
 
-  it('have defaults: half of ten calls in thirty seconds, for thirty seconds', async () => {
+  it('the default breaker opens for 30 s when half of at least ten calls in 30 s fail', async () => {
     const { clock, join, record } = setup()
     const pod = await join()
     for (let call = 0; call < 5; call++) await record(pod, 'success')
@@ -554,7 +554,7 @@ describe('options', () => {
     expect(pod.state()).toBe('half-open')
   })
 
-  it('name a condition, and the others do not count', async () => {
+  it('setting one trip condition turns the default conditions off', async () => {
     const { join, record } = setup({ consecutiveFailures: 100 })
     const pod = await join()
     for (let call = 0; call < 99; call++) await record(pod, 'failure')

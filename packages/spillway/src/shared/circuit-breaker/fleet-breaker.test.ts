@@ -37,7 +37,7 @@ function heard(): string[] {
   return events
 }
 
-describe('a pod that isolates itself', () => {
+describe('self-isolated pod', () => {
   const isolated = async (policy: BreakerPolicy = {}) => {
     const all = setup({ quorum: 2, consecutiveFailures: 2, openMs: '10s', ...policy })
     const [sick, well] = [all.create(), all.create()]
@@ -51,17 +51,17 @@ describe('a pod that isolates itself', () => {
     return { ...all, sick, well, changes, fleetChanges }
   }
 
-  it('knows that it refuses, without asking', async () => {
+  it('a self-isolated pod knows its refusals without a round trip', async () => {
     const { clock, sick, well } = await isolated()
     expect(sick.knownRefusal('a')).toMatchObject({ code: 'CIRCUIT_OPEN', scope: 'local' })
     expect(sick.knownRefusal('b')).toBeUndefined()
     expect(well.knownRefusal('a')).toBeUndefined()
     await clock.advance(10_000)
-    // It may probe.
+    // The pod may send a probe again.
     expect(sick.knownRefusal('a')).toBeUndefined()
   })
 
-  it('goes by the fleet as soon as that has decided something', async () => {
+  it('a decision of the fleet replaces the self-isolation of a pod', async () => {
     const { clock, sick, well } = await isolated()
     await clock.until(well.command('a', { kind: 'isolate', holder: 'me', forUs: 1_000_000 }))
     await clock.advance(10)
@@ -71,7 +71,7 @@ describe('a pod that isolates itself', () => {
     })
   })
 
-  it('tells those who listen to this pod’s own breaker, not those who listen to the fleet’s', async () => {
+  it("self-isolation is reported to listeners of the pod's breaker and not of the fleet's", async () => {
     const { clock, sick, changes, fleetChanges } = await isolated()
     const of = { name: 'openai', lane: 'a' }
     expect(changes).toEqual([{ ...of, from: 'closed', to: 'open' }])
@@ -87,7 +87,7 @@ describe('a pod that isolates itself', () => {
   })
 })
 
-describe('a refusal', () => {
+describe('breaker refusal events', () => {
   const open = async (policy: BreakerPolicy = {}) => {
     const all = setup({ openMs: '10s', ...policy })
     const pod = all.create()
@@ -95,13 +95,13 @@ describe('a refusal', () => {
     return { ...all, pod, events: heard() }
   }
 
-  it('that somebody only looks for is told to nobody', async () => {
+  it('looking up a known refusal emits no event', async () => {
     const { pod, events } = await open()
     expect(pod.knownRefusal('a')).toMatchObject({ code: 'CIRCUIT_OPEN' })
     expect(events).toEqual([])
   })
 
-  it('is told once, whether the call asked or was known to be refused', async () => {
+  it('a refusal emits one event, whether the call asked or was known to be refused', async () => {
     const { pod, events, enter } = await open()
     expect(pod.refuse('a')).toMatchObject({ code: 'CIRCUIT_OPEN' })
     expect(events).toEqual(['breaker.refused'])
@@ -111,7 +111,7 @@ describe('a refusal', () => {
     expect(events).toHaveLength(2)
   })
 
-  it('in shadow mode is told once, by who enters', async () => {
+  it('in shadow mode a refusal emits one event when the call enters', async () => {
     const { pod, events, enter } = await open({ shadow: true })
     expect(pod.knownRefusal('a')).toBeUndefined()
     expect(pod.refuse('a')).toBeUndefined()
@@ -120,10 +120,10 @@ describe('a refusal', () => {
   })
 })
 
-describe('a lane that nobody uses', () => {
+describe('idle breaker lanes', () => {
   const lanesOf = (pod: FleetBreaker) => pod.snapshots().map(({ lane }) => lane)
 
-  it.each([1, 2])('is dropped after five minutes, with a quorum of %i', async (quorum) => {
+  it.each([1, 2])('an idle lane is dropped after 5 minutes, quorum %i', async (quorum) => {
     const { clock, create, note, enter } = setup({ quorum })
     const pod = create()
     for (let lane = 0; lane < 100; lane++) await note(pod, `lane ${lane}`, 'success', 'failure')
@@ -135,7 +135,7 @@ describe('a lane that nobody uses', () => {
     expect(lanesOf(pod)).toEqual(['used'])
   })
 
-  it('stays as long as a call or a probe of it runs', async () => {
+  it('a lane stays as long as one of its calls or probes runs', async () => {
     const { clock, create, enter } = setup({ openMs: '10s', maxProbeMs: '1h', successes: 1 })
     const pod = create()
     const call = await enter(pod, 'call')
@@ -153,7 +153,7 @@ describe('a lane that nobody uses', () => {
     expect(lanesOf(pod)).toEqual([])
   })
 
-  it('stays while it is not closed, and while what it saw is not told', async () => {
+  it('a lane stays while it is not closed or has unreported outcomes', async () => {
     const { clock, distant, create, note } = setup({ openMs: '1h', windowMs: '5m' })
     const pod = create()
     await clock.until(pod.command('open', { kind: 'trip' }))
@@ -168,7 +168,7 @@ describe('a lane that nobody uses', () => {
     expect(pod.snapshot('untold')).toMatchObject({ failures: 1 })
   })
 
-  it('is counted on when it is used again, also where the store remembers its last report', async () => {
+  it('a dropped lane that is used again is counted, even if the store remembers its last report', async () => {
     const { clock, distant, create, note } = setup({ windowMs: '5m' })
     const pod = create()
     await note(pod, 'a', 'failure')
@@ -178,12 +178,12 @@ describe('a lane that nobody uses', () => {
     expect(lanesOf(pod)).toEqual([])
     await note(pod, 'a', 'failure')
     expect(pod.snapshot('a')).toMatchObject({ failures: 1 })
-    // The numbers of its reports go on, whatever a store has forgotten.
+    // Its report numbers continue, whatever the store has forgotten.
     const numbers = distant.reports.map(({ sequence }) => sequence)
     expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other))
   })
 
-  it('goes on being counted when a guard is closed and made anew in the same pod', async () => {
+  it('reports of a guard that was closed and created again in the same pod are counted', async () => {
     const { distant, clock, create, note } = setup()
     const before = create()
     await note(before, 'a', 'failure', 'failure')
@@ -195,7 +195,7 @@ describe('a lane that nobody uses', () => {
     expect(after.snapshot('a')).toMatchObject({ failures: 3 })
   })
 
-  it('is none because another pod closes it; but if it opens, listeners hear of it', async () => {
+  it('a reset by another pod creates no lane, but a transition to open does and is announced', async () => {
     const { clock, create } = setup({ openMs: '10s' })
     const [one, other] = [create(), create()]
     const changes: string[] = []

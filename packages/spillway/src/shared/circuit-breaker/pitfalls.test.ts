@@ -1,4 +1,4 @@
-/** Bugs that others shipped. */
+/** Bugs known from other circuit breakers. */
 import { describe, expect, it } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'
 import { SpillwayError } from '../../core/errors.js'
@@ -43,8 +43,8 @@ function setup(options: Partial<CircuitBreakerOptions> = {}) {
   return { clock, ...distant, distant, create, pod, enter, isRefused, record, toHalfOpen }
 }
 
-describe('a probe that hangs', () => {
-  it('gives its place to others after its longest time and a lease', async () => {
+describe('probe that hangs', () => {
+  it('a hanging probe loses its permit after maxProbeMs and a lease', async () => {
     const { clock, create, enter, isRefused, toHalfOpen } = setup({
       probes: 1,
       successes: 1,
@@ -62,7 +62,7 @@ describe('a probe that hangs', () => {
     expect(other.state()).toBe('closed')
   })
 
-  it('gives it back after a lease when its pod is dead', async () => {
+  it('the probe of a dead pod loses its permit after a lease', async () => {
     const { clock, pod, create, enter, isRefused, toHalfOpen } = setup({
       probes: 1,
       probeLeaseMs: '5s',
@@ -70,7 +70,7 @@ describe('a probe that hangs', () => {
     const other = create()
     await toHalfOpen()
     await enter()
-    // Nobody renews it any more.
+    // A closed pod no longer renews the lease.
     await clock.until(pod.close())
     await clock.advance(4_000)
     expect(await isRefused(other)).toBe(true)
@@ -78,7 +78,7 @@ describe('a probe that hangs', () => {
     await expect(enter(other)).resolves.toMatchObject({ probe: true })
   })
 
-  it('counts nothing from then on, though its place is not given away yet', async () => {
+  it('a probe that exceeded maxProbeMs counts nothing, although its permit is still held', async () => {
     const { clock, pod, enter, record, toHalfOpen } = setup({
       probes: 1,
       successes: 1,
@@ -93,7 +93,7 @@ describe('a probe that hangs', () => {
     expect(pod.state()).toBe('half-open')
   })
 
-  it('changes nothing when it ends at last, long after', async () => {
+  it('a probe that ends long after its time changes nothing', async () => {
     const { clock, create, enter, record, toHalfOpen } = setup({ probes: 1, successes: 1 })
     const other = create()
     await toHalfOpen()
@@ -110,7 +110,7 @@ describe('a probe that hangs', () => {
   })
 })
 
-describe('a probe that says nothing', () => {
+describe('probe without an outcome', () => {
   const notFound = Object.assign(new Error('no such thing'), { status: 404 })
   const tooMany = Object.assign(new Error('slow down'), { status: 429 })
   const full = new SpillwayError({
@@ -123,8 +123,8 @@ describe('a probe that says nothing', () => {
   it.each([
     ['whose error is ignored', notFound],
     ['that was throttled', tooMany],
-    ['that was refused further in', full],
-  ])('%s frees its place, and neither closes nor opens', async (_, error) => {
+    ['that was refused by a later stage', full],
+  ])('a probe %s frees its permit and neither closes nor opens the breaker', async (_, error) => {
     const { clock, pod, toHalfOpen } = setup({ probes: 1, successes: 1 })
     await toHalfOpen()
     for (let probe = 0; probe < 10; probe++) {
@@ -137,7 +137,7 @@ describe('a probe that says nothing', () => {
     expect(pod.state()).toBe('closed')
   })
 
-  it('whose caller cancels frees its place, and neither closes nor opens', async () => {
+  it('a probe aborted by its caller frees its permit and neither closes nor opens the breaker', async () => {
     const { clock, pod, toHalfOpen } = setup({ probes: 1, successes: 1 })
     await toHalfOpen()
     const abort = new AbortController()
@@ -152,7 +152,7 @@ describe('a probe that says nothing', () => {
     await expect(clock.until(pod.run(() => 'fine'))).resolves.toBe('fine')
   })
 
-  it('is not even taken by a caller that left before', async () => {
+  it('a call that was already aborted requests no probe permit', async () => {
     const { clock, pod, trips, toHalfOpen } = setup()
     await toHalfOpen()
     const signal = AbortSignal.abort(new Error('left'))
@@ -161,8 +161,8 @@ describe('a probe that says nothing', () => {
   })
 })
 
-describe('a late result', () => {
-  it('from before the break neither opens nor closes a half-open breaker', async () => {
+describe('late results', () => {
+  it('a result from before the breaker opened neither opens nor closes a half-open breaker', async () => {
     const { pod, enter, record, toHalfOpen } = setup()
     const late = await Promise.all(Array.from({ length: 20 }, () => enter()))
     await toHalfOpen()
@@ -172,7 +172,7 @@ describe('a late result', () => {
     expect(pod.snapshot()).toMatchObject({ state: 'half-open', successes: 0 })
   })
 
-  it('from before the break does not count once it has closed again', async () => {
+  it('a result from before the breaker opened does not count after it has closed again', async () => {
     const { clock, pod, enter, record, toHalfOpen } = setup({ rampMs: 0 })
     const late = await Promise.all(Array.from({ length: 20 }, () => enter()))
     await toHalfOpen()
@@ -183,7 +183,7 @@ describe('a late result', () => {
     expect(pod.snapshot()).toMatchObject({ state: 'closed', calls: 0, failures: 0 })
   })
 
-  it('of a probe of an earlier round neither opens nor closes this one', async () => {
+  it('a probe of an earlier round neither opens nor closes the breaker in this round', async () => {
     const { clock, pod, enter, record, toHalfOpen } = setup({ probes: 3, successes: 1 })
     await toHalfOpen()
     const [first, second, third] = [await enter(), await enter(), await enter()]
@@ -197,7 +197,7 @@ describe('a late result', () => {
     expect(pod.state()).toBe('half-open')
   })
 
-  it('from a pod that has not heard of the break counts nothing', async () => {
+  it('results of a pod that missed the open period count nothing', async () => {
     const { clock, distant, pod, create, enter } = setup({ openMs: '300ms' })
     const other = create()
     const permits = await Promise.all(Array.from({ length: 20 }, () => enter(other)))
@@ -212,8 +212,8 @@ describe('a late result', () => {
   })
 })
 
-describe('a permit from when it was closed', () => {
-  it('that ends while it is half-open makes no room for a probe, and takes none', async () => {
+describe('permits granted while closed', () => {
+  it('an old permit that ends while the breaker is half-open neither frees nor takes a probe', async () => {
     const { pod, enter, isRefused, record, toHalfOpen } = setup({ probes: 2 })
     const early = await Promise.all(Array.from({ length: 10 }, () => enter()))
     await toHalfOpen()
@@ -227,8 +227,8 @@ describe('a permit from when it was closed', () => {
   })
 })
 
-describe('asking', () => {
-  it('how things are takes no permit and no trip', async () => {
+describe('reading the breaker state', () => {
+  it('state() and snapshot() take no permit and no round trip', async () => {
     const { clock, pod, trips, enter, toHalfOpen } = setup({ probes: 1 })
     await toHalfOpen()
     const before = { ...trips }
@@ -243,7 +243,7 @@ describe('asking', () => {
 })
 
 describe('refused calls', () => {
-  it('are in no denominator: the next break takes as few failures as the first', async () => {
+  it('calls refused by the breaker do not count towards the failure rate', async () => {
     const { clock, pod, enter, isRefused, record } = setup({
       failureRate: 0.5,
       minimumCalls: 10,
@@ -266,7 +266,7 @@ describe('refused calls', () => {
     expect(pod.snapshot()).toMatchObject({ state: 'open', calls: 10, failures: 8 })
   })
 
-  it('that are refused further in are in none either', async () => {
+  it('calls refused by a later stage do not count towards the failure rate', async () => {
     const { clock, pod } = setup({ failureRate: 0.5, minimumCalls: 10 })
     const error = new SpillwayError({
       code: 'VENDOR_LIMITED',
@@ -282,9 +282,9 @@ describe('refused calls', () => {
   })
 })
 
-describe('a new pod', () => {
+describe('new pod', () => {
   it.each(['open', 'half-open', 'isolated', 'counting'] as const)(
-    'leaves a breaker %s as it is',
+    'a new pod leaves a breaker that is %s unchanged',
     async (state) => {
       const { clock, pod, create, enter, isRefused, record, toHalfOpen } = setup({ probes: 1 })
       if (state === 'open') await clock.until(pod.trip())
@@ -309,7 +309,7 @@ describe('a new pod', () => {
     },
   )
 
-  it('never lets a call through before it knows that the breaker is open', async () => {
+  it('a new pod starts no call before it knows that the breaker is open', async () => {
     const { clock, pod, create } = setup()
     await clock.until(pod.trip())
     const newcomer = create()
@@ -319,8 +319,8 @@ describe('a new pod', () => {
   })
 })
 
-describe('while a call runs', () => {
-  it('nothing is locked: others call, fail, trip and reset', async () => {
+describe('long-running calls', () => {
+  it('a running call blocks no other: calls, failures, trip and reset still work', async () => {
     const { clock, pod, create, enter, isRefused } = setup({ rampMs: 0 })
     const other = create()
     const long = pod.run(() => sleep(clock, HOUR_MS))
@@ -339,7 +339,7 @@ describe('while a call runs', () => {
     await clock.advance(10_000)
     const probing = pod.run(() => sleep(clock, HOUR_MS))
     await clock.advance(10)
-    // One probe hangs; another closes it.
+    // One probe hangs and another one closes the breaker.
     for (let probe = 0; probe < 2; probe++) {
       other.record('success', await enter(other))
       await clock.until(other.flush())
@@ -349,7 +349,7 @@ describe('while a call runs', () => {
   })
 })
 
-describe('failures that are sent at once while successes wait', () => {
+describe('failures reported at once while successes wait', () => {
   interface Load {
     errors: number
     pods: number
@@ -360,7 +360,7 @@ describe('failures that are sent at once while successes wait', () => {
   const minute = { pods: 8, callsPerMs: 1, forMs: 60_000, seed: 5 }
   const rate = { consecutiveFailures: 1_000_000, failureRate: 0.5 }
 
-  /** The worst share that was seen, and how often it opened. */
+  /** The highest failure rate seen, and the number of openings. */
   async function worstOf(load: Load, options: Partial<CircuitBreakerOptions>) {
     const { clock, store, create } = setup(options)
     let [worst, opened] = [0, 0]
@@ -384,7 +384,9 @@ describe('failures that are sent at once while successes wait', () => {
     return { worst, opened, calls: pods[0]!.snapshot().calls }
   }
 
-  it('do not make 5 % look like half: a minute at 1,000 calls a second', async ({ annotate }) => {
+  it('immediate failure reports do not make a failure rate of 5 % look like 50 % at 1,000 calls/s', async ({
+    annotate,
+  }) => {
     const { worst, opened, calls } = await worstOf({ errors: 0.05, ...minute }, rate)
     await annotate(`the worst share of failures in the window was ${(worst * 100).toFixed(1)} %`)
     expect(opened).toBe(0)
@@ -392,28 +394,28 @@ describe('failures that are sent at once while successes wait', () => {
     expect(worst).toBeLessThan(0.3)
   })
 
-  it('nor in a window that is so short that it holds a hundred calls', async () => {
+  it('immediate failure reports do not distort a window of a hundred calls in 100 ms', async () => {
     const window = { windowMs: 100, minimumCalls: 20 }
     const { opened, worst } = await worstOf({ errors: 0.05, ...minute }, { ...rate, ...window })
     expect(opened).toBe(0)
     expect(worst).toBeLessThan(0.5)
   })
 
-  it('nor in one of the last 100 calls', async () => {
+  it('immediate failure reports do not distort a count window of 100 calls', async () => {
     const window = { windowCalls: 100, minimumCalls: 20 }
     const { opened } = await worstOf({ errors: 0.05, ...minute }, { ...rate, ...window })
     expect(opened).toBe(0)
   })
 
-  it.each([1, 2, 3, 4, 5])('nor when a large fleet begins, of which few fail: %i', async (seed) => {
-    // Each pod makes a call or two before a batch of successes would be due.
+  it.each([1, 2, 3, 4, 5])('a new fleet with 5 % failures never trips: %i', async (seed) => {
+    // Each pod makes one or two calls before its first batch of successes is due.
     const beginning = { errors: 0.05, pods: 100, callsPerMs: 2, forMs: 200, seed }
     const { opened, worst } = await worstOf(beginning, rate)
     expect(opened).toBe(0)
     expect(worst).toBeLessThan(0.4)
   })
 
-  it('but 60 % is more than half', async () => {
+  it('a failure rate of 60 % opens the breaker', async () => {
     const { opened } = await worstOf({ ...minute, errors: 0.6, forMs: 5_000 }, rate)
     expect(opened).toBeGreaterThan(0)
   })

@@ -26,19 +26,19 @@ function view(of: Partial<BreakerView>): BreakerView {
 
 const open = view({ kind: 1, version: 2, untilUs: 110 * SECOND_US })
 
-describe('a replica', () => {
-  it('knows nothing, and takes that for closed', () => {
+describe('breaker replica', () => {
+  it('a replica without information is closed', () => {
     expect(new Replica().stateAt(0)).toBe('closed')
   })
 
-  it('counts the store’s time from when it heard, whatever its own clock says', () => {
+  it("replica measures the store's time from the arrival of the view, whatever the local clock says", () => {
     const replica = new Replica()
     expect(replica.hear(open, 5_000)).toBe(true)
     expect(replica.stateAt(14_999)).toBe('open')
     expect(replica.stateAt(15_000)).toBe('half-open')
   })
 
-  it('does not go back to what was before', () => {
+  it('replica ignores views older than the one it has', () => {
     const replica = new Replica()
     replica.hear(open, 5_000)
     expect(replica.hear(view({ nowUs: open.nowUs - 1, version: 9 }), 5_001)).toBe(false)
@@ -48,7 +48,7 @@ describe('a replica', () => {
     expect(replica.stateAt(5_001)).toBe('closed')
   })
 
-  it('believes a store that has lost its state: it is later, if less', () => {
+  it('replica accepts a later view of a store that has lost its state', () => {
     const replica = new Replica()
     replica.hear(open, 5_000)
     expect(replica.hear(view({ nowUs: open.nowUs + 1, version: 0, generation: 0 }), 5_001)).toBe(
@@ -57,7 +57,7 @@ describe('a replica', () => {
     expect(replica.stateAt(5_001)).toBe('closed')
   })
 
-  it('believes a store whose clock was set back', () => {
+  it('replica accepts a store whose clock was set back by much', () => {
     const replica = new Replica()
     replica.hear(open, 5_000)
     const anHourEarlier = open.nowUs - 50 * SECOND_US
@@ -65,20 +65,20 @@ describe('a replica', () => {
     expect(replica.stateAt(5_001)).toBe('closed')
   })
 
-  describe('that has asked', () => {
+  describe('replica with an explicit request', () => {
     const lost = view({ nowUs: open.nowUs - 3 * SECOND_US, version: 0, generation: 0 })
 
-    it('believes a store that has lost its state and is a little less far on', () => {
+    it('replica accepts a slightly older view as the reply to its own request', () => {
       const replica = new Replica()
       replica.hear(open, 5_000)
       const asked = replica.news
-      // Not what it is told without having asked: that may have been overtaken.
+      // An unsolicited view is ignored, because a newer one may have overtaken it.
       expect(replica.hear(lost, 5_001)).toBe(false)
       expect(replica.hear(lost, 5_002, asked)).toBe(true)
       expect(replica.stateAt(5_002)).toBe('closed')
     })
 
-    it('does not go back to an answer that something newer has overtaken', () => {
+    it('replica ignores a reply that a newer view has overtaken', () => {
       const replica = new Replica()
       const asked = replica.news
       replica.hear(open, 5_000)
@@ -87,7 +87,7 @@ describe('a replica', () => {
     })
   })
 
-  it('takes isolation for more than anything else, until that is over', () => {
+  it('isolation overrides every other state until it ends', () => {
     const replica = new Replica()
     replica.hear({ ...open, isolatedUntilUs: 105 * SECOND_US }, 5_000)
     expect(replica.stateAt(9_999)).toBe('isolated')

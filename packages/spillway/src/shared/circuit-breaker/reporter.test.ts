@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { type Report, Reporter } from './reporter.js'
 
-/** A store that answers at once, as long as nothing is wrong. */
+/** A store that answers at once unless it is down. */
 function setup() {
   const clock = createVirtualClock()
   const sent: Report[] = []
@@ -21,8 +21,8 @@ function setup() {
   return { clock, sent, store, reporter }
 }
 
-describe('a reporter', () => {
-  it('goes on after a store that answers at once has failed once', async () => {
+describe('breaker reporter', () => {
+  it('reporter continues after the store has failed once', async () => {
     const { clock, sent, store, reporter } = setup()
     store.down = true
     reporter.add(1)
@@ -37,7 +37,7 @@ describe('a reporter', () => {
     ])
   })
 
-  it('forgets what belongs to a generation that is over, but not how probes ended', async () => {
+  it('a new generation drops old outcomes but keeps probe results', async () => {
     const { clock, sent, store, reporter } = setup()
     store.down = true
     reporter.add(1)
@@ -56,7 +56,7 @@ describe('a reporter', () => {
     })
   })
 
-  it('keeps no endless list while the store is away', async () => {
+  it('reporter keeps at most 512 outcomes while the store is unreachable', async () => {
     const { clock, sent, store, reporter } = setup()
     store.down = true
     for (let call = 0; call < 10_000; call++) {
@@ -69,7 +69,7 @@ describe('a reporter', () => {
     expect(sent.at(-1)!.outcomes.at(-1)).toEqual([1, 1])
   })
 
-  it('tells its last word once and at once, whether or not it is heard', async () => {
+  it('close() sends the last report once, whether or not it arrives', async () => {
     const { clock, sent, store, reporter } = setup()
     store.down = true
     reporter.add(1)
@@ -81,7 +81,7 @@ describe('a reporter', () => {
     expect(sent).toHaveLength(3)
   })
 
-  it('has nothing to say, and says nothing', async () => {
+  it('reporter without outcomes sends nothing', async () => {
     const { clock, sent, reporter } = setup()
     await reporter.flush()
     await clock.advance(10_000)
@@ -89,8 +89,8 @@ describe('a reporter', () => {
     expect(sent).toEqual([])
   })
 
-  describe('of which somebody takes a report along', () => {
-    it('hands over what has waited half of its time, and nothing twice', async () => {
+  describe('piggybacked breaker reports', () => {
+    it('reporter hands over outcomes that waited half of their time, and none twice', async () => {
       const { clock, sent, reporter } = setup()
       expect(reporter.ride()).toBeUndefined()
       reporter.addSuccess()
@@ -107,7 +107,7 @@ describe('a reporter', () => {
       expect(reporter.isIdle).toBe(true)
     })
 
-    it('sends nothing else meanwhile, and afterwards at once what cannot wait', async () => {
+    it('reporter sends nothing during a piggybacked report, and urgent outcomes right after it', async () => {
       const { clock, sent, reporter } = setup()
       reporter.addSuccess()
       await clock.advance(50)
@@ -127,7 +127,7 @@ describe('a reporter', () => {
       ])
     })
 
-    it('lets what came meanwhile wait for a ride of its own', async () => {
+    it('outcomes recorded during a piggybacked report wait for the next one', async () => {
       const { clock, sent, reporter } = setup()
       reporter.addSuccess()
       await clock.advance(50)
@@ -140,7 +140,7 @@ describe('a reporter', () => {
       expect(sent).toEqual([])
     })
 
-    it('sends it again by itself, under the same number, when nobody knows whether it arrived', async () => {
+    it('a piggybacked report with an unknown fate is sent again under the same number', async () => {
       const { clock, sent, reporter } = setup()
       reporter.addSuccess()
       await clock.advance(50)
@@ -155,7 +155,7 @@ describe('a reporter', () => {
       expect(sent.map(({ sequence }) => sequence)).toEqual([1, 2])
     })
 
-    it('has nothing for the way of a generation that is over', async () => {
+    it('reporter piggybacks nothing of an earlier generation', async () => {
       const { clock, reporter } = setup()
       reporter.addSuccess()
       await clock.advance(50)
@@ -163,7 +163,7 @@ describe('a reporter', () => {
       expect(reporter.ride()).toBeUndefined()
     })
 
-    it('is not closed before it is back', async () => {
+    it('close() waits for a piggybacked report', async () => {
       const { clock, sent, reporter } = setup()
       reporter.addSuccess()
       await clock.advance(50)

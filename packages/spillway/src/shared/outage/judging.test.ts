@@ -1,4 +1,4 @@
-/** What a watch over the store goes by, without a store and without time. */
+/** Rules by which the store is judged unreachable, without a store and without time. */
 import { describe, expect, it } from 'vitest'
 import { StoreFailure } from '../../store/store-failure.js'
 import { Doubts } from './doubts.js'
@@ -8,8 +8,8 @@ import { StoreEpoch } from './store-epoch.js'
 const lost = new StoreFailure('ambiguous', 'no answer')
 const refused = new StoreFailure('not-sent', 'no connection')
 
-describe('doubts about a store', () => {
-  it('are none after one answer that did not come, if others did', () => {
+describe('store failure detection', () => {
+  it('one missing reply among others does not make the store unreachable', () => {
     const doubts = new Doubts()
     doubts.heard(1_000)
     expect(doubts.failed(lost, 1_050)).toBe(false)
@@ -17,7 +17,7 @@ describe('doubts about a store', () => {
     expect(doubts.failed(lost, 1_070)).toBe(true)
   })
 
-  it('begin anew with every answer, but not with silence', () => {
+  it('every reply resets the failure count', () => {
     const doubts = new Doubts()
     doubts.heard(1_000)
     doubts.failed(lost, 1_010)
@@ -27,13 +27,13 @@ describe('doubts about a store', () => {
     expect(doubts.failed(lost, 1_130)).toBe(true)
   })
 
-  it('are certain where nothing could be sent', () => {
+  it('a command that could not be sent makes the store unreachable at once', () => {
     const doubts = new Doubts()
     doubts.heard(1_000)
     expect(doubts.failed(refused, 1_000)).toBe(true)
   })
 
-  it('grow with permits that come too late to be used: ten in a row, and for half a second', () => {
+  it('ten late permits in a row over half a second make the store unreachable', () => {
     const doubts = new Doubts()
     const late = (from: number, count: number) =>
       Array.from({ length: count }, (_, index) => doubts.permitted(true, from + index * 60))
@@ -45,17 +45,17 @@ describe('doubts about a store', () => {
   })
 })
 
-describe('the epoch of a store', () => {
+describe('store epoch', () => {
   const reply = { epoch: 'a', count: 1, lostUs: 0, nowUs: 0, pods: 1, joined: 1, rank: 0 }
 
-  it('is another one only after one was known', () => {
+  it('an epoch counts as different only after another one was known', () => {
     const epoch = new StoreEpoch()
     expect(epoch.isOther(reply)).toBe(false)
     expect(epoch.isOther(reply)).toBe(false)
     expect(epoch.isOther({ ...reply, epoch: 'b' })).toBe(true)
   })
 
-  it('that has lost something is not trusted until a window is over since then', () => {
+  it('a store that lost data is distrusted until one window has passed', () => {
     const epoch = new StoreEpoch()
     expect(epoch.distrustMs(0)).toBeLessThanOrEqual(0)
     const loss = { ...reply, lostUs: 10_000_000, nowUs: 13_000_000 }
@@ -65,10 +65,10 @@ describe('the epoch of a store', () => {
   })
 })
 
-describe('shares among pods', () => {
+describe('pod shares', () => {
   const reply = { epoch: '', count: 0, lostUs: 0, nowUs: 0, pods: 2, joined: 1, rank: 1 }
 
-  it('are kept for those who are not heard of yet after a return, and only for a while', () => {
+  it('shares of pods that have not reported after an outage are reserved for five seconds', () => {
     const shares = new PodShares(1)
     shares.count({ ...reply, pods: 5, joined: 5 }, 0)
     shares.lost(true)
@@ -79,7 +79,7 @@ describe('shares among pods', () => {
     expect(shares).toMatchObject({ fleet: { pods: 2 }, missing: 1 })
   })
 
-  it('are not larger without a store than what was expected allows', () => {
+  it('without a store a share is at most that of the expected number of pods', () => {
     const shares = new PodShares(4)
     shares.count(reply, 0)
     shares.lost(true)

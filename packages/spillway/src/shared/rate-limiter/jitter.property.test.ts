@@ -5,17 +5,17 @@ import { sleep } from '../../testing/index.js'
 import { createVendor } from '../../testing/vendor.js'
 import { createRateLimiter } from './rate-limiter.js'
 
-/** Hardly anything, or nearly half of the 50 ms that a window of a second has to spare. */
+/** Either almost nothing or nearly half of the 50 ms jitter of a one-second window. */
 const extreme = (random: Random) => (random() < 0.5 ? 1 : 24)
 
-describe('a contract of 50 a second', () => {
+describe('shared limit of 50 calls per second', () => {
   it.each([1, 2, 3])(
-    'holds at the vendor, however late permits and calls are: seed %i',
+    'limit of 50/s holds at the vendor however late permits and calls are: seed %i',
     async (seed) => {
       const fleet = createHarness({
         seed,
         pods: 3,
-        // There and back: the permit is up to 24 ms old when it arrives.
+        // Round trip time, so a permit is up to 24 ms old when it arrives.
         connection: { latencyMs: (random) => 2 * extreme(random) },
         create: ({ name: pod, clock, store, random }) =>
           createRateLimiter({

@@ -9,7 +9,7 @@ import { createRateLimiter } from './rate-limiter.js'
 
 type Fault = 'lose-request' | 'lose-reply' | 'late'
 
-/** A store at a distance: each trip takes 2 ms, is counted, and may go wrong. */
+/** A remote store: each round trip takes 2 ms, is counted and may fail. */
 function distantStore(clock: VirtualClock) {
   const near = memoryStore({ clock })
   const faults: Fault[] = []
@@ -57,21 +57,21 @@ function setup(options: Partial<RateLimiterOptions> = {}) {
 const used = async (limiter: ReturnType<typeof setup>['limiter']) =>
   (await limiter.figures()).limits.map((limit) => limit.used)
 
-describe('group commit', () => {
+describe('batching of permit requests', () => {
   const limits = [{ limit: 150, windowMs: '1m' }] as const
   const expectFirst = (answers: readonly { allowed: boolean }[], count: number) => {
     expect(answers.map(({ allowed }) => allowed).lastIndexOf(true)).toBe(count - 1)
     expect(answers.filter(({ allowed }) => allowed)).toHaveLength(count)
   }
 
-  it('carries everybody who asks in one go in one trip, in order, exactly', async () => {
+  it('permit requests of one turn share one round trip and are granted in order', async () => {
     const { clock, limiter, trips } = setup({ limits })
     const asked = Array.from({ length: 200 }, () => limiter.acquire())
     expectFirst(await clock.until(Promise.all(asked)), 150)
     expect(trips.take).toBe(1)
   })
 
-  it('carries everybody who asked meanwhile in the next trip, in order, exactly', async () => {
+  it('requests made during a round trip share the next one and are granted in order', async () => {
     const { clock, limiter, trips } = setup({ limits })
     const first = limiter.acquire()
     await clock.advance(1)
@@ -80,7 +80,7 @@ describe('group commit', () => {
     expect(trips.take).toBe(2)
   })
 
-  it('asks the store for nobody who leaves before the trip begins', async () => {
+  it('a request aborted before the round trip begins is not sent', async () => {
     const { clock, limiter, trips } = setup()
     const abort = new AbortController()
     const leaving = limiter.acquire({ signal: abort.signal })
@@ -90,13 +90,13 @@ describe('group commit', () => {
     expect(trips.take).toBeUndefined()
   })
 
-  it('lets a request that is alone wait for nobody', async () => {
+  it('a single request is sent without waiting for others', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.acquire())
     expect(clock.now()).toBe(2)
   })
 
-  it('asks nothing while the head of the line waits for a known time', async () => {
+  it('no round trip is made while the first request waits for a known time', async () => {
     const { clock, limiter, trips } = setup()
     await clock.until(limiter.takeUpTo(10))
     const waiting = Array.from({ length: 10 }, () => limiter.acquireWithin('5s'))
@@ -114,8 +114,8 @@ describe('group commit', () => {
   })
 })
 
-describe('a wish that has to wait', () => {
-  it('is granted at the exact time, or refused at once if that is too late', async () => {
+describe('waiting for a permit', () => {
+  it('a waiting request is granted at the exact time, or refused at once if that is too late', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.takeUpTo(10))
     const refused = await clock.until(limiter.acquireWithin(100))
@@ -127,7 +127,7 @@ describe('a wish that has to wait', () => {
     expect(clock.now() - startMs - retryAfterMs).toBeLessThan(5)
   })
 
-  it('is not kept past the deadline of the request', async () => {
+  it('a waiting request is refused if its deadline comes first', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.takeUpTo(10))
     const hurried = runWithDeadline(createDeadline(50, clock), () => limiter.acquireWithin('1h'))
@@ -135,7 +135,7 @@ describe('a wish that has to wait', () => {
     expect(clock.now()).toBeLessThan(60)
   })
 
-  it('does not overtake a larger one that came before it', async () => {
+  it('a waiting request does not overtake an earlier, larger one', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.takeUpTo(5))
     const order: string[] = []
@@ -147,7 +147,7 @@ describe('a wish that has to wait', () => {
     expect(order).toEqual(['large', 'small'])
   })
 
-  it('leaves when its caller aborts, and what it was granted goes to the next', async () => {
+  it('the permit of an aborted request goes to the next one', async () => {
     const { clock, limiter } = setup({ limits: [{ limit: 1, windowMs: '1m' }] })
     const abort = new AbortController()
     const leaving = limiter.acquireWithin('1s', { signal: abort.signal })
@@ -159,7 +159,7 @@ describe('a wish that has to wait', () => {
     expect(await used(limiter)).toEqual([1])
   })
 
-  it('gives back what nobody else can use', async () => {
+  it('a permit that no request can use is returned', async () => {
     const { clock, limiter } = setup()
     const abort = new AbortController()
     const leaving = limiter.acquireWithin('1s', { cost: { requests: 4 }, signal: abort.signal })
@@ -171,8 +171,8 @@ describe('a wish that has to wait', () => {
   })
 })
 
-describe('a trip that goes wrong', () => {
-  it('counts as spent if its reply was lost, and its callers ask again', async () => {
+describe('failed round trips', () => {
+  it('a round trip whose reply was lost counts as spent and is repeated', async () => {
     const { clock, limiter, faults, trips } = setup()
     faults.push('lose-reply')
     await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
@@ -180,7 +180,7 @@ describe('a trip that goes wrong', () => {
     expect(await used(limiter)).toEqual([2])
   })
 
-  it('is an outage when it happens again and again, and not a refusal', async () => {
+  it('repeated failures reject with STORE_UNAVAILABLE instead of a refusal', async () => {
     const { clock, limiter, faults } = setup()
     faults.push('lose-request', 'lose-reply', 'lose-request')
     await expect(clock.until(limiter.acquire())).rejects.toMatchObject({
@@ -192,7 +192,7 @@ describe('a trip that goes wrong', () => {
     await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
   })
 
-  it('is not used when it comes too late for the vendor’s window, and goes back', async () => {
+  it("a permit that arrives too late for the vendor's window is returned and requested again", async () => {
     const { clock, limiter, faults, trips } = setup()
     faults.push('late')
     await expect(clock.until(limiter.acquire())).resolves.toMatchObject({ allowed: true })
@@ -205,7 +205,7 @@ describe('a trip that goes wrong', () => {
 describe('settling', () => {
   const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1m' }] as const
 
-  it('gives back what was not used and books what was used beyond, once', async () => {
+  it('settle() refunds unused cost and charges excess cost exactly once', async () => {
     const { clock, limiter } = setup({ limits })
     const ask = async (tokens: number) => {
       const answer = await clock.until(limiter.acquire({ cost: { tokens } }))
@@ -220,7 +220,7 @@ describe('settling', () => {
     expect(await used(limiter)).toEqual([550])
   })
 
-  it('bounds the debt by one limit’s worth', async () => {
+  it('the debt after settling is at most one limit', async () => {
     const { clock, limiter } = setup({ limits })
     const answer = await clock.until(limiter.acquire({ cost: { tokens: 10 } }))
     if (answer.allowed) answer.permit.settle({ tokens: 1_000_000 })
@@ -228,7 +228,7 @@ describe('settling', () => {
     expect(await used(limiter)).toEqual([2_000])
   })
 
-  it('is sent again until it has arrived, and counts once all the same', async () => {
+  it('a settlement is sent until it arrives and counts once', async () => {
     const { clock, limiter, faults, trips } = setup({ limits })
     const answer = await clock.until(limiter.acquire({ cost: { tokens: 500 } }))
     faults.push('lose-reply', 'lose-request', 'lose-reply')
@@ -238,15 +238,15 @@ describe('settling', () => {
     expect(await used(limiter)).toEqual([400])
   })
 
-  it('lowers an estimate that could never be granted', async () => {
+  it('an estimate above the limit is lowered to the limit', async () => {
     const { clock, limiter } = setup({ limits })
     const answer = await clock.until(limiter.acquire({ cost: { tokens: 5_000 } }))
     expect(answer).toMatchObject({ allowed: true, permit: { cost: { tokens: 1_000 } } })
   })
 })
 
-describe('limits that change', () => {
-  it('are heard of by other pods with their next trip', async () => {
+describe('changing limits', () => {
+  it('other pods learn changed limits with their next round trip', async () => {
     const { clock, limiter, create } = setup()
     const other = create()
     await clock.until(limiter.takeUpTo(4))
@@ -258,7 +258,7 @@ describe('limits that change', () => {
     expect(await clock.until(limiter.takeUpTo(30))).toHaveLength(15)
   })
 
-  it('may change for a while only', async () => {
+  it('override() changes a limit for a limited time', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.override('requests', 2, '10s'))
     expect(await clock.until(limiter.takeUpTo(20))).toHaveLength(2)
@@ -268,8 +268,8 @@ describe('limits that change', () => {
   })
 })
 
-describe('close', () => {
-  it('refuses whoever waits or comes later, and leaves no timer', async () => {
+describe('rate limiter close()', () => {
+  it('close() refuses waiting and later requests and leaves no timer', async () => {
     const { clock, limiter } = setup()
     await clock.until(limiter.takeUpTo(10))
     const waiting = limiter.acquireWithin('1m').catch((error) => error.code)
@@ -281,10 +281,10 @@ describe('close', () => {
   })
 })
 
-describe('a cost', () => {
+describe('rate limiter costs', () => {
   const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1m' }] as const
 
-  it('in an unknown unit is refused with a suggestion', async () => {
+  it('a cost in an unknown unit is rejected with a suggestion', async () => {
     const { limiter, trips } = setup({ limits })
     const wrong = limiter.acquire({ cost: { tokns: 5 } })
     await expect(wrong).rejects.toThrow(TypeError)
@@ -295,7 +295,7 @@ describe('a cost', () => {
     expect(trips.take).toBeUndefined()
   })
 
-  it('may name a unit whose limit was lifted, and requests always', async () => {
+  it('a cost may name a unit whose limit was removed, and always requests', async () => {
     const { clock, limiter } = setup({ limits })
     await clock.until(limiter.setLimits([{ unit: 'images', limit: 5, windowMs: '1m' }]))
     const cost = { requests: 1, tokens: 300, images: 2 }
@@ -304,8 +304,8 @@ describe('a cost', () => {
   })
 })
 
-describe('options', () => {
-  it('are refused by name', () => {
+describe('shared rate limiter options', () => {
+  it('shared rate limiter names the invalid option', () => {
     const wrong = (options: object) => () => setup(options as Partial<RateLimiterOptions>)
     expect(wrong({ limits: [] })).toThrow('rateLimiter.limits: must be 1 to 16 limits')
     expect(wrong({ limits: [{ limit: 0, windowMs: 1 }] })).toThrow('rateLimiter.limits[0].limit')

@@ -5,7 +5,7 @@ import { type Sending, Settler } from './settler.js'
 
 const GATHER_MS = 5
 
-/** `tripMs`: so long a sending is under way. */
+/** `tripMs`: duration of each round trip. */
 function remote(tripMs = 0) {
   const clock = createVirtualClock()
   const sent: Sending[] = []
@@ -28,8 +28,8 @@ function remote(tripMs = 0) {
 
 const back = (delta: number, stamp = 1, id = 'tokens') => ({ id, stamp, delta })
 
-describe('what calls really cost', () => {
-  it('is told to a remote store of many calls at once, a moment later', async () => {
+describe('settler', () => {
+  it('settler sends the corrections of many calls to a remote store in one batch', async () => {
     const { clock, settler, sent, givenBack } = remote()
     settler.add('a', [back(-10)])
     await clock.advance(GATHER_MS - 1)
@@ -44,7 +44,7 @@ describe('what calls really cost', () => {
     expect(givenBack).toEqual(['a', 'b'])
   })
 
-  it('waits for more also while something is sent', async () => {
+  it('settler keeps collecting while a batch is in flight', async () => {
     const { clock, settler, sent } = remote(1)
     for (let ms = 0; ms < 60; ms++) {
       settler.add('a', [back(-1)])
@@ -58,7 +58,7 @@ describe('what calls really cost', () => {
     ).toBe(-60)
   })
 
-  it('is one sum for each place it was booked at, refunds and debts apart', async () => {
+  it('settler sums corrections per booking, with refunds and debts apart', async () => {
     const { clock, settler, sent } = remote()
     settler.add('a', [back(-10, 1)])
     settler.add('a', [back(-10, 2), back(4, 1)])
@@ -72,7 +72,7 @@ describe('what calls really cost', () => {
     ])
   })
 
-  it('is told at once when the books are closed', async () => {
+  it('drain() sends pending corrections at once', async () => {
     const { settler, sent } = remote()
     settler.add('a', [back(-10)])
     await settler.drain()
@@ -81,7 +81,7 @@ describe('what calls really cost', () => {
     expect(sent).toHaveLength(1)
   })
 
-  it('is told again, under the same number, when the answer was lost; what came in meanwhile follows', async () => {
+  it('a batch whose reply was lost is sent again under the same number before later ones', async () => {
     const { clock, settler, sent, failures } = remote()
     failures.push(new Error('no reply'))
     settler.add('a', [back(-10)])
@@ -94,7 +94,7 @@ describe('what calls really cost', () => {
     expect(first).toBeLessThan(second as number)
   })
 
-  it('is told to a store in this process before anything else happens', () => {
+  it('settler sends to an in-process store at once', () => {
     const sent: Sending[] = []
     const settler = new Settler(
       createVirtualClock(),

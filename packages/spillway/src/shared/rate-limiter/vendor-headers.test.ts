@@ -4,8 +4,8 @@ import { readVendorHeaders } from './vendor-headers.js'
 const NOON = Date.UTC(2030, 0, 1, 12)
 const left = (headers: object) => readVendorHeaders(headers, NOON).left
 
-describe('what a vendor says about its limits', () => {
-  it('is read as OpenAI writes it', () => {
+describe('vendor rate limit headers', () => {
+  it('rate limit headers of OpenAI are read', () => {
     expect(
       left({
         'x-ratelimit-limit-requests': '60',
@@ -23,7 +23,7 @@ describe('what a vendor says about its limits', () => {
     ).toEqual([{ unit: 'tokens', remaining: 0, resetMs: 20 }])
   })
 
-  it('is read as Anthropic writes it', () => {
+  it('rate limit headers of Anthropic are read', () => {
     expect(
       left(
         new Headers({
@@ -39,7 +39,7 @@ describe('what a vendor says about its limits', () => {
     ])
   })
 
-  it('is read as the IETF drafts and common practice write it', () => {
+  it('rate limit headers of the IETF drafts and common practice are read', () => {
     const requests = (remaining: number, resetMs: number) => [
       { unit: 'requests', remaining, resetMs },
     ]
@@ -52,7 +52,7 @@ describe('what a vendor says about its limits', () => {
     )
   })
 
-  it('says nothing when there is nothing, or nonsense', () => {
+  it('missing or invalid rate limit headers are ignored', () => {
     expect(left({})).toEqual([])
     expect(left({ 'x-ratelimit-remaining-requests': 'many' })).toEqual([])
     expect(readVendorHeaders({ 'retry-after': '7' }, NOON).retryAfterMs).toBe(7_000)

@@ -21,8 +21,8 @@ function hearing() {
   return { words, hear }
 }
 
-describe("a vendor's word", () => {
-  it('on what is left is news now and then, and at once where much is gone or little left', () => {
+describe('filtering of vendor rate limit reports', () => {
+  it('remaining units are reported now and then, and at once after a large drop or when few are left', () => {
     const { hear } = hearing()
     const requests = (remaining: number) => [{ limit: 0, remaining, resetUs: 1_000_000 }]
     expect(hear(0, left(900))).toEqual({ throttled: false, left: requests(900) })
@@ -34,7 +34,7 @@ describe("a vendor's word", () => {
     expect(hear(104, left(99))?.left).toEqual(requests(99))
   })
 
-  it('to slow down is news each time, and so is the first good answer after it', () => {
+  it('every throttled answer is reported, and the first good answer after it', () => {
     const { words, hear } = hearing()
     const slow = { good: false, throttled: true }
     expect(hear(0, SILENT, slow)).toEqual({ throttled: true, left: [] })
@@ -44,7 +44,7 @@ describe("a vendor's word", () => {
     expect(hear(3, SILENT)).toBeUndefined()
   })
 
-  it('is read of a few answers in every moment, and of fewer if they say nothing', () => {
+  it('only a few answers per interval are read, and fewer if they have no rate limit headers', () => {
     const read = (word: VendorWord, nowMs: number, { words, hear }: ReturnType<typeof hearing>) => {
       let count = 0
       for (let i = 0; i < 100; i++) {
@@ -63,14 +63,14 @@ describe("a vendor's word", () => {
     expect(read(SILENT, 20, silent)).toBe(1)
   })
 
-  it('of failures in between does not keep good answers from being read', () => {
+  it('failures in between do not keep good answers from being read', () => {
     const { words, hear } = hearing()
     hear(0, SILENT)
     for (let ms = 1; ms < 50; ms++) hear(ms, SILENT, { good: false })
     expect(words.heardEnough('a', 50)).toBe(false)
   })
 
-  it('is forgotten with a lane that nobody uses any more', () => {
+  it('the report state of an idle lane is dropped', () => {
     const words = new VendorWords()
     for (let lane = 0; lane < 10_000; lane++) {
       words.hear(`lane ${lane}`, { word: SILENT, good: true, throttled: false }, LIMITS, lane)

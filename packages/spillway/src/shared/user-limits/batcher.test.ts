@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { Batcher } from './batcher.js'
 
-it('one who makes a mistake with its answer does not keep the others from theirs', async () => {
+it('a callback that throws does not keep the other replies of its batch from being delivered', async () => {
   const batcher = new Batcher<number, number>({
     send: async (requests) => requests.map((each) => each * 2),
     instead: () => 0,

@@ -24,7 +24,7 @@ function specOf(own: Partial<BreakerSpec>): BreakerSpec {
   }
 }
 
-/** Counts on a tally, at a time of its own. */
+/** Counts outcomes in a tally with its own time. */
 function counting(spec: BreakerSpec, tally: Tally = emptyTally()) {
   let now = START_US
   return {
@@ -41,10 +41,10 @@ function counting(spec: BreakerSpec, tally: Tally = emptyTally()) {
   }
 }
 
-describe('failures in a row', () => {
+describe('consecutive failures', () => {
   const tenInARow = specOf({ consecutive: 10 })
 
-  it('trip at the tenth, whoever sees them', () => {
+  it('breaker trips at the tenth consecutive failure, whichever pods report them', () => {
     const { see, trips } = counting(tenInARow)
     see(FAILURE, 5, 'a')
     see(FAILURE, 4, 'b')
@@ -53,7 +53,7 @@ describe('failures in a row', () => {
     expect(trips()).toBe(true)
   })
 
-  it('begin anew after a success, and after a slow one', () => {
+  it('a success or a slow call resets the consecutive failures', () => {
     const { see, trips } = counting(tenInARow)
     see(FAILURE, 9)
     see(SUCCESS, 1)
@@ -66,7 +66,7 @@ describe('failures in a row', () => {
   it.each([
     specOf({ consecutive: 10 }),
     specOf({ consecutive: 10, windowUs: 0, windowCalls: 100 }),
-  ])('are in no row after a long idle: nine, and one much later ($windowCalls)', (spec) => {
+  ])('failures five minutes apart are not consecutive ($windowCalls)', (spec) => {
     const { see, pass, trips } = counting(spec)
     see(FAILURE, 9)
     pass(300 * SECOND)
@@ -75,8 +75,8 @@ describe('failures in a row', () => {
   })
 })
 
-describe('a share of the calls', () => {
-  it('means nothing below the minimum of calls', () => {
+describe('failure rate and slow rate', () => {
+  it('failure rate is ignored below minimumCalls', () => {
     const { see, trips } = counting(specOf({ failureRate: 0.5, minimumCalls: 10 }))
     see(FAILURE, 9)
     expect(trips()).toBe(false)
@@ -85,7 +85,7 @@ describe('a share of the calls', () => {
   })
 
   it.each([0.07, 0.14, 0.28, 0.29, 0.55, 0.56, 0.57, 0.58])(
-    'is reached at exactly %d of a hundred',
+    'breaker trips at a failure rate of exactly %d',
     (failureRate) => {
       const { see, trips } = counting(specOf({ failureRate, minimumCalls: 100 }))
       const failures = Math.round(failureRate * 100)
@@ -95,7 +95,7 @@ describe('a share of the calls', () => {
     },
   )
 
-  it('of slow calls counts those that failed as not slow', () => {
+  it('failed calls do not count as slow in the slow rate', () => {
     const { see, trips } = counting(specOf({ slowRate: 0.5 }))
     see(FAILURE, 6)
     see(SLOW, 4)
@@ -105,8 +105,8 @@ describe('a share of the calls', () => {
   })
 })
 
-describe('the window', () => {
-  it('of time forgets by tenths, and all of it after its length', () => {
+describe('tally window', () => {
+  it('time window drops a tenth at a time and is empty after its length', () => {
     const { see, pass, tally } = counting(specOf({ failureRate: 0.5 }))
     for (let slice = 0; slice < 10; slice++) {
       see(SUCCESS, 1)
@@ -119,7 +119,7 @@ describe('the window', () => {
     expect(tally).toEqual(emptyTally())
   })
 
-  it('of calls keeps the newest, in whatever portions they come', () => {
+  it('count window keeps the newest calls, however many arrive in one report', () => {
     const { see, tally } = counting(specOf({ failureRate: 0.5, windowUs: 0, windowCalls: 10 }))
     see(FAILURE, 8)
     see(SUCCESS, 4)
@@ -131,7 +131,7 @@ describe('the window', () => {
     expect(tally.recent).toHaveLength(10)
   })
 
-  it('is not emptied by pods that believe in another length, while a configuration spreads', () => {
+  it("pods with different window lengths do not empty each other's tally during a rollout", () => {
     const spec = specOf({ failureRate: 0.5, minimumCalls: 20 })
     const { see, pass, trips, tally } = counting(spec)
     for (let round = 0; round < 10; round++) {
@@ -144,17 +144,17 @@ describe('the window', () => {
   })
 })
 
-describe('a quorum', () => {
+describe('quorum', () => {
   const spec = specOf({ failureRate: 0.5, minimumCalls: 10, quorum: 2 })
 
-  it('keeps one sick pod of eight from tripping the fleet, however much it fails', () => {
+  it('with a quorum, one failing pod of eight cannot trip the fleet', () => {
     const { see, trips } = counting({ ...spec, consecutive: 20 })
     for (let pod = 1; pod < 8; pod++) see(SUCCESS, 10, `well ${pod}`)
     see(FAILURE, 1_000, 'sick')
     expect(trips(8)).toBe(false)
   })
 
-  it('leaves out the pod that is worst, not the one that has the most calls', () => {
+  it('quorum leaves out the pod with the most failures, not the one with the most calls', () => {
     const { see, trips } = counting(spec)
     see(FAILURE, 60, 'busy')
     see(SUCCESS, 40, 'busy')
@@ -166,7 +166,7 @@ describe('a quorum', () => {
     expect(trips(8)).toBe(true)
   })
 
-  it('is reached when two fail, and all others together do not outweigh one of them', () => {
+  it('breaker trips when a second pod fails and the healthy pods do not outweigh it', () => {
     const { see, trips } = counting(spec)
     see(SUCCESS, 10, 'well')
     see(FAILURE, 30, 'sick')
@@ -175,7 +175,7 @@ describe('a quorum', () => {
     expect(trips(8)).toBe(true)
   })
 
-  it('is reached when half of the pods fail, each by itself, though the rest make up for it', () => {
+  it('breaker trips when half of the pods fail, although the others have many successes', () => {
     const { see, trips } = counting(spec)
     for (let pod = 1; pod <= 4; pod++) see(SUCCESS, 1_000, `well ${pod}`)
     for (let pod = 1; pod <= 3; pod++) see(FAILURE, 10, `sick ${pod}`)
@@ -184,7 +184,7 @@ describe('a quorum', () => {
     expect(trips(8)).toBe(true)
   })
 
-  it('counts failures in a row without the pod that has most of them', () => {
+  it('quorum counts consecutive failures without the pod that has most of them', () => {
     const inARow = counting(specOf({ consecutive: 5, quorum: 2 }))
     inARow.see(FAILURE, 50, 'a')
     inARow.see(FAILURE, 4, 'b')
@@ -193,16 +193,16 @@ describe('a quorum', () => {
     expect(inARow.trips(8)).toBe(true)
   })
 
-  it('is never more than there are pods', () => {
+  it('quorum is at most the number of live pods', () => {
     const { see, trips } = counting({ ...spec, quorum: 3 })
     see(FAILURE, 10, 'the only one')
     expect(trips(2)).toBe(false)
     expect(trips(1)).toBe(true)
-    // Nobody has said that it is alive yet.
+    // No pod has sent a heartbeat yet.
     expect(trips(0)).toBe(true)
   })
 
-  it('does not count pods that are gone among those that there are', () => {
+  it('pods that have stopped do not count towards the quorum', () => {
     const { see, trips } = counting({ ...spec, quorum: 3 })
     for (const pod of ['restarted 1', 'restarted 2', 'restarted 3']) see(SUCCESS, 100, pod)
     see(FAILURE, 30, 'one')
@@ -213,7 +213,7 @@ describe('a quorum', () => {
     expect(trips(2)).toBe(true)
   })
 
-  it('takes no name of a pod for something else', () => {
+  it('pod names such as __proto__ are counted like any other', () => {
     const { see, trips, tally } = counting(spec)
     for (const pod of ['constructor', '__proto__', '1']) see(FAILURE, 10, pod)
     expect(totals(tally)).toEqual([30, 30, 0, 30])

@@ -16,7 +16,7 @@ const CLOSED = 0
 const OPEN = 1
 const HALF_OPEN = 2
 
-/** One breaker that trips at the second failure in a row, and its time. */
+/** A breaker that trips at the second consecutive failure, and its clock. */
 function setup(own: Partial<BreakerSpec> = {}) {
   const spec: BreakerSpec = {
     consecutive: 2,
@@ -76,11 +76,11 @@ function setup(own: Partial<BreakerSpec> = {}) {
     get lifeUs() {
       return life
     },
-    /** How often others were told something. */
+    /** Number of published changes. */
     get told() {
       return told
     },
-    /** Until it is half-open. */
+    /** Fails until the breaker is half-open. */
     breakDown() {
       fixture.fail(2)
       nowUs = sync().untilUs
@@ -90,8 +90,8 @@ function setup(own: Partial<BreakerSpec> = {}) {
   return fixture
 }
 
-describe('an open breaker', () => {
-  it('is half-open when its time is over, not a microsecond earlier, and tells others', () => {
+describe('open breaker', () => {
+  it('an open breaker becomes half-open exactly when its open time ends', () => {
     const { fail, pass, sync, ...rest } = setup()
     expect(fail(2)).toMatchObject({ kind: OPEN, untilUs: START_US + 10 * SECOND, consecutive: 2 })
     pass(10 * SECOND - 1)
@@ -101,7 +101,7 @@ describe('an open breaker', () => {
     expect(rest.probe('a').granted).toBe(1)
   })
 
-  it('tells others of each transition once, and of nothing else', () => {
+  it('breaker publishes each transition once and nothing else', () => {
     const breaker = setup()
     breaker.fail(1)
     expect(breaker.told).toBe(0)
@@ -116,7 +116,7 @@ describe('an open breaker', () => {
     expect(breaker.told).toBe(2)
   })
 
-  it('hears nothing of calls that ended late', () => {
+  it('reports of an earlier generation do not change an open breaker', () => {
     const { report, fail, sync } = setup()
     const { generation } = sync()
     const before = fail(2)
@@ -124,8 +124,8 @@ describe('an open breaker', () => {
   })
 })
 
-describe('a half-open breaker', () => {
-  it('gives out as many places as there are probes, whoever asks', () => {
+describe('half-open breaker', () => {
+  it('half-open breaker grants at most `probes` probes across all pods', () => {
     const breaker = setup()
     breaker.breakDown()
     expect(breaker.probe('a', 'b').granted).toBe(2)
@@ -134,7 +134,7 @@ describe('a half-open breaker', () => {
     expect(breaker.sync().probes).toBe(3)
   })
 
-  it('closes after so many successes, and begins to count from nothing', () => {
+  it('half-open breaker closes after `successes` successes and starts counting at zero', () => {
     const breaker = setup()
     breaker.breakDown()
     breaker.probe('a', 'b')
@@ -143,17 +143,17 @@ describe('a half-open breaker', () => {
     expect(breaker.fail(1).kind).toBe(CLOSED)
   })
 
-  it('opens again at one failure, and what other probes say later changes nothing', () => {
+  it('half-open breaker reopens at one failure, and later probes change nothing', () => {
     const breaker = setup({ successes: 1 })
     breaker.breakDown()
     breaker.probe('a', 'b')
     const opened = breaker.endProbe('a', FAILURE)
     expect(opened).toMatchObject({ kind: OPEN, openings: 1, probes: 1 })
-    // It is still under way, until it ends.
+    // The probe counts as in flight until it ends.
     expect(breaker.endProbe('b', SUCCESS)).toEqual({ ...opened, probes: 0 })
   })
 
-  it('counts those too that outlived a round in which it closed, and broke again', () => {
+  it('probes that outlived a closed period count when the breaker is half-open again', () => {
     const breaker = setup({ successes: 1, openUs: SECOND })
     breaker.breakDown()
     breaker.probe('slow', 'quick')
@@ -164,14 +164,14 @@ describe('a half-open breaker', () => {
     expect(breaker.probe('c').granted).toBe(1)
   })
 
-  it('counts the places of probes that outlived their round, until they end or their pod is gone', () => {
+  it('probes of an earlier round count until they end or their lease expires', () => {
     const breaker = setup({ probes: 2, openUs: SECOND })
     breaker.breakDown()
     breaker.probe('slow', 'quick')
     breaker.endProbe('quick', FAILURE)
     breaker.pass(SECOND)
     expect(breaker.probe('a', 'b').granted).toBe(1)
-    // What it says is of the last round.
+    // The result belongs to the previous round.
     expect(breaker.endProbe('slow', FAILURE)).toMatchObject({ kind: HALF_OPEN, probes: 1 })
     expect(breaker.probe('c').granted).toBe(1)
     breaker.endProbe('a', FAILURE)
@@ -181,7 +181,7 @@ describe('a half-open breaker', () => {
     expect(breaker.probe('d', 'e').granted).toBe(2)
   })
 
-  it('takes a slow probe for a failure only where slowness counts', () => {
+  it('a slow probe counts as a failure only if slowRate is set', () => {
     for (const [slowRate, kind] of [
       [0.5, OPEN],
       [0, CLOSED],
@@ -193,7 +193,7 @@ describe('a half-open breaker', () => {
     }
   })
 
-  it('gets the place back from a probe that says nothing, and counts nothing', () => {
+  it('a probe without an outcome returns its permit and counts nothing', () => {
     const breaker = setup({ probes: 1, successes: 1 })
     breaker.breakDown()
     breaker.probe('a')
@@ -206,7 +206,7 @@ describe('a half-open breaker', () => {
     expect(breaker.endProbe('a', FAILURE).kind).toBe(HALF_OPEN)
   })
 
-  it('gets the place back from a pod that died with it, and does not hear of it again', () => {
+  it('the probe of a dead pod expires, and its late result is ignored', () => {
     const breaker = setup({ probes: 1 })
     breaker.breakDown()
     breaker.probe('a')
@@ -219,15 +219,15 @@ describe('a half-open breaker', () => {
     expect(breaker.endProbe('a', FAILURE).kind).toBe(HALF_OPEN)
   })
 
-  it('cannot be renewed a place that is not there', () => {
+  it('an unknown probe cannot be renewed', () => {
     const breaker = setup()
     breaker.breakDown()
     expect(breaker.sync(['never given']).probes).toBe(0)
   })
 })
 
-describe('a generation', () => {
-  it('makes a late failure from before the outage mean nothing after it', () => {
+describe('breaker generation', () => {
+  it('a late failure from before the outage is ignored after the breaker has closed', () => {
     const breaker = setup({ successes: 1 })
     const { generation } = breaker.sync()
     breaker.breakDown()
@@ -236,7 +236,7 @@ describe('a generation', () => {
     expect(breaker.report({ generation, outcomes: [[FAILURE, 9]] })).toEqual(closed)
   })
 
-  it('ends with the outcome that trips: what comes after it in a report belongs to the past', () => {
+  it('outcomes after the one that trips the breaker belong to the old generation', () => {
     const view = setup().report({
       outcomes: [
         [FAILURE, 2],
@@ -246,7 +246,7 @@ describe('a generation', () => {
     expect(view).toMatchObject({ kind: OPEN, calls: 2 })
   })
 
-  it('that pods know is taken up by a state that was lost', () => {
+  it('a breaker whose state was lost adopts the generation that pods report', () => {
     const breaker = setup({ successes: 1 })
     breaker.breakDown()
     breaker.probe('a')
@@ -254,12 +254,12 @@ describe('a generation', () => {
     breaker.lose()
     breaker.report({ generation, outcomes: [[FAILURE, 1]] })
     expect(breaker.sync()).toMatchObject({ generation, calls: 1 })
-    // And not given up for an earlier one.
+    // It does not return to an earlier generation.
     breaker.report({ generation: generation - 1, outcomes: [[FAILURE, 1]] })
     expect(breaker.sync()).toMatchObject({ generation, calls: 1 })
   })
 
-  it('is still known when calls end that began before the outage, however short the window', () => {
+  it('the generation outlives calls that began before the outage, however short the window', () => {
     const breaker = setup({ windowUs: SECOND, successes: 1 })
     breaker.breakDown()
     breaker.probe('a')
@@ -267,7 +267,7 @@ describe('a generation', () => {
     expect(breaker.lifeUs).toBeGreaterThan(300 * SECOND)
   })
 
-  it('and the version grow even if the clock is set back', () => {
+  it('generation and version grow even if the clock is set back', () => {
     const breaker = setup()
     const opened = breaker.fail(2)
     breaker.pass(-3_600 * SECOND)
@@ -277,8 +277,8 @@ describe('a generation', () => {
   })
 })
 
-describe('open time', () => {
-  it('grows each time probes fail, up to the longest, and is short again after closing', () => {
+describe('breaker open time', () => {
+  it('open time grows with each failed probe round up to maxOpenUs and resets after closing', () => {
     const breaker = setup({ openFactor: 1.5, maxOpenUs: 30 * SECOND, successes: 1 })
     const opened = []
     let view = breaker.fail(2)
@@ -296,7 +296,7 @@ describe('open time', () => {
     expect(view.untilUs - view.nowUs).toBe(10 * SECOND)
   })
 
-  it('is not made shorter by whoever trips an open breaker by hand', () => {
+  it('tripping an open breaker manually does not shorten its open time', () => {
     const breaker = setup({ openFactor: 3 })
     breaker.breakDown()
     breaker.probe('a')
@@ -309,19 +309,19 @@ describe('open time', () => {
     })
   })
 
-  it('stays as long as it was when the clock is set back, and so do leases and isolations', () => {
+  it('open time and isolations keep their length when the clock is set back', () => {
     const breaker = setup()
     breaker.fail(2)
     breaker.command({ kind: 'isolate', holder: 'me', forUs: 20 * SECOND })
     breaker.pass(4 * SECOND - 3_600 * SECOND)
     const { nowUs, untilUs, isolatedUntilUs, closedAtUs } = breaker.sync()
-    // The four seconds were lost with the clock.
+    // The clock jump loses these four seconds.
     expect(untilUs - nowUs).toBe(10 * SECOND)
     expect(isolatedUntilUs - nowUs).toBe(20 * SECOND)
     expect(closedAtUs).toBe(0)
   })
 
-  it('passes while the clock is a little off, as soon as it has caught up', () => {
+  it('open time continues once a clock that was slightly behind has caught up', () => {
     const breaker = setup()
     const { nowUs } = breaker.fail(2)
     breaker.pass(-4 * SECOND)
@@ -331,8 +331,8 @@ describe('open time', () => {
   })
 })
 
-describe('by hand', () => {
-  it('isolation lasts until the last holder has gone, and lets no probe through', () => {
+describe('manual breaker commands', () => {
+  it('isolation lasts until its last holder releases it, and grants no probe', () => {
     const breaker = setup()
     breaker.breakDown()
     breaker.command({ kind: 'isolate', holder: 'constructor', forUs: 20 * SECOND })
@@ -348,14 +348,14 @@ describe('by hand', () => {
     expect(breaker.probe('p').granted).toBe(1)
   })
 
-  it('releasing without a name releases all', () => {
+  it('release without a holder ends all isolations', () => {
     const breaker = setup()
     breaker.command({ kind: 'isolate', holder: 'a', forUs: SECOND })
     breaker.command({ kind: 'isolate', holder: 'b', forUs: SECOND })
     expect(breaker.command({ kind: 'release' }).isolatedUntilUs).toBe(0)
   })
 
-  it('a reset closes at once, without having to be let in by and by', () => {
+  it('reset closes the breaker at once and without a ramp', () => {
     const breaker = setup({ successes: 1 })
     breaker.breakDown()
     breaker.probe('a')
@@ -369,15 +369,15 @@ describe('by hand', () => {
     })
   })
 
-  it('an isolated breaker is kept until it is not', () => {
+  it('an isolated breaker is kept in the store until the isolation ends', () => {
     const breaker = setup()
     breaker.command({ kind: 'isolate', holder: 'a', forUs: 3_600 * SECOND })
     expect(breaker.lifeUs).toBeGreaterThan(3_600 * SECOND)
   })
 })
 
-describe('a look', () => {
-  it('keeps no closed breaker: neither one that nobody knows, nor one that closed', () => {
+describe('breaker sync', () => {
+  it('sync does not keep closed breakers in the store', () => {
     const breaker = setup({ successes: 1 })
     breaker.sync()
     expect(breaker.lifeUs).toBeUndefined()
@@ -389,7 +389,7 @@ describe('a look', () => {
     expect(breaker.lifeUs).toBeUndefined()
   })
 
-  it('keeps an open one, and a half-open one that waits for somebody who probes', () => {
+  it('sync keeps open and half-open breakers in the store', () => {
     const breaker = setup()
     breaker.fail(2)
     breaker.sync()
@@ -402,7 +402,7 @@ describe('a look', () => {
     }
   })
 
-  it('keeps what it changes: an isolation that ends, and ends that are others by a clock set back', () => {
+  it('sync stores an isolation that ended and end times that a clock jump has moved', () => {
     const breaker = setup()
     breaker.command({ kind: 'isolate', holder: 'a', forUs: 60 * SECOND })
     breaker.pass(SECOND)
@@ -417,14 +417,14 @@ describe('a look', () => {
   })
 })
 
-describe('if all pods vanish', () => {
-  it('a breaker is forgotten within five minutes, or twice its open time', () => {
+describe('breaker expiry', () => {
+  it('without pods a breaker expires within five minutes or twice its open time', () => {
     for (const openUs of [SECOND, 60 * SECOND, 200 * SECOND, 1_000 * SECOND]) {
       const breaker = setup({ openUs, maxOpenUs: openUs })
       const most = Math.max(300 * SECOND, 2 * openUs) + SECOND
       breaker.fail(2)
       expect(breaker.lifeUs).toBeLessThanOrEqual(most)
-      // But not before anybody could have probed it.
+      // The breaker lives long enough to be probed.
       expect(breaker.lifeUs).toBeGreaterThan(openUs + 30 * SECOND)
       breaker.pass(openUs)
       breaker.sync()

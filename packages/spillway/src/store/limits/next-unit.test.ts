@@ -1,4 +1,4 @@
-/** When one unit comes free, as those are told who only look: never too early, never too late. */
+/** Read-only replies state exactly when the next unit becomes free. */
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import type { LimitSpec } from '../limit-spec.js'
@@ -9,14 +9,14 @@ const START_US = 2_000_000_000_000_000
 const step = fc.record({
   passedUs: fc.nat(700_000),
   cost: fc.integer({ min: 1, max: 8 }),
-  /** Used in the end, more or less than was asked for. */
+  /** Difference between actual and requested cost. */
   delta: fc.integer({ min: -4, max: 4 }),
 })
 
 describe.each(['sliding-window', 'fixed-window', 'token-bucket', 'leaky-bucket'] as const)(
-  'the wait for the next unit of a %s',
+  'wait for the next unit (%s)',
   (algorithm) => {
-    it('is the very microsecond at which it can be taken', () => {
+    it('the reported wait ends at the exact microsecond in which a unit can be taken', () => {
       let waited = 0
       fc.assert(
         fc.property(

@@ -23,12 +23,12 @@ const step = fc.record({
   costs: fc.array(fc.tuple(fc.nat(30), fc.nat(30)), { maxLength: 4 }),
   pauseUs: rarely(0, fc.nat(500_000)),
   settled: rarely(0, fc.integer({ min: -20, max: 20 })),
-  /** Of a pod of an earlier release, which counts in a wider window. */
+  /** A pod of an earlier release that counts in a wider window. */
   old: rarely(false, fc.constant(true), 99),
 })
 
-describe('the short way to a permit', () => {
-  it('says and keeps what the long way does, wherever it says anything', () => {
+describe('fast path of taking a permit', () => {
+  it('the fast path gives the same reply and state as the general path wherever it applies', () => {
     let short = 0
     fc.assert(
       fc.property(
@@ -38,7 +38,6 @@ describe('the short way to a permit', () => {
           const limits = specs.map(
             (each, index): LimitSpec => ({ ...each, id: `u${index}`, burst: 0, span: 'lane' }),
           )
-          // Each pod has its own copy.
           const pods = [limits, limits.map((each) => ({ ...each }))] as const
           const oldLimits = limits.map((each) => ({ ...each, windowUs: each.windowUs * 2 }))
           const [mine, other] = [emptyLane(), emptyLane()]

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { MemoryBuckets } from './memory-buckets.js'
 
-describe('the buckets of very many users', () => {
-  it('are forgotten once they are full again, and no others', () => {
+describe('MemoryBuckets', () => {
+  it('memory buckets drop exactly the buckets that are full again', () => {
     const buckets = new MemoryBuckets()
-    // Every third one is still in debt when the others are full again.
+    // Every third bucket is still in debt when the others are full again.
     const fullAtUs = (user: number) => (user % 3 === 0 ? 20_000 + user : 10_000)
     for (let user = 0; user < 3_000; user++) {
       buckets.nowUs = user < 1_500 ? 0 : 15_000
@@ -16,7 +16,7 @@ describe('the buckets of very many users', () => {
     }
   })
 
-  it('may be set without having been looked at', () => {
+  it('a bucket can be set before it was read', () => {
     const buckets = new MemoryBuckets()
     buckets.set('a', 1)
     buckets.get('a')

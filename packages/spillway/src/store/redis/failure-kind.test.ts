@@ -17,6 +17,6 @@ it.each([
   ['ambiguous', 'read ECONNRESET'],
   ['ambiguous', 'Disconnects client'],
   ['ambiguous', ''],
-])('says %s of a command that failed with "%s"', (kind, message) => {
+])('kindOf classifies as %s a command that failed with "%s"', (kind, message) => {
   expect(kindOf(new Error(message))).toBe(kind)
 })

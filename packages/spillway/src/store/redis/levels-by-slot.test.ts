@@ -6,7 +6,7 @@ import { levelsBySlot } from './levels-by-slot.js'
 
 const HOUR_US = 3_600_000_000
 
-/** A cluster in which each tag has a slot of its own; scripts may be made to fail in a slot. */
+/** A cluster in which each hash tag has its own slot; scripts can be made to fail per slot. */
 function setup() {
   const buckets = new Map<string, number>()
   const trips: string[] = []
@@ -41,8 +41,8 @@ const level = (key: string, rank: number, burst = 10) => ({
 })
 const settled = () => new Promise(setImmediate)
 
-describe('levels in several slots', () => {
-  it('are charged together where they share one, the most specific slot first', async () => {
+describe('user-limit levels in several slots', () => {
+  it('levels are charged together per slot, the most specific slot first', async () => {
     const { levels, trips, spent } = setup()
     const request = {
       levels: [level('{*}:g', 0), level('{u}:u', 2), level('{i}:i', 3), level('{i}:e', 4)],
@@ -54,7 +54,7 @@ describe('levels in several slots', () => {
     expect(['{*}:g', '{u}:u', '{i}:i', '{i}:e'].map(spent)).toEqual([2, 2, 2, 2])
   })
 
-  it('get back what was charged when a later one refuses, and it is named', async () => {
+  it('a refusal by a later level refunds the earlier ones and names the refusing level', async () => {
     const { levels, trips, spent } = setup()
     const request = { levels: [level('{*}:g', 0, 1), level('{u}:u', 2)], cost: 1 }
     await levels.check([request])
@@ -66,7 +66,7 @@ describe('levels in several slots', () => {
     expect(['{*}:g', '{u}:u'].map(spent)).toEqual([1, 1])
   })
 
-  it('ask nobody else when the most specific refuses', async () => {
+  it('when the most specific level refuses, the other slots are not asked', async () => {
     const { levels, trips } = setup()
     const request = { levels: [level('{*}:g', 0), level('{u}:u', 2, 1)], cost: 1 }
     const replies = await levels.check([request, request, request])
@@ -74,7 +74,7 @@ describe('levels in several slots', () => {
     expect(trips).toEqual(['check {u}:u {u}:u {u}:u', 'check {*}:g'])
   })
 
-  it('of many requests take one trip for each slot and round', async () => {
+  it('many requests take one round trip per slot and round', async () => {
     const { levels, trips } = setup()
     const requests = ['a', 'b', 'a'].map((user) => ({
       levels: [level('{*}:g', 0), level(`{${user}}:u`, 2)],
@@ -85,7 +85,7 @@ describe('levels in several slots', () => {
     expect(trips).toEqual(['check {a}:u {a}:u', 'check {b}:u', 'check {*}:g {*}:g {*}:g'])
   })
 
-  it('are given back when a slot does not answer, and nobody is told that it was let through', async () => {
+  it('when a slot does not answer, the check fails and charged levels are refunded', async () => {
     const { levels, failing, spent } = setup()
     failing.add('check {*}:g')
     const request = { levels: [level('{*}:g', 0), level('{u}:u', 2)], cost: 1 }
@@ -94,7 +94,7 @@ describe('levels in several slots', () => {
     expect(spent('{u}:u')).toBe(0)
   })
 
-  it('count as spent when the refund fails', async () => {
+  it('a level counts as spent when its refund fails', async () => {
     const { levels, failing, spent } = setup()
     const request = { levels: [level('{*}:g', 0, 1), level('{u}:u', 2)], cost: 1 }
     await levels.check([request])
@@ -104,7 +104,7 @@ describe('levels in several slots', () => {
     expect(spent('{u}:u')).toBe(2)
   })
 
-  it('are refunded wherever they are', async () => {
+  it('refund() reaches the levels in every slot', async () => {
     const { levels, spent } = setup()
     const request = { levels: [level('{*}:g', 0), level('{u}:u', 2)], cost: 3 }
     await levels.check([request])

@@ -12,7 +12,7 @@ const check = (options: object) => validate('redis', options, readConnection)
 const quiet = { access: createKeys('sw'), warn() {} }
 const nodes = [{ host: '127.0.0.1', port: 1 }]
 
-describe('the options of a Redis store', () => {
+describe('Redis store options', () => {
   it.each([
     [{ url: 'http://localhost' }, 'redis.url: must be a URL such as redis://host:6379'],
     [{ url: 'redis://localhost/cache' }, 'redis.url: must be a URL such as'],
@@ -36,11 +36,11 @@ describe('the options of a Redis store', () => {
     [{ username: 'me' }, 'redis.username: needs a password'],
     [{ driver: 'iovalkey' }, "redis.driver: must be 'redis', 'ioredis' or one of these packages"],
     [{ driver: {} }, 'redis.driver: must be'],
-  ])('refuse %o', (options, message) => {
+  ])('Redis options %o are rejected', (options, message) => {
     expect(() => check(options)).toThrow(message)
   })
 
-  it('never repeat a password from a URL', () => {
+  it('error messages never contain the password of a URL', () => {
     const connect = () => check({ url: 'redis://me:secret@localhost/cache' })
     expect(connect).toThrow(expect.not.objectContaining({ message: /secret/ }))
   })
@@ -53,11 +53,11 @@ describe('the options of a Redis store', () => {
     { driver: 'ioredis' },
     { driver: ioredis5 },
     { driver: ioredis6.Redis },
-  ])('take %o', (options) => {
+  ])('Redis options %o are accepted', (options) => {
     expect(() => check(options)).not.toThrow()
   })
 
-  it('find host, port, login and database in a URL', () => {
+  it('host, port, login and database are read from the URL', () => {
     expect(check({ url: 'rediss://me:p%40ss@[::1]:7000/3' }).url).toEqual({
       address: { host: '::1', port: 7000 },
       secure: true,
@@ -71,7 +71,7 @@ describe('the options of a Redis store', () => {
     })
   })
 
-  it('say how to install the package when it is missing, as a warning and as the problem', async () => {
+  it('a missing driver package gives a warning and an error with the install command', async () => {
     for (const name of ['redis', 'ioredis']) {
       vi.doMock(name, () => {
         throw new Error(`Cannot find package '${name}'`)
@@ -94,7 +94,7 @@ describe('the options of a Redis store', () => {
   })
 })
 
-/** Has what a client of node-redis has, as far as we use it. */
+/** The part of a node-redis client that the store uses. */
 class FakeClient extends EventEmitter {
   isOpen = true
   isReady = true
@@ -125,7 +125,7 @@ class FakeCluster extends FakeClient {
   }
 }
 
-describe('a client of the application', () => {
+describe('application-provided Redis client', () => {
   const lazy = { lazyConnect: true }
   const offline = { ...lazy, enableOfflineQueue: false }
   const once = { ...offline, autoResendUnfulfilledCommands: false }
@@ -150,7 +150,7 @@ describe('a client of the application', () => {
       'redisOptions: { autoResendUnfulfilledCommands: false }',
       () => new ioredis6.Cluster(nodes, { ...noRetry, clusterNodeRetryStrategy: () => 1 }),
     ],
-  ])('is refused without %s', (message, create) => {
+  ])("an application's client is rejected with: %s", (message, create) => {
     expect(() => check({ client: create() })).toThrow(message)
   })
 
@@ -162,11 +162,11 @@ describe('a client of the application', () => {
     () => new ioredis5.Redis({ ...once, sentinels: nodes, name: 'm' }),
     () => new ioredis6.Cluster(nodes, noRetry),
     () => new ioredis5.Cluster(nodes, noRetry),
-  ])('is taken: %s', (create) => {
+  ])("an application's client is accepted: %s", (create) => {
     expect(() => check({ client: create() })).not.toThrow()
   })
 
-  it('does not come with options that are its own', () => {
+  it("an application's client cannot be combined with connection options", () => {
     const client = new FakeClient()
     const both = (options: RedisConnectionOptions) => () => check({ client, ...options })
     expect(both({ url: 'redis://a' })).toThrow('redis.client: must not come together with url')
@@ -174,13 +174,13 @@ describe('a client of the application', () => {
     expect(both({ password: 'a' })).toThrow('must not come together with password')
   })
 
-  it('of a cluster is asked by the key of a command, and never for a replica', async () => {
+  it('a cluster client receives each command by its key and never for a replica', async () => {
     const client = new FakeCluster()
     await connectRedis({ client }, quiet).send(['GET', '{a}'], '{a}')
     expect(client.sent.at(-1)).toEqual(['{a}', false, ['GET', '{a}']])
   })
 
-  it('of a cluster listens, and reconnects by itself, until it is closed', async () => {
+  it("a cluster client's subscription survives reconnects until it is closed", async () => {
     const client = new FakeCluster()
     const told: string[] = []
     const subscription = connectRedis({ client }, quiet).subscribe('channel', {
@@ -200,14 +200,14 @@ describe('a client of the application', () => {
     expect(client.hearing.size).toBe(0)
   })
 
-  it('lends us no timeout and no type mapping', async () => {
+  it("the store overrides the timeout and type mapping of an application's client", async () => {
     const client = new FakeClient()
     await connectRedis({ client }, quiet).send(['PING'], undefined)
     expect(client.sent.at(-1)).toEqual([['PING']])
     expect(client.given).toEqual({ timeout: undefined, typeMapping: undefined })
   })
 
-  it('that is being closed is not ready, although it calls itself that', () => {
+  it('a client that is being closed is not ready, although it reports ready', () => {
     const client = new FakeClient()
     const adapter = connectRedis({ client }, quiet)
     expect(adapter.ready).toBe(true)
@@ -215,7 +215,7 @@ describe('a client of the application', () => {
     expect(adapter.ready).toBe(false)
   })
 
-  it('of ioredis that is not connected is sent nothing', async () => {
+  it('the store sends nothing to an ioredis client that is not connected', async () => {
     const client = new ioredis6.Redis(once)
     onTestFinished(() => client.disconnect())
     const adapter = connectRedis({ client }, quiet)

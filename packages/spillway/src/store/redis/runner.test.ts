@@ -43,7 +43,7 @@ function setup() {
 const noScript = () => new Error('NOSCRIPT No matching script', { cause: 'server' })
 const serverSays = (message: string) => new Error(message, { cause: 'server' })
 
-/** How a script ended, once it has. */
+/** Records how a script ended. */
 function outcomeOf(promise: Promise<unknown>): { text: string | undefined } {
   const outcome: { text: string | undefined } = { text: undefined }
   promise.then(
@@ -58,7 +58,7 @@ function outcomeOf(promise: Promise<unknown>): { text: string | undefined } {
 }
 
 describe('createScriptRunner', () => {
-  it('sends keys and arguments as text, by SHA first and with the script after NOSCRIPT', async () => {
+  it('runner sends EVALSHA first and EVAL after NOSCRIPT, with keys and arguments as text', async () => {
     const { clock, run, sent } = setup()
     const reply = run()
     sent[0]?.fail(noScript())
@@ -71,7 +71,7 @@ describe('createScriptRunner', () => {
     expect(await reply).toBe(7)
   })
 
-  it('takes a second NOSCRIPT for an error like any other', async () => {
+  it('runner reports a second NOSCRIPT as a server error', async () => {
     const { clock, run, sent } = setup()
     const outcome = outcomeOf(run())
     sent[0]?.fail(noScript())
@@ -82,7 +82,7 @@ describe('createScriptRunner', () => {
     expect(sent).toHaveLength(2)
   })
 
-  it('does not rerun a script that it has already given up', async () => {
+  it('runner does not rerun a script after its deadline', async () => {
     const { clock, run, sent } = setup()
     const outcome = outcomeOf(run())
     await clock.advance(100)
@@ -92,7 +92,7 @@ describe('createScriptRunner', () => {
     expect(sent).toHaveLength(1)
   })
 
-  it('says not sent when the connection is gone before the text could follow', async () => {
+  it('runner reports not-sent when the connection closes before EVAL could follow', async () => {
     const { client, clock, run, sent } = setup()
     const outcome = outcomeOf(run())
     client.ready = false
@@ -102,7 +102,7 @@ describe('createScriptRunner', () => {
     expect(outcome.text).toBe('not-sent: take: no connection to Redis: reset')
   })
 
-  it('has one deadline for the SHA and the text together', async () => {
+  it('EVALSHA and EVAL share one deadline', async () => {
     const { clock, run, sent } = setup()
     const outcome = outcomeOf(run())
     await clock.advance(60)
@@ -113,7 +113,7 @@ describe('createScriptRunner', () => {
     expect(outcome.text).toBe('ambiguous: take: no reply within 100 ms')
   })
 
-  it('times each turn of the event loop by itself', async () => {
+  it('commands of each event loop turn have their own deadline', async () => {
     const { clock, run } = setup()
     const first = [outcomeOf(run()), outcomeOf(run())]
     await clock.advance(50)
@@ -125,7 +125,7 @@ describe('createScriptRunner', () => {
     expect(second.text).toContain('ambiguous')
   })
 
-  it('leaves no timer that keeps the process alive when everything is answered', async () => {
+  it('runner leaves no timer once every command is answered', async () => {
     const { clock, run, sent } = setup()
     const reply = run()
     await clock.advance(1)
@@ -136,7 +136,7 @@ describe('createScriptRunner', () => {
     expect(clock.pending).toBe(0)
   })
 
-  it('doubts the connection on which a reply did not come in time', async () => {
+  it('a reply that misses its deadline makes the runner check the connection', async () => {
     const { client, clock, run } = setup()
     outcomeOf(run())
     await clock.advance(99)
@@ -145,7 +145,7 @@ describe('createScriptRunner', () => {
     expect(client.doubts).toBe(1)
   })
 
-  it('leaves a server that has become a replica, and does not run the script again', async () => {
+  it('READONLY makes the runner reconnect without rerunning the script', async () => {
     const { client, clock, run, sent } = setup()
     const outcome = outcomeOf(run())
     sent[0]?.fail(serverSays("READONLY You can't write against a read only replica."))
@@ -155,7 +155,7 @@ describe('createScriptRunner', () => {
     expect(sent).toHaveLength(1)
   })
 
-  describe('in a cluster', () => {
+  describe('script runner in a cluster', () => {
     function setupCluster() {
       const all = setup()
       all.client.redirect = (message) => {
@@ -165,7 +165,7 @@ describe('createScriptRunner', () => {
       return all
     }
 
-    it('goes where it is sent, and there with the text if that node needs it', async () => {
+    it('runner follows an ASK redirect and sends the script text if that node needs it', async () => {
       const { clock, run, sent } = setupCluster()
       const reply = run()
       sent[0]?.fail(serverSays('ASK 1 other:1'))
@@ -181,7 +181,7 @@ describe('createScriptRunner', () => {
       ])
     })
 
-    it('is not sent in circles for ever', async () => {
+    it('runner stops following redirects after five', async () => {
       const { clock, run, sent } = setupCluster()
       const outcome = outcomeOf(run())
       for (let times = 0; times < 20; times++) {
@@ -192,7 +192,7 @@ describe('createScriptRunner', () => {
       expect(sent).toHaveLength(6)
     })
 
-    it('waits for keys that are on their way, until its deadline', async () => {
+    it('runner repeats a script on TRYAGAIN until its deadline', async () => {
       const { clock, run, sent } = setupCluster()
       const outcome = outcomeOf(run())
       for (let ms = 0; ms < 150; ms += 10) {
@@ -203,7 +203,7 @@ describe('createScriptRunner', () => {
       expect(sent.length).toBeLessThanOrEqual(11)
     })
 
-    it('never goes anywhere else with what may have run', async () => {
+    it('runner never sends an ambiguous command to another node', async () => {
       const { clock, run, sent } = setupCluster()
       const outcome = outcomeOf(run())
       sent[0]?.fail(new Error('Connection is closed.', { cause: 'ambiguous' }))
@@ -213,7 +213,7 @@ describe('createScriptRunner', () => {
     })
   })
 
-  it('closes when everything under way is settled, with a deadline at the latest', async () => {
+  it('close() waits for commands in flight, at most until their deadline', async () => {
     const { client, clock, run, runner } = setup()
     const outcome = outcomeOf(run())
     const closed = Promise.all([runner.close(), runner.close()])

@@ -38,15 +38,15 @@ function setup() {
   return { clock, heard, lines, server, subscription }
 }
 
-describe('a subscription', () => {
-  it('says when messages begin to come, and passes them on', async () => {
+describe('Redis subscription', () => {
+  it('subscription reports that it is established and passes messages on', async () => {
     const { clock, heard, lines } = setup()
     await clock.settle()
     lines[0]?.say('one')
     expect(heard).toEqual(['subscribed', 'one'])
   })
 
-  it('says that something may have been missed each time the connection is up again', async () => {
+  it('subscription reports each reconnect, because messages may have been missed', async () => {
     const { clock, heard, lines } = setup()
     await clock.settle()
     lines[0]?.lost(new Error('reset'))
@@ -55,7 +55,7 @@ describe('a subscription', () => {
     expect(heard).toEqual(['subscribed', 'subscribed'])
   })
 
-  it('gives up a connection on which the server is silent', async () => {
+  it('subscription replaces a connection on which the server is silent', async () => {
     const { clock, heard, lines, server } = setup()
     await clock.advance(60_000)
     expect(lines).toHaveLength(1)
@@ -66,7 +66,7 @@ describe('a subscription', () => {
     expect(heard).toEqual(['subscribed', 'subscribed'])
   })
 
-  it('tries again, ever more slowly, while it is not allowed to listen', async () => {
+  it('subscription retries ever more slowly while SUBSCRIBE is refused', async () => {
     const { clock, heard, lines, server } = setup()
     server.refuses = true
     await clock.advance(60_000)
@@ -76,7 +76,7 @@ describe('a subscription', () => {
     expect(heard).toEqual(['subscribed'])
   })
 
-  it('never keeps the process alive, and is quiet once it is closed', async () => {
+  it('subscription never keeps the process alive and is silent after close()', async () => {
     const { clock, heard, lines, subscription } = setup()
     await clock.settle()
     expect(clock.pending).toBe(0)

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { readClusterSlots, readRedirect } from './cluster-map.js'
 
-describe('the map of a cluster', () => {
-  it('knows masters and replicas, and fills in hosts that were left out', () => {
+describe('cluster map', () => {
+  it('cluster map lists masters and replicas and fills in missing hosts', () => {
     const map = readClusterSlots(
       [
         [0, 99, ['10.0.0.1', 7000, 'id'], ['10.0.0.2', 7001, 'id']],
@@ -21,7 +21,7 @@ describe('the map of a cluster', () => {
     ['MOVED 12 :6381', { slot: 12, node: ':6381', asking: false }],
     ['TRYAGAIN Multiple keys', undefined],
     ['ERR MOVED 3999 10.0.0.1:6381', undefined],
-  ])('reads %s', (message, told) => {
+  ])('readRedirect reads %s', (message, told) => {
     expect(readRedirect(message)).toEqual(told)
   })
 })

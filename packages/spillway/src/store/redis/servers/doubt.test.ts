@@ -28,8 +28,8 @@ async function setup() {
   return { clock, server, doubt: createDoubt(redial, clock) }
 }
 
-describe('a connection that is doubted', () => {
-  it('is given up when there is no sign of life for two seconds', async () => {
+describe('checking a silent connection', () => {
+  it('a connection without a sign of life for two seconds is replaced', async () => {
     const { clock, server, doubt } = await setup()
     server.alive = false
     for (let ms = 0; ms < 1_900; ms += 100) {
@@ -41,7 +41,7 @@ describe('a connection that is doubted', () => {
     expect(server.dials).toBe(2)
   })
 
-  it('is kept if the server is slow but alive', async () => {
+  it('a connection to a slow but responsive server is kept', async () => {
     const { clock, server, doubt } = await setup()
     for (let ms = 0; ms < 10_000; ms += 500) {
       doubt()

@@ -3,7 +3,7 @@ import type { Random } from '../../../core/random.js'
 import { createVirtualClock } from '../../../testing/virtual-clock.js'
 import { Redial } from './redial.js'
 
-/** A line that the test connects, breaks and watches. */
+/** A connection that the test opens, breaks and watches. */
 class FakeLine {
   dropped = 0
   connect!: () => void
@@ -41,7 +41,7 @@ function setup({ random = () => 0.5 }: { random?: Random } = {}) {
 }
 
 describe('Redial', () => {
-  it('has a client only while its connection is up', async () => {
+  it('redial exposes a client only while its connection is up', async () => {
     const { clock, lines, redial } = setup()
     await clock.settle()
     expect(redial.client).toBeUndefined()
@@ -63,7 +63,7 @@ describe('Redial', () => {
   it.each([
     { jitter: 'least', chance: 0, pauses: [50, 100, 200, 400, 500, 500, 500] },
     { jitter: 'most', chance: 1, pauses: [100, 200, 400, 800, 1_000, 1_000, 1_000] },
-  ])('pauses longer from try to try, with the $jitter jitter', async ({ chance, pauses }) => {
+  ])('reconnect pauses grow with the $jitter jitter', async ({ chance, pauses }) => {
     const { clock, lines } = setup({ random: () => chance })
     for (const pauseMs of pauses) {
       await clock.settle()
@@ -74,7 +74,7 @@ describe('Redial', () => {
     }
   })
 
-  it('starts with short pauses again after it has been connected', async () => {
+  it('pauses are short again after a successful connection', async () => {
     const { clock, lines } = setup()
     for (let tries = 0; tries < 5; tries++) {
       await clock.settle()
@@ -89,7 +89,7 @@ describe('Redial', () => {
     expect((lines.at(-1)?.atMs ?? 0) - lostMs).toBe(75)
   })
 
-  it('gives up a handshake that never ends', async () => {
+  it('redial gives up a handshake that does not finish within 5 s', async () => {
     const { clock, lines, redial } = setup()
     await clock.advance(5_000)
     expect(lines[0]?.dropped).toBe(1)
@@ -97,14 +97,14 @@ describe('Redial', () => {
     await clock.advance(100)
     expect(lines).toHaveLength(2)
 
-    // Too late: it must not come back as a second connection.
+    // The late handshake must not become a second connection.
     lines[0]?.connect()
     await clock.settle()
     expect(redial.client).toBeUndefined()
     expect(lines[0]?.dropped).toBe(2)
   })
 
-  it('hears only about the connection it has', async () => {
+  it('redial ignores events of earlier connections', async () => {
     const { clock, lines, redial } = setup()
     await clock.settle()
     lines[0]?.fail(new Error('refused'))
@@ -115,7 +115,7 @@ describe('Redial', () => {
     expect(redial.client).toBe('client 2')
   })
 
-  it('makes a new connection when told that this one is dead', async () => {
+  it('hangUp() replaces the connection once', async () => {
     const { clock, lines, redial } = setup()
     await clock.settle()
     lines[0]?.connect()
@@ -127,7 +127,7 @@ describe('Redial', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('does not wait for the next attempt when there is news', async () => {
+  it('hurry() starts the next connection attempt at once', async () => {
     const { clock, lines, redial } = setup()
     await clock.settle()
     lines[0]?.fail(new Error('refused'))
@@ -138,7 +138,7 @@ describe('Redial', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('gives up an attempt that leads to the wrong place', async () => {
+  it('hangUp() also gives up a connection attempt in progress', async () => {
     const { clock, lines, redial } = setup()
     await clock.settle()
     redial.hangUp(new Error('moved'))
@@ -148,7 +148,7 @@ describe('Redial', () => {
     expect(lines).toHaveLength(2)
   })
 
-  it('never keeps the process alive, and is quiet after it was closed in whatever state', async () => {
+  it('redial never keeps the process alive and does nothing after close() in any state', async () => {
     for (const state of ['dialling', 'open', 'waiting']) {
       const { clock, lines, redial } = setup()
       await clock.settle()

@@ -12,7 +12,7 @@ describe('slotOf', () => {
     ['foo{{bar}}zap', slotOf('{bar')],
     ['foo{bar}{zap}', slotOf('bar')],
     ['foo{bar', slotOf('foo{bar')],
-  ])('finds the slot of %s', (key, slot) => {
+  ])('slotOf computes the slot of %s', (key, slot) => {
     expect(slotOf(key)).toBe(slot)
   })
 })

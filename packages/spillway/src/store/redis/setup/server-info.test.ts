@@ -6,7 +6,7 @@ const infoOf = (fields: object) =>
     .map(([name, value]) => `${name}:${value}\r\n`)
     .join('')
 
-describe('what a server says of itself', () => {
+describe('Redis server info', () => {
   it.each([
     [{ redis_version: '6.0.16' }, 'h:1 is Redis 6.0.16, which is too old: scripts set keys'],
     [{ redis_version: '5.0.7' }, 'needs Redis 6.2 or newer, or Valkey'],
@@ -17,7 +17,7 @@ describe('what a server says of itself', () => {
       { role: 'slave', master_host: 'm', master_port: 2 },
       'h:1 is a read-only replica of m:2: name the master',
     ],
-  ])('rules it out: %o', (fields, message) => {
+  ])('a server with %o is rejected', (fields, message) => {
     expect(judge(infoOf(fields), 'server', 'h:1').problem?.message).toContain(message)
   })
 
@@ -27,27 +27,27 @@ describe('what a server says of itself', () => {
     { redis_version: '8.2.1' },
     { redis_version: '7.2.4', server_name: 'valkey', valkey_version: '8.1.0' },
     { maxmemory: 1_000, maxmemory_policy: 'noeviction' },
-    // Without a limit nothing is evicted.
+    // Without maxmemory Redis evicts nothing.
     { maxmemory: 0, maxmemory_policy: 'allkeys-lru' },
-  ])('will do: %o', (fields) => {
+  ])('a server with %o is accepted', (fields) => {
     expect(judge(infoOf(fields), 'server', 'h:1')).toEqual({})
   })
 
   it.each(['allkeys-lru', 'allkeys-random', 'volatile-lru', 'volatile-ttl'])(
-    'warns of the eviction policy %s, since all our keys have an end',
+    'eviction policy %s gives a warning, because all Spillway keys expire',
     (policy) => {
       const info = infoOf({ maxmemory: 1_000, maxmemory_policy: policy })
       expect(judge(info, 'server', 'h:1').warning).toContain(`maxmemory-policy ${policy}`)
     },
   )
 
-  it('may be a replica in a cluster, which knows the others, but has to be in one', () => {
+  it('a cluster node may be a replica, but it has to run in cluster mode', () => {
     const info = infoOf({ redis_mode: 'cluster', role: 'slave' })
     expect(judge(info, 'cluster', 'h:1')).toEqual({})
     expect(judge(infoOf({}), 'cluster', 'h:1').problem?.message).toContain('not redis.urls')
   })
 
-  it('is not asked for more than it says', () => {
+  it('an empty server info is accepted', () => {
     expect(judge('', 'server', 'h:1')).toEqual({})
   })
 })
