@@ -1,8 +1,20 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { testGroups } from './scripts/test-groups.mjs'
 
-const src = fileURLToPath(new URL('./packages/spillway/src', import.meta.url))
+const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url))
+const src = pathOf('./packages/spillway/src')
+const { quick, io, slow } = testGroups(pathOf('.'))
+
+class SlowFirst extends BaseSequencer {
+  override async sort(specs: TestSpecification[]): Promise<TestSpecification[]> {
+    const isSlow = ({ moduleId }: TestSpecification) => slow.some((file) => moduleId.endsWith(file))
+    const sorted = await super.sort(specs)
+    return [...sorted.filter(isSlow), ...sorted.filter((spec) => !isSlow(spec))]
+  }
+}
 
 export default defineConfig({
   resolve: {
@@ -17,26 +29,45 @@ export default defineConfig({
       { find: /^spillway\/metrics$/, replacement: `${src}/observe/index.ts` },
       {
         find: /^@spillway\/simulator$/,
-        replacement: fileURLToPath(new URL('./packages/simulator/src/index.ts', import.meta.url)),
+        replacement: pathOf('./packages/simulator/src/index.ts'),
       },
       { find: /^spillway\/redis$/, replacement: `${src}/store/redis/index.ts` },
     ],
   },
   test: {
-    include: [
-      'packages/*/src/**/*.test.ts',
-      'packages/*/test/**/*.test.ts',
-      'examples/**/*.test.ts',
-      'scripts/**/*.test.mjs',
-    ],
-    exclude: ['**/node_modules/**', '**/dist/**'],
     // Threads start faster than forks. Signals do not reach them: a test about SIGTERM or about what
     // keeps a process alive starts a process of its own.
     pool: 'threads',
-    // Many tests wait for processes and servers rather than compute: more of them than cores.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
-    testTimeout: 20_000,
-    // Real processes and sockets on a machine that may be busy: what fails is tried once more, and the run says so.
-    retry: 1,
+    // These limits only end tests that hang. No test may depend on them.
+    testTimeout: process.env.SPILLWAY_TEST_LONG === undefined ? 120_000 : 3_600_000,
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
+    retry: 0,
+    // The files that run in one thread share the loaded modules, which saves most of their start-up time.
+    isolate: false,
+    sequence: { sequencer: SlowFirst },
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'quick',
+          include: quick,
+          setupFiles: ['./scripts/forbid-io.mjs'],
+          maxWorkers: availableParallelism(),
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'io',
+          include: io,
+          setupFiles: ['./scripts/patient-waits.mjs'],
+          // Many of these tests wait for processes and servers, so more run at once than there are cores.
+          maxWorkers: Math.ceil(availableParallelism() * 1.5),
+          sequence: { groupOrder: 1 },
+        },
+      },
+    ],
   },
 })

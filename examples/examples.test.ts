@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,3 +1,5 @@
+// test-group: io
+
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'

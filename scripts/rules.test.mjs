@@ -1,3 +1,5 @@
+// test-group: io
+
 // Tests that the import rules and the time rules reject what they should: the tools run with the
 // repository's own configuration over a tiny tree.
 

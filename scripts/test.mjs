@@ -1,5 +1,7 @@
-// npm test: every test, then one closing line that people and machines can read. Arguments after
-// `--` go to Vitest, such as a part of a file name.
+// npm test runs every test and ends with one line that people and machines can read.
+// npm run test:quick runs the tests that need neither sockets nor processes, without building first.
+// npm run test:long runs every test, random histories with many more seeds.
+// Arguments after `--` go to Vitest, such as a part of a file name.
 
 import { ensureBrowser } from './ensure-browser.mjs'
 import { ensureFaketime } from './ensure-faketime.mjs'
@@ -8,19 +10,28 @@ import { runVitest } from './run-vitest.mjs'
 import { setupOrExit } from './setup.mjs'
 import { closingLine } from './test-tally.mjs'
 
-// Tests run the built examples and the built gateway; whether the tests themselves type-check is for `npm run check`.
+const OWN_OPTIONS = ['--quick', '--long']
+const given = process.argv.slice(2)
+const isQuick = given.includes('--quick')
+const args = given.filter((arg) => !OWN_OPTIONS.includes(arg))
+if (given.includes('--long')) process.env.SPILLWAY_TEST_LONG = '1'
+
 const nothingRan = () =>
   process.stdout.write(`${closingLine({ passed: 0, failed: 1, skipped: 0 })}\n`)
-await setupOrExit(
-  { build: ['bench', 'e2e', 'examples', 'packages/gateway'], redis: true },
-  nothingRan,
-)
-const say = (line) => process.stderr.write(`${line}\n`)
-await ensureFaketime(say)
-await ensurePrometheus(say)
-await ensureBrowser(say)
+if (isQuick) {
+  await setupOrExit({ build: [] }, nothingRan)
+  args.push('--project', 'quick')
+} else {
+  // Tests run the built examples and the built gateway. `npm run check` compiles the tests themselves.
+  const build = ['bench', 'e2e', 'examples', 'packages/gateway']
+  await setupOrExit({ build, redis: true }, nothingRan)
+  const say = (line) => process.stderr.write(`${line}\n`)
+  await ensureFaketime(say)
+  await ensurePrometheus(say)
+  await ensureBrowser(say)
+}
 
-const { count, exitCode } = await runVitest(process.argv.slice(2))
+const { count, exitCode } = await runVitest(args)
 if (count === undefined) {
   process.stderr.write('interrupted\n')
 } else {

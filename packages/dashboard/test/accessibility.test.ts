@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** axe findings on every page, light and dark, narrow and wide, and use by keyboard only. */
 import axe from 'axe-core'
 import type { Browser, Page } from 'playwright-core'
@@ -73,9 +75,7 @@ describe.skipIf(browserPath === undefined)('dashboard accessibility', () => {
     await page.getByRole('link', { name: 'Guards' }).focus()
     await page.keyboard.press('Enter')
     await page.locator('.gate').first().waitFor()
-    await expect
-      .poll(() => page.evaluate(() => document.activeElement?.id), { timeout: 30_000 })
-      .toBe('main')
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main')
     const opener = page.getByRole('button', { name: 'Reset …' })
     await opener.focus()
     await page.keyboard.press('Enter')

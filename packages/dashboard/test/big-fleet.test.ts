@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Fifty pods, twenty guards and five thousand decisions a second, all sent to the page. Frame rate
  * and memory depend on the machine and are measured by `npm run bench -- dashboard`.
@@ -56,7 +58,7 @@ describe.skipIf(browserPath === undefined)('page of a big fleet', () => {
           await session.send('HeapProfiler.collectGarbage')
           return (await figures()).nodes
         },
-        { timeout: 20_000 },
+        { timeout: 60_000 },
       )
       .toBeLessThan(1_000)
     expect(complaints).toEqual([])

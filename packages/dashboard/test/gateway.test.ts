@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** The page as operators use it: two gateway processes, one Redis and a real browser. */
 
 import type { Browser, Page } from 'playwright-core'
@@ -87,9 +89,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
 
   it('the page loads, lists both pods and updates its figures', async () => {
     const { page, complaints } = onOne as WatchedPage
-    await expect
-      .poll(() => page.getByTestId('pods-alive').textContent(), { timeout: 30_000 })
-      .toBe('2')
+    await expect.poll(() => page.getByTestId('pods-alive').textContent()).toBe('2')
     const calls = page.getByTestId('calls')
     expect(await calls.textContent()).toBe('0/s')
     const answers = await Promise.all(Array.from({ length: 40 }, () => call(one)))
@@ -99,7 +99,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
       await call(one)
       return calls.textContent()
     }
-    await expect.poll(shown, { timeout: 30_000 }).not.toBe('0/s')
+    await expect.poll(shown).not.toBe('0/s')
     expect(complaints.filter(isReal)).toEqual([])
   })
 
@@ -158,7 +158,7 @@ describe.skipIf(browserPath === undefined)('dashboard of two gateways', () => {
     expect(await act(page, 'Reset')).toContain('Done')
     await close(page)
     await until(page, 'closed')
-    await expect.poll(async () => (await call(one)).status, { timeout: 30_000 }).toBe(200)
+    await expect.poll(async () => (await call(one)).status).toBe(200)
   })
 
   it('Isolate applies to all pods, and Reset ends it', async () => {

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Names come from users: text of any script and length, and never markup. */
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The page as shipped. */
 import { existsSync, readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'

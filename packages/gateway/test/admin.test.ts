@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Operating a gateway over its admin port: permitted actions, access and audit. */
 import type { SpillwayEvent } from 'spillway'
 import { onEvent } from 'spillway'

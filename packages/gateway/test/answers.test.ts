@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Every answer explains itself in headers and in the format of its protocol. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Bodies of requests: which are read, held, streamed or refused. */
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Answers that must not have a body: 204, 304, and answers to HEAD. */
 import { describe, expect, it } from 'vitest'
 import { startGateway } from './gateway-kit.js'

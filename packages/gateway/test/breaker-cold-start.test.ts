@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** A gateway process that has just started, and a vendor whose failures are faster than its answers. */
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'

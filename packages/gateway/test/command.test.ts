@@ -1,7 +1,6 @@
-/**
- * The command as operators use it: real processes and a real Redis, single, with Sentinels and as a
- * cluster.
- */
+// test-group: io, slow
+
+/** The command, as operators use it: real processes, a real Redis, alone, behind Sentinels and as a cluster. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startCluster } from '../../spillway/test/redis-cluster.js'
 import { MASTER, startSentinels } from '../../spillway/test/redis-sentinels.js'
@@ -52,14 +51,14 @@ describe('CLI with the configuration and Redis only', () => {
         code: 0,
         stdout: 'openai: isolated all lanes for 5m, by ada\n',
       })
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(503)
+      await expect.poll(statusOf(gateway.url)).toBe(503)
       // The action was done by a process that has ended; the gateway logs it.
       const heard = () =>
         gateway
           .stdout()
           .split('\n')
           .find((line) => line.includes('operator.heard'))
-      await until('a line in its log', () => heard() !== undefined, 25_000)
+      await until('a line in its log', () => heard() !== undefined)
       expect(JSON.parse(heard() ?? '')).toMatchObject({
         name: 'openai',
         action: 'isolate',
@@ -74,19 +73,19 @@ describe('CLI with the configuration and Redis only', () => {
 
       expect((await run('breaker', 'close', 'openai', '--lane', 'gpt')).code).toBe(0)
       expect((await run('breaker', 'close', 'openai')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url)).toBe(200)
 
       const set = await run('limit', 'set', 'openai', 'requests', '1', '--for', '10m', '--json')
       expect(JSON.parse(set.stdout)).toMatchObject({ action: 'override', limit: 1, forMs: 600_000 })
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(429)
+      await expect.poll(statusOf(gateway.url)).toBe(429)
       expect((await run('status')).stdout).toMatch(/requests +\d+ +1 \(not 100\)/)
       expect((await run('limit', 'clear', 'openai', 'requests')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url)).toBe(200)
 
       expect((await run('pause', 'openai', '--for', '10m')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(429)
+      await expect.poll(statusOf(gateway.url)).toBe(429)
       expect((await run('resume', 'openai')).code).toBe(0)
-      await expect.poll(statusOf(gateway.url), { timeout: 25_000 }).toBe(200)
+      await expect.poll(statusOf(gateway.url)).toBe(200)
     },
     SLOW,
   )
@@ -265,7 +264,7 @@ describe('spillway mock-vendor', () => {
   it('mock-vendor answers as its options say and exits with 0 on Ctrl-C', async () => {
     const options = ['--port', '0', '--status', '529', '--error-rate', '1', '--limit', '60/1m']
     const { child, exit, stderr } = spawnCommand('mock-vendor', ...options)
-    await until('it listens', () => stderr().includes('Ctrl-C stops it'), 20_000)
+    await until('it listens', () => stderr().includes('Ctrl-C stops it'))
     const [, url = ''] = /Mock vendor on (\S+)/.exec(stderr()) ?? []
     expect((await ask(url)).status).toBe(529)
     child.kill('SIGINT')
@@ -282,7 +281,7 @@ describe('spillway status --watch', () => {
     })
     const args = ['--config', `${folder}/spillway.yaml`, '--watch', '--every', '50ms', '--json']
     const { child, exit, stdout } = spawnCommand('status', ...args)
-    await until('it has looked three times', () => stdout().split('\n').length > 3, 20_000)
+    await until('it has looked three times', () => stdout().split('\n').length > 3)
     child.kill('SIGINT')
     expect(await exit).toBe(0)
   })

@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { readFeed } from '../../spillway/test/dashboard/dashboard-kit.js'
@@ -101,7 +103,7 @@ describe('gateway dashboard', () => {
       10_000,
     )
     expect((await one.chat()).status).toBe(200)
-  }, 30_000)
+  })
 })
 
 describe('gateway without a file', () => {
@@ -160,7 +162,7 @@ describe('gateway without a file', () => {
     const arrived = gateway.mock?.counts.arrived
     await sleep(400)
     expect(gateway.mock?.counts.arrived).toBe(arrived)
-  }, 60_000)
+  })
 
   it('the greeting names the dashboard URL', () => {
     const config = embeddedConfig({ env: {} })

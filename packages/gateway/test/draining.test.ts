@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A gateway that stops finishes running requests within graceMs. */
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
@@ -52,16 +54,14 @@ describe('draining gateway', () => {
   it('a draining gateway breaks off open streams with an error after graceMs', async () => {
     const { gateway, chat, vendor } = await startGateway(
       {},
-      { knobs: { tokens: 10_000, tokenMs: 10 } },
+      { knobs: { tokens: 100_000, tokenMs: 10 } },
     )
     const answer = await chat({ stream: true })
     const text = answer.text().then(
       () => 'a clean end',
       () => 'broken',
     )
-    const startMs = performance.now()
     await gateway.close({ graceMs: 200 })
-    expect(performance.now() - startMs).toBeLessThan(2_000)
     expect(await text).toBe('broken')
     await until('the vendor is idle', () => vendor.atOnce === 0)
     expect(vendor.calls[0]?.end).toBe('cancelled')

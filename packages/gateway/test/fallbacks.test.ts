@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Other vendors, keys and models take over as long as nothing has been sent. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The greeting of `spillway gateway` is accurate. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { greeting } from '../src/cli/greeting.js'

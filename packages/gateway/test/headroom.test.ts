@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** Routes that pick between vendors by headroom, in two gateways on one Redis. */
 import type { MockVendor } from 'spillway/testing'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Two gateways with one Redis: a job accepted by one, done by the other and readable at both. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
@@ -93,9 +95,7 @@ describe('jobs of two gateways with one Redis', () => {
 })
 
 async function ready(url: string): Promise<void> {
-  await expect
-    .poll(async () => (await fetch(`${url}/health/ready`)).status, { timeout: 10_000 })
-    .toBe(200)
+  await expect.poll(async () => (await fetch(`${url}/health/ready`)).status).toBe(200)
 }
 
 /** The complete content of a server as text. */

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Async requests in a gateway whose configuration is reloaded meanwhile. */
 import { expect, it } from 'vitest'
 import { startGateway } from './gateway-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Async requests: accepted with 202, done later and readable only by their caller. */
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
@@ -232,7 +234,7 @@ describe('vendor answers to jobs', () => {
       return all.find(({ lane }) => lane === 'gpt')?.used ?? 0
     }
     // Pods report their lanes once a second.
-    await expect.poll(used, { timeout: 10_000 }).toSatisfy((units) => units > 0 && units < 1_000)
+    await expect.poll(used).toSatisfy((units) => units > 0 && units < 1_000)
   })
 
   it('a job that is not idempotent is attempted only once', async () => {
@@ -294,7 +296,7 @@ describe('clients waiting for a job', () => {
     leave.abort()
     await first.text().catch(() => {})
     const again = async () => (await follow(ann.address, 'key-of-ann')).status
-    await expect.poll(again, { timeout: 10_000 }).toBe(200)
+    await expect.poll(again).toBe(200)
   })
 
   it('a caller may cancel a waiting or running job, but not a finished one', async () => {

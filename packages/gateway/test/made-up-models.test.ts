@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /**
  * An attack: callers send made-up model names. What it costs a pod and its Redis, measured on real processes.
  * `SPILLWAY_MODELS` sets another number of names, for a run by hand.

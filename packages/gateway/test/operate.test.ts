@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** The short form of `npm run e2e -- operate`: real gateways, a real Redis and operators. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Options against slow vendors and overload in the gateway's configuration. */
 import { expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Plain requests are read by us, all others by Node, and nobody can tell from outside. What holds for one way
  * is asked of both.
@@ -248,7 +250,7 @@ describe.each([
     await pauseMs(300)
     // It is not in our memory.
     talk.socket.resume()
-    await until('all of it is there', () => talk.text.endsWith('0\r\n\r\n'), 20_000)
+    await until('all of it is there', () => talk.text.endsWith('0\r\n\r\n'))
     const [head = '', ...body] = talk.text.split('\r\n\r\n')
     expect(head.toLowerCase()).toContain('transfer-encoding: chunked')
     expect(unchunked(body.join('\r\n\r\n')).length).toBe(pieces * 100_000 + 1)
@@ -343,7 +345,7 @@ describe('requests of all kinds, on many connections at once,', () => {
           at = end
           if (below(3) === 0) await pauseMs(1)
         }
-        await until('they are answered', () => heardIn(talk).length === expected.length, 15_000)
+        await until('they are answered', () => heardIn(talk).length === expected.length)
       }
       expect(heardIn(talk)).toEqual(expected)
       expect(new Set(talk.statuses)).toEqual(new Set([200]))

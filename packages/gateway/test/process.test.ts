@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** The command `spillway gateway` as users start it. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** `spillway queue` for operators of a job queue. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Fixed bugs, each with the claim that it broke. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
@@ -277,10 +279,8 @@ describe('body too large to be kept', () => {
   })
 })
 
-describe('client that stops reading', () => {
-  it('a client that stops reading loses its connection when the vendor is released', {
-    timeout: 20_000,
-  }, async () => {
+describe('a client that stops reading', () => {
+  it('does not keep its connection once the vendor is let go', async () => {
     const guard = { timeout: { unreadMs: 300 } }
     const running = await startGateway({ guard }, { knobs: { tokens: 300_000 } })
     const body = JSON.stringify({ model: 'gpt', stream: true, messages: [] })
@@ -290,7 +290,7 @@ describe('client that stops reading', () => {
     socket.write(
       `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     )
-    await until('it is recorded', () => running.records.length === 1, 15_000)
+    await until('it is recorded', () => running.records.length === 1)
     expect(running.records[0]).toMatchObject({ end: 'abandoned' })
     socket.destroy()
     await expectIdle(running)

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What makes a gateway read its file again: a signal, an editor, Kubernetes or a changed key. */
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -95,22 +97,22 @@ describe('spillway gateway reload', () => {
 
     writeFileSync(`${keyFile}.new`, 'key-2')
     renameSync(`${keyFile}.new`, keyFile)
-    await until('the key is read', () => told('configuration applied') === 1, 10_000)
+    await until('the key is read', () => told('configuration applied') === 1)
     expect(await chat()).toEqual({ status: 200, key: 'key-2' })
 
     writeFileSync(file, 'vendors: [')
-    await until('it is refused', () => told('configuration refused') === 1, 10_000)
+    await until('it is refused', () => told('configuration refused') === 1)
     expect(await chat()).toEqual({ status: 200, key: 'key-2' })
 
     writeFileSync(
       file,
       JSON.stringify({ ...config, routes: [{ path: '/v1/other', vendor: 'openai' }] }),
     )
-    await until('it is read', () => told('configuration applied') === 2, 10_000)
+    await until('it is read', () => told('configuration applied') === 2)
     expect((await chat()).status).toBe(404)
 
     child.kill('SIGHUP')
-    await until('it has looked', () => told('configuration unchanged') === 1, 10_000)
+    await until('it has looked', () => told('configuration unchanged') === 1)
     expect(stdout()).not.toContain('key-')
     child.kill('SIGTERM')
     expect(await exit).toBe(0)

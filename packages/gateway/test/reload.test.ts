@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A gateway that takes over another configuration affects only what has changed. */
 import { describe, expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

@@ -22,7 +22,7 @@ describe('scenario files', () => {
     const { checks, naiveFails } = await simulate(parse(textOf('checkout.yaml')))
     expect(checks.filter(({ spillway }) => !spillway.holds)).toEqual([])
     expect(naiveFails).toBe(true)
-  }, 60_000)
+  })
 })
 
 describe('scenario docs', () => {

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The vendors' SDKs against the gateway, for every knob, streamed or not. */
 import type { MockKnobs } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Shadow mode as seen by clients and operators of a gateway. */
 import { expect, it } from 'vitest'
 import { until } from '../../spillway/test/streams/stream-kit.js'

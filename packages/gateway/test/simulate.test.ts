@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The commands `spillway simulate` and `spillway plan` as users start them. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -105,7 +107,7 @@ describe('spillway simulate', () => {
     expect(code).toBe(2)
     expect(stderr).toContain(words)
   })
-}, 60_000)
+})
 
 describe('spillway plan', () => {
   const needs = ['--limit', '300/10s', '--latency', '100ms', '--pods', '3', '--deadline', '2s']
@@ -128,4 +130,4 @@ describe('spillway plan', () => {
     const { stdout } = await spillway('plan', ...needs, '--config', config, '--no-check')
     expect(stdout).toContain('queue.timeoutMs: 5 s is not below the deadline, 2 s')
   })
-}, 60_000)
+})

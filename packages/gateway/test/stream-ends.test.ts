@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A stream may end cleanly in HTTP and still be an incomplete answer. */
 import { once } from 'node:events'
 import { createServer } from 'node:http'

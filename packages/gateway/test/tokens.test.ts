@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Tokens are reserved before a call and settled after it, per model and key. */
 import { describe, expect, it } from 'vitest'
 import { LIMIT_UNITS } from '../src/config/limit-units.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Spans of a gateway: continued from callers and passed on to vendors. */
 import * as api from '@opentelemetry/api'
 import { W3CTraceContextPropagator } from '@opentelemetry/core'

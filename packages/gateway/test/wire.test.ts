@@ -1,3 +1,5 @@
+// test-group: io
+
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as pauseMs } from 'node:timers/promises'
@@ -93,6 +95,8 @@ function ask(pool: ConnectionPool, request = GET, body?: Buffer, takes = () => t
   }
   const asking = pool.ask(request, body, handler)
   const over = until('it is over', () => heard.complete === true || heard.error !== undefined)
+  // Some tests never look at the end, and some requests have none.
+  over.catch(() => {})
   return { heard, asking, over }
 }
 
@@ -224,11 +228,11 @@ describe('a connection', () => {
     expect(vendor.heard[1]).toContain('question')
   })
 
-  it('does not rest for ever', { timeout: 15_000 }, async () => {
+  it('does not rest for ever', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
-    await until('it is given up', () => pool.counts.open === 0, 10_000)
+    await until('it is given up', () => pool.counts.open === 0)
   })
 
   it('is not used again before all of a request has left', async () => {

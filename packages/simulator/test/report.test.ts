@@ -8,7 +8,7 @@ beforeAll(async () => {
   result = await simulate({ ...burst, title: 'A <b>bold</b> & "quoted" title' })
   // Without any limit.
   failed = await simulate(burst, { guard: { timeout: { callMs: '1s' } } })
-}, 60_000)
+})
 
 describe('simulation report', () => {
   it('the report is one file that loads nothing from elsewhere', () => {

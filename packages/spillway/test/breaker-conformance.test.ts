@@ -1,9 +1,7 @@
-/**
- * Claims about the shared circuit breaker, with the memory store and one Redis server; see also
- * `topologies/`.
- */
-import { claimBreakers } from './breaker-claims/all.js'
-import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
+// test-group: io, slow
 
-claimBreakers(createMemoryFleet())
+/** The claims about shared circuit breakers on one Redis server; see also `topologies/`. */
+import { claimBreakers } from './breaker-claims/all.js'
+import { createRedisFleet } from './limit-claims/fleet.js'
+
 claimBreakers(createRedisFleet())

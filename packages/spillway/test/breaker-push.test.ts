@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A change by one pod's store reaches the watchers of another one over a real server. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -183,7 +185,7 @@ describe('process with a breaker watcher', () => {
     const args = ['--input-type=module', '--eval', program, server.url, until]
     const { stdout } = await promisify(execFile)(process.execPath, args, {
       cwd: fileURLToPath(new URL('..', import.meta.url)),
-      timeout: 10_000,
+      timeout: 100_000,
     })
     expect(stdout.trim()).toBe('done')
   })

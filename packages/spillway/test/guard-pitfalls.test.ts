@@ -249,18 +249,24 @@ describe('retry', () => {
     expect(vendor.started).toBe(3)
   })
 
-  it('a call is not retried while all slots are taken', async () => {
-    const { clock, run } = createGuardPod({
-      concurrency: { limit: 1 },
-      queue: { size: 10 },
-      retry: { attempts: 3, baseMs: 10, budget: 1 },
-    })
-    const failure = createFailure(vendorError(503))
-    const call = run(() => sleep(clock, 10).then(failure.fn))
-    run(createJob().fn)
-    await clock.until(call.promise)
-    expect(failure.started).toBe(1)
-  })
+  it.each([
+    { others: 17, attempts: 3 },
+    { others: 19, attempts: 1 },
+  ])(
+    'a failed call makes $attempts attempts while $others of 20 slots are in use',
+    async ({ others, attempts }) => {
+      const { clock, run } = createGuardPod({
+        concurrency: { limit: 20 },
+        retry: { attempts: 3, baseMs: 10, budget: 1 },
+      })
+      for (let i = 0; i < others; i++) run(createJob().fn)
+      const failure = createFailure(vendorError(503))
+      const call = run(failure.fn)
+      await clock.until(call.promise)
+      expect(call.error).toMatchObject({ status: 503 })
+      expect(failure.started).toBe(attempts)
+    },
+  )
 
   it('a call is not retried while the circuit is open', async () => {
     const { clock, run, guard } = createGuardPod({

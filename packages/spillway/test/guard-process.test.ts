@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A guard leaves nothing that keeps its process alive. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -38,7 +40,7 @@ async function runProgram(where: string, body: string): Promise<string> {
   const args = ['--input-type=module', '--eval', program]
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: packageRoot,
-    timeout: 10_000,
+    timeout: 100_000,
   })
   return stdout.trim()
 }
@@ -59,15 +61,19 @@ describe.each(['memory', 'redis'])('process with a guard, store: %s', (where) =>
       await run(() => { throw Object.assign(new Error('429'), { status: 429, headers: { 'retry-after': '50' } }) },
         { lane: 'b', idempotent: false })
       const retrying = run(() => { throw Object.assign(new Error('retried'), { status: 503 }) })
-      await sleep(50)
       const calls = [retrying]
-      calls.push(run(() => sleep(200).then(() => 'drained')))
-      await sleep(20)
+      const until = async (isSo) => { while (!isSo()) await sleep(1) }
+      await until(() => guard.snapshot().attempts === 3 && guard.snapshot().active === 0)
+      let finish
+      calls.push(run(() => new Promise((resolve) => { finish = () => resolve('drained') })))
+      await until(() => guard.snapshot().active === 1)
       calls.push(run(({ signal }) => new Promise((_, reject) =>
         signal.addEventListener('abort', () => reject(signal.reason)))))
-      await sleep(20)
+      await until(() => guard.snapshot().active === 2)
       calls.push(run(() => 'never'))
-      await spillway.close({ graceMs: 400 })
+      const closed = spillway.close({ graceMs: 400 })
+      finish()
+      await closed
       await Promise.all(calls)
       await store.close()
       console.log(fates.sort().join(' '))`,

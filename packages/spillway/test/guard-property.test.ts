@@ -19,9 +19,9 @@ import { createHarness } from '../src/testing/harness.js'
 import { createVirtualClock, type VirtualClock } from '../src/testing/virtual-clock.js'
 import { fc } from './fast-check.js'
 import { type Call, vendorError, watch } from './guard-pod.js'
+import { usualOrLong } from './long-run.js'
 
-const RUNS = Number(process.env.SPILLWAY_RUNS ?? 1_500)
-const LONGEST_MS = process.env.SPILLWAY_RUNS === undefined ? 6_000 : 3_600_000
+const RUNS = Number(process.env.SPILLWAY_RUNS ?? usualOrLong(120, 20_000))
 const GRACE_MS = 300
 const CALL_MS = 400
 const NAME = 'openai'
@@ -413,11 +413,6 @@ function holding(jobs: Set<Job>, nowMs: number): number {
 
 describe('guard under random calls, faults, delays and closing', () => {
   const events = fc.array(event, { maxLength: 40, size: 'max' })
-  const settings = {
-    interruptAfterTimeLimit: LONGEST_MS,
-    markInterruptAsFailure: false,
-  }
-
   it('guard with a memory store leaks nothing and ends every call in time', async () => {
     await fc.assert(
       fc.asyncProperty(config, events, async (each, all) => {
@@ -426,7 +421,7 @@ describe('guard under random calls, faults, delays and closing', () => {
         await history.recover()
         await history.check()
       }),
-      { ...settings, numRuns: RUNS },
+      { numRuns: RUNS },
     )
   })
 
@@ -438,7 +433,7 @@ describe('guard under random calls, faults, delays and closing', () => {
         await history.recover()
         await history.check()
       }),
-      { ...settings, numRuns: RUNS },
+      { numRuns: RUNS / 4 },
     )
   })
 })

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Replacing a guard refuses no call and keeps all shared state. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Guard } from '../src/guard/guard.js'
@@ -154,7 +156,7 @@ describe('changed window with Redis', () => {
   afterAll(() => redis?.stop())
 
   it('a changed window applies from the next call, and later pods use their own limits', async () => {
-    const store = redisStore({ url: redis.url })
+    const store = redisStore({ url: redis.url, commandTimeoutMs: 10_000 })
     const spillway = createSpillway({ store })
     const hour = { limits: [{ limit: 5, windowMs: 3_600_000 }] }
     const guard = spillway.guard('window', hour)

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Answers that arrive after their call was given up: their connection must be released. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

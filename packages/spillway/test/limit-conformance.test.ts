@@ -1,9 +1,7 @@
-/**
- * Claims about the shared rate limiter, with the memory store and one Redis server; see also
- * `topologies/`.
- */
-import { claimLimits } from './limit-claims/all.js'
-import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
+// test-group: io, slow
 
-claimLimits(createMemoryFleet())
+/** The claims about shared rate limits on one Redis server; see also `topologies/`. */
+import { claimLimits } from './limit-claims/all.js'
+import { createRedisFleet } from './limit-claims/fleet.js'
+
 claimLimits(createRedisFleet())

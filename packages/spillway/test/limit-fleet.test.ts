@@ -1,6 +1,6 @@
-/**
- * The shared rate limiter in a fleet of real processes, with a real server and a counting vendor.
- */
+// test-group: io, slow
+
+/** The shared rate limiter in a fleet: real processes, a real server, and a vendor that counts. */
 import { redisStore } from 'spillway/redis'
 import { createRateLimiter } from 'spillway/shared'
 import { createRandom } from 'spillway/testing'
@@ -31,7 +31,7 @@ beforeAll(async () => {
     startPod(pod === PODS - 1 && HAS_FAKETIME ? { ...options, clock: '+1h' } : options),
   )
   pods = await Promise.all(starting)
-}, 60_000)
+})
 afterAll(async () => {
   for (const pod of await Promise.allSettled(starting)) {
     if (pod.status === 'fulfilled') await pod.value.stop()
@@ -107,7 +107,7 @@ describe('rate-limited fleet', () => {
     const share = shares.reduce((sum, each) => sum + each, 0) / shares.length
     await annotate(`used ${(share * 100).toFixed(1)} % of the contract`)
     expect(share).toBeGreaterThanOrEqual(0.93)
-  }, 30_000)
+  })
 
   it('the fleet keeps a token limit although 1,000 concurrent calls only know estimates', async ({
     annotate,
@@ -148,7 +148,7 @@ describe('rate-limited fleet', () => {
     // Settlements whose replies were lost were sent again and count once.
     expect(lost).toBeGreaterThan(0)
     expect(await usedOfLedger(limiter)).toBe(sumOf(arrivals, actual))
-  }, 30_000)
+  })
 })
 
 /** The final sum, as seen by a new pod. */

@@ -1,3 +1,5 @@
+// test-group: io
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import {
@@ -47,7 +49,7 @@ const STORES: Record<string, () => Promise<Fleet>> = {
   memory: async () => fleetOver(memoryStore, memoryStore()),
   redis: async () => {
     const prefix = `op${++runs}:`
-    const create = () => redisStore({ url: redis.url, prefix })
+    const create = () => redisStore({ url: redis.url, prefix, commandTimeoutMs: 10_000 })
     return fleetOver(create, undefined)
   },
 }
@@ -165,8 +167,8 @@ describe.each(Object.keys(STORES))('operator on the %s store', (kind) => {
     expect(guards[0]?.limits[0]?.pausedMs).toBeGreaterThan(300_000)
     await operator.perform({ action: 'resume', guard: 'vendor', by: 'ada' })
     // A pod asks again after one second at most.
-    await expect.poll(() => outcomeOf(guard, 'a'), { timeout: 5_000 }).toBe('served')
-    await expect.poll(() => outcomeOf(guard, 'never used'), { timeout: 5_000 }).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'a')).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'never used')).toBe('served')
   })
 
   it('pause of one lane may be longer than maxPauseMs', async () => {
@@ -176,7 +178,7 @@ describe.each(Object.keys(STORES))('operator on the %s store', (kind) => {
     expect(await outcomeOf(guard, 'a')).toBe('VENDOR_LIMITED')
     expect(await outcomeOf(guard, 'b')).toBe('served')
     await operator.perform({ action: 'resume', ...on })
-    await expect.poll(() => outcomeOf(guard, 'a'), { timeout: 5_000 }).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'a')).toBe('served')
   })
 
   it('override changes a limit for a while, and restore ends it early', async () => {
@@ -190,7 +192,7 @@ describe.each(Object.keys(STORES))('operator on the %s store', (kind) => {
     expect(await outcomeOf(guard, 'c')).toBe('VENDOR_LIMITED')
     await operator.perform({ action: 'restore', ...on })
     expect(await limitOf()).toBe(1_000)
-    await expect.poll(() => outcomeOf(guard, 'c'), { timeout: 5_000 }).toBe('served')
+    await expect.poll(() => outcomeOf(guard, 'c')).toBe('served')
   })
 
   it('performed actions are readable by every process, and rejected ones are not recorded', async () => {
@@ -245,7 +247,7 @@ describe('operator requests', () => {
 
   it('an action during an outage fails with STORE_UNAVAILABLE and is reported', async () => {
     const server = await startRedis()
-    const store = redisStore({ url: server.url })
+    const store = redisStore({ url: server.url, commandTimeoutMs: 10_000 })
     while (!store.ready) await sleep(5)
     await server.kill()
     const seen: SpillwayEvent[] = []

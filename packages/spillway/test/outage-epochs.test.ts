@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** Store epochs: both stores have to behave the same, and a real server is tested as well. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
@@ -115,9 +117,7 @@ describe('store epochs on a real server', () => {
     const { port } = first
     await first.stop()
     const { guard, status, spillway } = podOn(`redis://127.0.0.1:${port}`)
-    const startMs = performance.now()
     expect(await guard.run(() => 'fine', { user: 'ann' })).toBe('fine')
-    expect(performance.now() - startMs).toBeLessThan(1_000)
     expect(status()).toBe('away')
     expect(spillway.health().problems.join()).toMatch(/never heard of the store: counts on 2 pods/)
     const second = await startRedis({ port })

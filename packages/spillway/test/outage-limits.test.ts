@@ -1,9 +1,10 @@
 /** Calls that reach the vendor before, during and after an outage. */
 import { describe, expect, it } from 'vitest'
+import { usualOrLong } from './long-run.js'
 import { createOutageFleet } from './outage-fleet.js'
 
 const MOST = 105
-const SEEDS = [1, 2, 3]
+const SEEDS = usualOrLong([1], [1, 2, 3, 4, 5, 6])
 
 describe.each(SEEDS)('saturated fleet, seed %i', (seed) => {
   it('the fleet stays within the vendor limit when the store hangs and when it answers again', async () => {

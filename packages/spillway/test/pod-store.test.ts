@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Live pods: both stores have to give the same replies. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -16,7 +18,7 @@ async function runProgram(body: string): Promise<string> {
   const args = ['--input-type=module', '--eval', program]
   const { stdout } = await promisify(execFile)(process.execPath, args, {
     cwd: packageRoot,
-    timeout: 10_000,
+    timeout: 100_000,
   })
   return stdout.trim()
 }

@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Whatever becomes of its turns, a job is handed out a bounded number of times, not many of them within a
  * second, and ends or becomes a dead letter. Random mixes of outcomes, in virtual time and on a real Redis.

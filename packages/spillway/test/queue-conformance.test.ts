@@ -1,5 +1,6 @@
-import { createMemoryFleet, createRedisFleet } from './limit-claims/fleet.js'
+// test-group: io, slow
+
+import { createRedisFleet } from './limit-claims/fleet.js'
 import { claimQueues } from './queue-claims/all.js'
 
-claimQueues(createMemoryFleet())
 claimQueues(createRedisFleet())

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Damaged job records on a real Redis: one bad record is one dead letter, and the others go on. */
 import { createSpillway } from 'spillway'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Costs of jobs, counted in Redis commands because that is independent of the machine. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Job queue data in Redis: ownership, expiry and recovery from lost keys. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createRedisFleet } from './limit-claims/fleet.js'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** What is left of a queue when all its jobs have ended: nothing that grows. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'

@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** Programs that use a Redis store from their first line on, each in a process of its own. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

@@ -33,7 +33,7 @@ export interface Servers {
 }
 
 /** The longest time the servers may take to start. */
-export const START_MS = 60_000
+export const START_MS = 120_000
 
 /** The servers of a test file, shared by several suites in turn; each finds them empty. */
 export function sharedServers(topology: TopologyName): () => Promise<Servers> {

@@ -1,3 +1,5 @@
+// test-group: io
+
 import { redisStore } from 'spillway/redis'
 import { createUserLimits, memoryStore, type Store, type UserLevel } from 'spillway/shared'
 import { createVirtualClock } from 'spillway/testing'

@@ -11,7 +11,7 @@ const FLUSH_MS = 200
 /** What waits for a reader beyond this is lost. */
 const MOST_WAITING_CHARACTERS = 16 * 1_048_576
 
-/** So long a process that ends waits for a reader of its log that does not read. */
+/** How long a process that ends waits for a reader of its log that takes nothing. */
 const LAST_WORDS_MS = 1_000
 const TRY_AGAIN_MS = 10
 const WARN = 40
@@ -105,10 +105,12 @@ export class Lines {
 /** All of it, unless nobody takes it. */
 function writeNow(fd: number, bytes: Buffer): void {
   let rest = bytes
-  const giveUpAt = performance.now() + LAST_WORDS_MS
+  let giveUpAt = performance.now() + LAST_WORDS_MS
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeSync(fd, rest))
+      // A reader that is slow but reads gets everything.
+      giveUpAt = performance.now() + LAST_WORDS_MS
     } catch (error) {
       if (!isFull(error) || performance.now() > giveUpAt) return
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, TRY_AGAIN_MS)

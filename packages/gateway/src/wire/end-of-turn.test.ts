@@ -1,3 +1,5 @@
+// test-group: io
+
 import { once } from 'node:events'
 import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'

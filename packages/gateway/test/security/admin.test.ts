@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The admin port as a page of another site in an operator's browser would use it. */
 import { request } from 'node:http'
 import { expect, it } from 'vitest'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Malformed answers, read by us and by Node's client. An answer that we accept has to mean the same
  * to Node; what we refuse, Node may read as it likes.
@@ -7,6 +9,7 @@ import { get } from 'node:http'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { fc } from '../../../spillway/test/fast-check.js'
+import { usualOrLong } from '../../../spillway/test/long-run.js'
 import { ConnectionPool } from '../../src/wire/connection-pool.js'
 
 const SEEDS = [
@@ -90,10 +93,9 @@ function askNode(): Promise<Got | undefined> {
   })
 }
 
-describe('malformed vendor answers', () => {
-  it('a malformed answer is refused or means the same to us as to Node', {
-    timeout: 60_000,
-  }, async () => {
+describe('an odd answer', () => {
+  it('is refused, or means to us what it means to Node', async () => {
+    const numRuns = usualOrLong(400, 10_000)
     let taken = 0
     await fc.assert(
       fc.asyncProperty(oddAnswer, async (text) => {
@@ -108,9 +110,9 @@ describe('malformed vendor answers', () => {
         taken++
         expect(ours).toEqual(await askNode())
       }),
-      { numRuns: 1_000 },
+      { numRuns },
     )
     // Makes sure that enough answers are accepted.
-    expect(taken).toBeGreaterThan(100)
+    expect(taken).toBeGreaterThan(numRuns / 10)
   })
 })

@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Random bodies, against an independent reference. The number of cases in this process is SPILLWAY_FUZZ_CASES
  * (default 20,000), a fiftieth of that goes through a gateway; SPILLWAY_SEED is their seed.

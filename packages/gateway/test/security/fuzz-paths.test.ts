@@ -1,3 +1,5 @@
+// test-group: io
+
 /**
  * Paths in odd spellings: the vendor receives the path by which the gateway chose the route and the endpoint limit,
  * and all spellings of one path lead to the same decision.

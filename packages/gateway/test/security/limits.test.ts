@@ -1,5 +1,8 @@
+// test-group: io, slow
+
 /** Clients that are slow or take more than their share. */
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { clientNetwork } from 'spillway/http'
 import { describe, expect, it } from 'vitest'
 import { until } from '../../../spillway/test/streams/stream-kit.js'
@@ -73,7 +76,7 @@ describe('slow clients', () => {
     socket.pause()
     const body = '{"model":"gpt","stream":true,"messages":[]}'
     socket.write(`${HEAD}Content-Length: ${body.length}\r\n\r\n${body}`)
-    await until('it has been given up', () => running.records.length === 1, 15_000)
+    await until('it has been given up', () => running.records.length === 1)
     expect(running.records[0]).toMatchObject({ code: 'HUNG_UP', end: 'aborted' })
     await expectIdle(running)
     socket.destroy()
@@ -131,32 +134,33 @@ it('gateway serves others while 500 slow connections send headers byte by byte, 
   const { url, child, stdout } = await startGatewayProcess({
     config: {
       vendors: { openai: { protocol: 'openai', url: vendorUrl } },
-      server: { headersMs: '4s', connectionsPerAddress: 500 },
+      server: { headersMs: '1s', connectionsPerAddress: 500 },
     },
   })
-  const endAt = Date.now() + 10_000
-  let [open, cut, answered, lost] = [0, 0, 0, 0]
+  let [open, cut, answered, lost, isOver] = [0, 0, 0, 0, false]
+  const attackers = new Set<Socket>()
   const attack = (): void => {
     const socket = connectTo(url, '127.0.0.9')
     open++
+    attackers.add(socket)
     socket.on('error', () => {}).on('data', () => {})
     socket.write('GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ')
-    const trickle = setInterval(() => socket.write('y'), 500)
+    const trickle = setInterval(() => socket.write('y'), 200)
     socket.once('close', () => {
       clearInterval(trickle)
       open--
-      if (Date.now() >= endAt) return
+      attackers.delete(socket)
+      if (isOver) return
       cut++
       attack()
     })
-    setTimeout(() => socket.destroy(), endAt - Date.now()).unref()
   }
   for (let i = 0; i < 500; i++) attack()
-  while (Date.now() < endAt) {
+  // Each of the first five hundred is cut off, and others are served all the time.
+  while (cut < 500 || answered <= 20) {
     const one = await fetch(`${url}${PATH}`, {
       method: 'POST',
       body: '{"model":"gpt","messages":[]}',
-      signal: AbortSignal.timeout(5_000),
     }).then(
       (answer) => answer.text().then(() => answer.status),
       () => 0,
@@ -165,12 +169,11 @@ it('gateway serves others while 500 slow connections send headers byte by byte, 
     else lost++
     await new Promise((resolve) => setTimeout(resolve, 50))
   }
+  isOver = true
+  for (const socket of attackers) socket.destroy()
   await until('the attackers are gone', () => open === 0)
   expect(lost).toBe(0)
-  expect(answered).toBeGreaterThan(20)
   expect(vendor.counts.arrived).toBe(answered)
-  // At least each of the first five hundred.
-  expect(cut).toBeGreaterThanOrEqual(500)
-  expect(stdout().split('SLOW_HEADERS').length).toBeGreaterThan(500)
+  await until('they are logged', () => stdout().split('SLOW_HEADERS').length > 500)
   expect(child.exitCode).toBeNull()
-}, 40_000)
+})

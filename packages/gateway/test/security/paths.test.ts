@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Which paths reach which vendor, and under which limit. */
 import { Socket } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'

@@ -9,7 +9,7 @@ export interface Heard {
   readonly closed: boolean
 }
 
-const PATIENCE_MS = 10_000
+const PATIENCE_MS = 60_000
 
 function bytes(text: string): Buffer {
   return Buffer.from(text, 'latin1')

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Requests refused before any vendor call, and headers that never reach a vendor. */
 
 import { once } from 'node:events'

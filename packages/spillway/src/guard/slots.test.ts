@@ -44,6 +44,17 @@ describe('Slots', () => {
     expect(slots.paceWaitMs(0)).toBe(0)
   })
 
+  it('slots that are reserved or about to start count for the wait for the pace', () => {
+    const slots = new Slots(() => 3, tokenBucket(2, 1_000, 1))
+    slots.reserve(1)
+    expect(slots.paceWaitMs(0)).toBe(500)
+    slots.admit()
+    expect(slots.paceWaitMs(0)).toBe(500)
+    slots.reserve(2)
+    // All slots are taken, so a call waits for a slot and not for the pace.
+    expect(slots.paceWaitMs(0)).toBe(0)
+  })
+
   it('slots follow a limit that changes', () => {
     let limit = 1
     const slots = new Slots(() => limit, undefined)

@@ -1,3 +1,5 @@
+// test-group: io
+
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../../src/index.js'
 import { memoryStore } from '../../src/store/memory/memory-store.js'

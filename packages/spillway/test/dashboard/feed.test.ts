@@ -1,3 +1,5 @@
+// test-group: io
+
 import { once } from 'node:events'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -51,7 +53,7 @@ describe('dashboard feed', () => {
       if (calls < 12) throw new Error(`${calls} calls so far`)
       const refused = flows.flatMap((flow) => flow.refused)
       return { calls, refused, done: flows.reduce((sum, flow) => sum + flow.outcomes.success, 0) }
-    }, 5_000)
+    })
     expect(sums.calls).toBe(12)
     expect(sums.done).toBe(9)
     expect(sums.refused).toEqual([{ stage: 'user-limit', code: 'USER_LIMITED', count: 3 }])

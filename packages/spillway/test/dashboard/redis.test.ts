@@ -1,3 +1,5 @@
+// test-group: io
+
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { redisStore } from '../../src/store/redis/redis-store.js'
 import { type RedisServer, startRedis } from '../redis-server.js'
@@ -16,7 +18,7 @@ const GUARD = {
 
 describe('dashboards of two pods over Redis', () => {
   it('both pods know when the next unit of a limit becomes free', async () => {
-    const store = redisStore({ url: redis.url })
+    const store = redisStore({ url: redis.url, commandTimeoutMs: 10_000 })
     const pods = await Promise.all(['busy', 'idle'].map((pod) => startPod({ store, pod })))
     const [busy, idle] = pods as [(typeof pods)[0], (typeof pods)[0]]
     const limits = [
@@ -42,7 +44,7 @@ describe('dashboards of two pods over Redis', () => {
     expect(tokens).toMatchObject({ id: 'tokens', remaining: 997, nextFreeMs: 0 })
     await Promise.all(pods.map(({ spillway }) => spillway.close({ graceMs: 0 })))
     await store.close()
-  }, 40_000)
+  })
 
   it('the pages of both pods agree and show when Redis is lost and when it is back', async () => {
     const stores = ['a', 'b'].map(() => redisStore({ url: redis.url }))
@@ -96,5 +98,5 @@ describe('dashboards of two pods over Redis', () => {
     )
     await Promise.all(pods.map(({ spillway }) => spillway.close({ graceMs: 0 })))
     await Promise.all(stores.map((store) => store.close()))
-  }, 40_000)
+  })
 })

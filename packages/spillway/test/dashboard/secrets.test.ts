@@ -1,3 +1,5 @@
+// test-group: io
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { shown } from '../../src/http/dashboard/shown.js'

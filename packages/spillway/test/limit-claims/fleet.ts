@@ -28,8 +28,8 @@ export const LONG_MS = 3_600_000
 /** Round trips longer than this fail a test; windows are longer by this much. */
 export const JITTER_MS = 1_000
 
-/** Longest time a server may take to answer. */
-const ANSWER_MS = 1_000
+/** Ends a test whose answer never comes. */
+const ANSWER_MS = 60_000
 
 export interface Fleet {
   readonly kind: 'memory' | 'redis'

@@ -1,3 +1,5 @@
+// test-group: io
+
 import { createMockVendor } from 'spillway/testing'
 import { describe, expect, it } from 'vitest'
 import { dataOf, startVendor } from './mock-client.js'

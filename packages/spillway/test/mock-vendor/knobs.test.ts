@@ -1,3 +1,5 @@
+// test-group: io
+
 import { describe, expect, it } from 'vitest'
 import { dataOf, readAll, startVendor, textOf, until } from './mock-client.js'
 

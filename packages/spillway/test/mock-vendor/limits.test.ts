@@ -1,3 +1,5 @@
+// test-group: io
+
 import { describe, expect, it } from 'vitest'
 import { readVendorHeaders } from '../../src/shared/rate-limiter/vendor-headers.js'
 import { goDuration } from '../../src/testing/mock-vendor/openai.js'

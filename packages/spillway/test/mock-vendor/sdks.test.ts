@@ -1,3 +1,5 @@
+// test-group: io
+
 /** The real SDKs against the mock vendor. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'

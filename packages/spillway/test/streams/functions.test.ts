@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** User functions whose answer continues after they returned it, in every form. */
 import { type IncomingMessage, request } from 'node:http'
 import { PassThrough, Readable } from 'node:stream'

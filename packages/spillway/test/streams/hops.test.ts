@@ -1,6 +1,6 @@
-/**
- * Client → A → B → C over real HTTP: retries do not multiply and the remaining time is passed on.
- */
+// test-group: io
+
+/** Client → A → B → C over real HTTP: retries do not multiply, and time left travels along. */
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createSpillway, type GuardOptions, SpillwayError } from 'spillway'

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Real SDKs through `guard.fetch` against the mock vendor, for every knob, streamed or not. */
 import { createSpillway, type GuardOptions } from 'spillway'
 import type { MockKnobs, MockVendor } from 'spillway/testing'

@@ -58,7 +58,7 @@ export function pauseMs(ms: number): Promise<void> {
 }
 
 /** Waits until the condition holds; the error names `what` if it takes too long. */
-export async function until(what: string, isSo: () => boolean, withinMs = 8_000): Promise<void> {
+export async function until(what: string, isSo: () => boolean, withinMs = 60_000): Promise<void> {
   const endMs = performance.now() + withinMs
   while (!isSo()) {
     if (performance.now() > endMs) throw new Error(`not within ${withinMs} ms: ${what}`)

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Calls are settled from the `usage` in the answer, wherever the vendor puts it. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'

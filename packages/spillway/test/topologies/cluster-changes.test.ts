@@ -1,18 +1,12 @@
+// test-group: io, slow
+
 /** Pods on a cluster whose slots move and whose nodes fail. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { slotOf } from '../../src/store/redis/servers/slot.js'
 import { type RedisCluster, startCluster } from '../redis-cluster.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'
-import {
-  ADD,
-  ADD_TO_BOTH,
-  keepCounting,
-  latestMs,
-  type Pod,
-  startPods,
-  untilAnswered,
-} from './counting.js'
+import { ADD, ADD_TO_BOTH, keepCounting, type Pod, startPods, untilAnswered } from './counting.js'
 import { claimEndings } from './process.js'
 
 const DEADLINE_MS = 200
@@ -66,7 +60,7 @@ describe('moving slot', () => {
     const pods = await connect(PATIENCE_MS)
     const [from, to] = await twoMasters()
     const tag = await tagAt(from)
-    const counting = keepCounting(pods, tag)
+    const counting = keepCounting(pods, tag, PATIENCE_MS)
     await vi.waitUntil(() => counting.tally.replies.length > 200)
     await moveSlot(slotOf(`{${tag}}`), from, to, 10)
     const before = counting.tally.replies.length
@@ -77,24 +71,24 @@ describe('moving slot', () => {
     expect(replies).toHaveLength(keys.length)
     expect((await cluster.masterOf(`{${tag}}`)).port).toBe(to.port)
     expect(new Set((await to.send('MGET', ...keys)) as string[])).toEqual(new Set(['1']))
-  }, 30_000)
+  })
 
   it('scripts with several keys wait for a moving slot no longer than their deadline', async () => {
     const pods = await connect()
     const [from, to] = await twoMasters()
     const tag = await tagAt(from)
-    const counting = keepCounting(pods, tag, ADD_TO_BOTH)
+    const counting = keepCounting(pods, tag, DEADLINE_MS, ADD_TO_BOTH)
     await vi.waitUntil(() => counting.tally.replies.length > 100)
     await moveSlot(slotOf(`{${tag}}`), from, to)
     const before = counting.tally.replies.length
     await vi.waitUntil(() => counting.tally.replies.length > before + 100)
     const tally = await counting.stop()
     const { keys, replies } = tally
-    expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
+    expect(tally.overdue).toBe(0)
     expect(new Set(replies)).toEqual(new Set([1]))
     const values = (await to.send('MGET', ...keys)) as (string | null)[]
     expect(values.filter((value) => value !== '1' && value !== null)).toEqual([])
-  }, 30_000)
+  })
 })
 
 describe('node without scripts', () => {
@@ -136,21 +130,24 @@ describe('publishing in a cluster', () => {
 
 describe('hanging node', () => {
   it('a hanging node does not delay commands to other nodes', async () => {
-    const pods = await connect()
+    const [pods, patient] = [await connect(), await connect(PATIENCE_MS)]
     const [one, other] = await twoMasters()
     const [here, there] = [await tagAt(one), await tagAt(other)]
-    const [stuck, well] = [keepCounting(pods, here), keepCounting(pods, there)]
+    const stuck = keepCounting(pods, here, DEADLINE_MS)
+    const well = keepCounting(patient, there, PATIENCE_MS)
     await vi.waitUntil(() => well.tally.replies.length > 50)
     one.pause()
     onTestFinished(() => one.resume())
     await vi.waitUntil(() => stuck.tally.failures.length >= pods.length)
+    const before = well.tally.replies.length
+    await vi.waitUntil(() => well.tally.replies.length > before + 50)
     one.resume()
     const elsewhere = await well.stop()
     expect(elsewhere.failures).toEqual([])
     const tally = await stuck.stop()
-    expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
+    expect(tally.overdue).toBe(0)
     expect(new Set(tally.failures.map(({ kind }) => kind))).toEqual(new Set(['ambiguous']))
-  }, 30_000)
+  })
 })
 
 // Last, because a node is missing afterwards.
@@ -159,19 +156,19 @@ describe('failing cluster master', () => {
     const pods = await connect()
     const [one, other] = await twoMasters()
     const [here, there] = [await tagAt(one), await tagAt(other)]
-    const [counting, elsewhere] = [keepCounting(pods, here), keepCounting(pods, there)]
+    const counting = keepCounting(pods, here, DEADLINE_MS)
+    const elsewhere = keepCounting(pods, there, DEADLINE_MS)
     await vi.waitUntil(() => counting.tally.replies.length > 100)
     await one.kill()
-    const tookMs = await untilAnswered(pods, `{${here}}:again`)
+    await untilAnswered(pods, `{${here}}:again`)
     const tally = await counting.stop()
     const { keys, replies } = tally
     await elsewhere.stop()
-    expect(tookMs).toBeLessThan(15_000)
-    expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
+    expect(tally.overdue).toBe(0)
     expect(new Set(replies)).toEqual(new Set([1]))
     const successor = await cluster.masterOf(`{${here}}`)
     expect(successor.port).not.toBe(one.port)
     const values = (await successor.send('MGET', ...keys)) as (string | null)[]
     expect(values.filter((value) => value !== '1' && value !== null)).toEqual([])
-  }, 60_000)
+  })
 })

@@ -1,6 +1,6 @@
-/**
- * Claims about limits, breakers and job queues on a cluster of six nodes with all client libraries.
- */
+// test-group: io, slow
+
+/** Everything limits, breakers and queues promise, on a cluster of six nodes, over all client libraries. */
 import { describe } from 'vitest'
 import { claimBreakers } from '../breaker-claims/all.js'
 import { claimLimits } from '../limit-claims/all.js'

@@ -48,36 +48,32 @@ export interface Tally {
   readonly keys: string[]
   readonly replies: unknown[]
   readonly failures: StoreFailure[]
-  /** The longest wait for a reply of any kind. */
-  longestMs: number
-  /** The longest time this process was blocked, which is long on a busy machine. */
-  stalledMs: number
-}
-
-/**
- * A deadline can be noticed late by up to three blocked periods: at its start, at its end and once
- * more.
- */
-export function latestMs(deadlineMs: number, { stalledMs }: Tally): number {
-  return deadlineMs + 3 * stalledMs + 50
+  /**
+   * Commands that had no answer and no failure when three timers of their deadline's length had fired
+   * one after the other: one until it is written, one for the deadline, one to look a last time. On a
+   * busy machine these timers are as late as the deadline itself.
+   */
+  overdue: number
 }
 
 /**
  * Each pod sends command after command, each with its own key in the slot of `tag`, until it is
  * stopped. A key incremented twice was sent twice.
  */
-export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
-  const tally: Tally = { keys: [], replies: [], failures: [], longestMs: 0, stalledMs: 0 }
+export function keepCounting(pods: readonly Pod[], tag: string, deadlineMs: number, what = ADD) {
+  const tally: Tally = { keys: [], replies: [], failures: [], overdue: 0 }
   let stopped = false
   const one = async ({ runner }: Pod) => {
     const key = `{${tag}}:${tally.keys.length}`
     tally.keys.push(key)
-    const startMs = performance.now()
+    const overdue = startTimers(3, deadlineMs, () => {
+      tally.overdue++
+    })
     await runner.run(what, what === ADD ? [key] : [key, `${key}:2`], []).then(
       (reply) => tally.replies.push(reply),
       (failure) => tally.failures.push(failure),
     )
-    tally.longestMs = Math.max(tally.longestMs, performance.now() - startMs)
+    overdue.stop()
   }
   const lines = pods.map(async (pod) => {
     while (!stopped) {
@@ -85,13 +81,6 @@ export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
   })
-  let lookedMs = performance.now()
-  const looking = setInterval(() => {
-    const now = performance.now()
-    tally.stalledMs = Math.max(tally.stalledMs, now - lookedMs)
-    lookedMs = now
-  }, 1)
-  onTestFinished(() => clearInterval(looking))
   return {
     tally,
     async stop(): Promise<Tally> {
@@ -102,9 +91,8 @@ export function keepCounting(pods: readonly Pod[], tag: string, what = ADD) {
   }
 }
 
-/** Waits until every pod has received a reply and returns how long that took. */
-export async function untilAnswered(pods: readonly Pod[], key: string): Promise<number> {
-  const startMs = performance.now()
+/** Waits until every pod has been answered. */
+export async function untilAnswered(pods: readonly Pod[], key: string): Promise<void> {
   await Promise.all(
     pods.map(({ runner }) =>
       vi.waitUntil(() => runner.run(ADD, [key], []).catch(() => undefined), {
@@ -113,5 +101,16 @@ export async function untilAnswered(pods: readonly Pod[], key: string): Promise<
       }),
     ),
   )
-  return performance.now() - startMs
+}
+
+/** Timers one after the other; calls back when the last one has fired. */
+function startTimers(count: number, ms: number, onFired: () => void): { stop(): void } {
+  let left = count
+  const next = (): NodeJS.Timeout =>
+    setTimeout(() => {
+      if (--left === 0) onFired()
+      else timer = next()
+    }, ms)
+  let timer = next()
+  return { stop: () => clearTimeout(timer) }
 }

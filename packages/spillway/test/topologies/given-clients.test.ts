@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** Clients that an application already has, of every library and topology. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import * as ioredis6 from 'ioredis'

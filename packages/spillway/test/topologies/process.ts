@@ -33,7 +33,7 @@ export function claimEndings(connection: () => RedisStoreOptions): void {
     const args = ['--input-type=module', '--eval', program, options]
     const { stdout } = await promisify(execFile)(process.execPath, args, {
       cwd: PACKAGE,
-      timeout: 10_000,
+      timeout: 100_000,
     })
     expect(stdout.trim()).toBe('done')
   })

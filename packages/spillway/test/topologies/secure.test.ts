@@ -1,3 +1,5 @@
+// test-group: io
+
 /** TLS and logins for every topology and client library. */
 
 import { readFileSync } from 'node:fs'

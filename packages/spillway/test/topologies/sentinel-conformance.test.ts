@@ -1,3 +1,5 @@
+// test-group: io, slow
+
 /** Claims about limits, breakers and job queues with Sentinels and all client libraries. */
 import { describe } from 'vitest'
 import { claimBreakers } from '../breaker-claims/all.js'

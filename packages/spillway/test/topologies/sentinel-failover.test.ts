@@ -1,9 +1,11 @@
+// test-group: io, slow
+
 /** Pods on servers with Sentinels during a failover. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { MASTER, startSentinels, type Watched } from '../redis-sentinels.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'
-import { keepCounting, latestMs, type Pod, startPods, untilAnswered } from './counting.js'
+import { keepCounting, type Pod, startPods, untilAnswered } from './counting.js'
 import { claimEndings } from './process.js'
 
 const DEADLINE_MS = 200
@@ -78,7 +80,7 @@ describe('replaced master that is still running', () => {
   it('pods leave a replaced master at once and send it no more commands', async () => {
     const pods = await connect()
     const [first, second] = watched.servers as [RedisServer, RedisServer]
-    const counting = keepCounting(pods, 'a')
+    const counting = keepCounting(pods, 'a', DEADLINE_MS)
     await vi.waitUntil(() => counting.tally.replies.length > 50)
     await watched.sentinels[0]?.send('SENTINEL', 'FAILOVER', MASTER)
     await vi.waitUntil(async () => (await watched.master()) === second, { timeout: 15_000 })
@@ -91,18 +93,18 @@ describe('replaced master that is still running', () => {
       { timeout: 15_000 },
     )
     const tally = await counting.stop()
-    expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
+    expect(tally.overdue).toBe(0)
     expect(new Set(tally.replies)).toEqual(new Set([1]))
     const connectedTo = String(await first.send('CLIENT', 'LIST', 'TYPE', 'normal'))
     expect(connectedTo).not.toContain('cmd=evalsha')
-  }, 60_000)
+  })
 })
 
 describe('failing master', () => {
   it('a dead master is replaced without a restart, delay or command run twice', async () => {
     const pods = await connect()
     const ears = await listen(pods)
-    const counting = keepCounting(pods, 'c')
+    const counting = keepCounting(pods, 'c', DEADLINE_MS)
     const first = await watched.master()
     const [second] = watched.servers.filter((each) => each !== first) as [RedisServer]
     await vi.waitUntil(
@@ -111,14 +113,13 @@ describe('failing master', () => {
     )
     await vi.waitUntil(() => counting.tally.replies.length > 100)
     await first.kill()
-    const tookMs = await untilAnswered(pods, 'd')
+    await untilAnswered(pods, 'd')
     const before = counting.tally.replies.length
     await vi.waitUntil(() => counting.tally.replies.length > before + 100)
     const tally = await counting.stop()
     const { keys, replies, failures } = tally
 
-    expect(tookMs).toBeLessThan(15_000)
-    expect(tally.longestMs).toBeLessThan(latestMs(DEADLINE_MS, tally))
+    expect(tally.overdue).toBe(0)
     expect(new Set(replies)).toEqual(new Set([1]))
     expect(new Set(failures.map(({ kind }) => kind))).not.toContain('server')
     const master = await watched.master()
@@ -130,7 +131,7 @@ describe('failing master', () => {
     await vi.waitUntil(() => ears.every(({ gaps }) => gaps > 1), { timeout: 10_000 })
     await master.send('PUBLISH', 'news', 'hello')
     await vi.waitUntil(() => ears.every(({ heard }) => heard.includes('hello')))
-  }, 60_000)
+  })
 })
 
 describe('failing Sentinels', () => {
@@ -139,6 +140,6 @@ describe('failing Sentinels', () => {
     await one?.kill()
     two?.pause()
     const pods = await connect()
-    expect(await untilAnswered(pods, 'b')).toBeLessThan(5_000)
-  }, 30_000)
+    await untilAnswered(pods, 'b')
+  })
 })

@@ -1,3 +1,5 @@
+// test-group: io
+
 /** Servers with an unsuitable setup: reported at once by name, until it is fixed. */
 import { readFileSync } from 'node:fs'
 import { redisStore } from 'spillway/redis'

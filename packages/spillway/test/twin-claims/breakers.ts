@@ -204,9 +204,9 @@ export function claimBreakerTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
       if (runs < ALL_HISTORIES) return
       // Makes sure that the histories reach every interesting state.
       for (const [what, times] of Object.entries(reached)) {
-        expect(times, what).toBeGreaterThan(30)
+        expect(times, what).toBeGreaterThan(runs / 4)
       }
-    }, 120_000)
+    })
 
     it('breaker scripts leave no key without an expiry', async () => {
       const { count, endless } = await twin.keys()

@@ -160,16 +160,18 @@ export function claimRideTwins(twin: TwinRedis, runs = ALL_HISTORIES): void {
             steps += history[2].length
           },
         ),
-        { numRuns: runs, interruptAfterTimeLimit: 90_000 },
+        { numRuns: runs },
       )
       expect(steps).toBeGreaterThanOrEqual(100 * runs)
       if (runs < ALL_HISTORIES) return
       // Makes sure that the histories reach every interesting state.
-      for (const [what, times] of Object.entries(reached)) expect(times, what).toBeGreaterThan(30)
+      for (const [what, times] of Object.entries(reached)) {
+        expect(times, what).toBeGreaterThan(runs / 4)
+      }
       // Many permits were granted on the fast path.
       const stats = String(await twin.servers.everywhere('INFO', 'commandstats'))
-      expect(Number(/cmdstat_setrange:calls=(\d+)/.exec(stats)?.[1])).toBeGreaterThan(200)
-    }, 180_000)
+      expect(Number(/cmdstat_setrange:calls=(\d+)/.exec(stats)?.[1])).toBeGreaterThan(2 * runs)
+    })
 
     it('piggyback script leaves no key without an expiry', async () => {
       const { count, endless } = await twin.keys()

@@ -3,6 +3,7 @@ import { createClient } from 'redis'
 import { afterAll, beforeAll, vi } from 'vitest'
 import { systemClock } from '../../src/core/clock.js'
 import { createScriptRunner, type ScriptRunner } from '../../src/store/redis/runner.js'
+import { usualOrLong } from '../long-run.js'
 import { connectTestRedis } from '../test-connection.js'
 import { DRIVERS, driversToTest, type Servers, START_MS } from '../topologies.js'
 
@@ -23,8 +24,8 @@ const KEYS = `
   end
   return { #keys, endless }`
 
-/** This number of histories gives more than ten thousand steps. */
-export const ALL_HISTORIES = 110
+/** Random histories of at least 100 steps each, on one server. Topologies other than that see fewer. */
+export const ALL_HISTORIES = usualOrLong(40, 1_000)
 
 /** Connects before the tests of a file and closes after them. */
 export function twinRedis(begin: () => Promise<Servers>): TwinRedis {

@@ -434,20 +434,20 @@ describe('failures reported at once while successes wait', () => {
     expect(opened).toBe(0)
     expect(calls).toBeGreaterThan(25_000)
     expect(worst).toBeLessThan(0.3)
-  }, 60_000)
+  })
 
   it('immediate failure reports do not distort a window of a hundred calls in 100 ms', async () => {
     const window = { windowMs: 100, minimumCalls: 20 }
     const { opened, worst } = await worstOf({ errors: 0.05, ...minute }, { ...rate, ...window })
     expect(opened).toBe(0)
     expect(worst).toBeLessThan(0.5)
-  }, 60_000)
+  })
 
   it('immediate failure reports do not distort a count window of 100 calls', async () => {
     const window = { windowCalls: 100, minimumCalls: 20 }
     const { opened } = await worstOf({ errors: 0.05, ...minute }, { ...rate, ...window })
     expect(opened).toBe(0)
-  }, 60_000)
+  })
 
   it.each([1, 2, 3, 4, 5])('a new fleet with 5 % failures never trips: %i', async (seed) => {
     // Each pod makes one or two calls before its first batch of successes is due.
