@@ -61,7 +61,10 @@ describe('1,000 jobs and a vendor that is down for a minute', () => {
     // Attempts: each job was handed out once more than it failed.
     const attempts = [...tries.values()].reduce((sum, each) => sum + each, 0)
     expect(failures).toBeGreaterThan(threshold)
-    expect(attempts - 1_000).toBeLessThanOrEqual(threshold + 2 * opened)
+    // With 40 jobs in flight the breaker opens once as many have failed as are still in flight. A round of
+    // probes ends with the second failure, and a third probe may have begun by then.
+    const toOpen = Math.max(threshold, 40 / 2)
+    expect(attempts - 1_000).toBeLessThanOrEqual(toOpen + 3 * opened)
     expect(attempts - 1_000).toBeGreaterThan(0)
   })
 })

@@ -132,6 +132,7 @@ export class LaneRegistry {
    * them can be dropped. For calls that nothing before the breaker refused.
    */
   enter(name: string): string {
+    if (name === ALL_LANES) return name
     if (name === this.#lastName) {
       ;(this.#last as LaneUse).usedMs = this.#clock.now()
       return name
