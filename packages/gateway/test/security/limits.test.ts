@@ -109,6 +109,17 @@ describe('connection limits', () => {
     expect(metrics).toMatch(/spillway_connections_refused_total [1-9]/)
   })
 
+  it('connections of all addresses together are limited', async () => {
+    const { url } = await startGateway({ server: { connections: 3 } })
+    const held = ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map((from) => connectTo(url, from))
+    await Promise.all(held.map((socket) => once(socket, 'connect')))
+    expect(await say(url, VALID, { from: '127.0.0.4' })).toMatchObject({ text: '', closed: true })
+    for (const socket of held) socket.destroy()
+    const enough = (text: string) => text.includes('"usage"')
+    // The gateway may notice the closed connections later.
+    while ((await say(url, VALID, { from: '127.0.0.4', enough })).statuses[0] !== 200);
+  })
+
   it('an idle connection is closed', async () => {
     const { url } = await startGateway({ server: { idleMs: 300 } })
     const { statuses, closed } = await say(url, VALID)
