@@ -22,11 +22,15 @@ function replace(prototype: object, name: string, value: unknown): void {
 
 beforeEach(() => {
   largest = 0
-  replace(Map.prototype, 'set', function (this: Map<unknown, unknown>, key: unknown, value: unknown) {
-    set.call(this, key, value)
-    largest = Math.max(largest, this.size)
-    return this
-  })
+  replace(
+    Map.prototype,
+    'set',
+    function (this: Map<unknown, unknown>, key: unknown, value: unknown) {
+      set.call(this, key, value)
+      largest = Math.max(largest, this.size)
+      return this
+    },
+  )
   replace(Set.prototype, 'add', function (this: Set<unknown>, value: unknown) {
     add.call(this, value)
     largest = Math.max(largest, this.size)
