@@ -33,6 +33,7 @@ describe('slow clients', () => {
       server: { bodyMs: 300 },
       body: { keepBytes: 10 },
       guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } },
+      routes: [{ path: '/v1/*', vendor: 'openai' }],
     })
     // Bodies of stored files are not read, so they are streamed.
     const head = HEAD.replace('/chat/completions', '/files').replace(
