@@ -88,10 +88,7 @@ describe('gateway tracing', () => {
     await (await chat()).text()
     await until('it is exported', () => exporter.getFinishedSpans().length === 5)
     const refused = exporter.getFinishedSpans().filter(({ events }) => events.length > 0)
-    expect(refused.map(({ name }) => name).sort()).toEqual([
-      'POST /v1/*',
-      'spillway openai',
-    ])
+    expect(refused.map(({ name }) => name).sort()).toEqual(['POST /v1/*', 'spillway openai'])
     for (const { events } of refused) {
       expect(events[0]?.attributes).toMatchObject({ code: 'USER_LIMITED', stage: 'user-limit' })
     }
