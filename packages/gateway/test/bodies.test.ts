@@ -280,7 +280,7 @@ describe('a form with files', () => {
     '/v1/files',
     '/v1/uploads/u1/parts',
   ])('is forwarded as it is on %s', async (path) => {
-    const { url } = await echo([{ vendor: 'forms' }])
+    const { url } = await echo([{ path: '/v1/*', vendor: 'forms' }])
     const answer = await post(url, path)
     expect(await answer.json()).toMatchObject({ bytes: form.length, headers })
   })
@@ -306,6 +306,8 @@ describe('a form with files', () => {
 })
 
 describe('a body of unknown kind', () => {
+  // The path is no default path.
+  const routes = [{ path: '/v1/*', vendor: 'openai' }]
   const put = (url: string) =>
     fetch(`${url}/v1/other`, {
       method: 'POST',
@@ -315,13 +317,13 @@ describe('a body of unknown kind', () => {
 
   it('is forwarded as it is on a path that is not known to generate', async () => {
     const { url: echo } = await startEcho()
-    const { url } = await startGateway({ guard: { url: echo } })
+    const { url } = await startGateway({ guard: { url: echo }, routes })
     expect(await (await put(url)).json()).toMatchObject({ bytes: 7 })
   })
 
   it('is a 415 where a limit counts tokens', async () => {
     const guard = { limits: [{ unit: 'inputTokens', limit: 1_000, windowMs: '1h' }] }
-    const { url, vendor } = await startGateway({ guard })
+    const { url, vendor } = await startGateway({ guard, routes })
     expect((await put(url)).status).toBe(415)
     expect(vendor.counts.arrived).toBe(0)
   })

@@ -158,6 +158,16 @@ describe('async requests', () => {
     expect(JSON.stringify(document)).toContain('queue night is full: 1 of 1 jobs')
   })
 
+  it('one caller cannot fill a job queue, and other callers still add jobs', async () => {
+    const gateway = await start({ concurrency: 0, maxSize: 20 }, { callers: CALLERS })
+    const add = async (key: string) => (await submit(gateway, as(key))).response.status
+    const greedy: number[] = []
+    // The default of maxPerTenant is a tenth of maxSize.
+    for (let i = 0; i < 4; i++) greedy.push(await add('key-of-ann'))
+    expect(greedy).toEqual([202, 202, 503, 503])
+    expect(await add('key-of-bob')).toBe(202)
+  })
+
   it('an async request with an invalid deadline is answered with 400', async () => {
     const gateway = await start({ concurrency: 0 })
     for (const [said, expected] of [

@@ -373,7 +373,7 @@ describe('request paths', () => {
 describe("client's own key", () => {
   it("the client's key is sent to its own vendor and not to a fallback", async () => {
     const two = await startVendor()
-    const { chat } = await startGateway(
+    const { chat, vendor } = await startGateway(
       {
         vendors: { two: { protocol: 'openai', url: two.url } },
         routes: [{ vendor: 'openai', fallbacks: [{ vendor: 'two' }] }],
@@ -381,6 +381,8 @@ describe("client's own key", () => {
       { knobs: { status: 500 } },
     )
     await chat({}, { headers: { authorization: 'Bearer theirs' } })
+    expect(vendor.calls[0]?.headers.authorization).toBe('Bearer theirs')
+    expect(two.vendor.counts.arrived).toBe(1)
     expect(JSON.stringify(two.vendor.calls)).not.toContain('theirs')
   })
 })

@@ -428,7 +428,7 @@ describe('a vendor that cannot be reached', () => {
 })
 
 describe('over TLS', () => {
-  it('nothing is said to a server that nobody vouches for', async () => {
+  it('nothing is sent to a server whose certificate is not trusted', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO), true)
     const { heard, over } = ask(openPool(vendor.url))
     await over

@@ -1,10 +1,11 @@
 // test-group: io
 
 /** The admin port as a page of another site in an operator's browser would use it. */
+import { once } from 'node:events'
 import { request } from 'node:http'
 import { expect, it } from 'vitest'
 import { startGateway } from '../gateway-kit.js'
-import { say } from './raw.js'
+import { connectTo, say } from './raw.js'
 
 /** fetch does not allow these headers. */
 function ask(url: string, headers: Record<string, string>, method = 'GET') {
@@ -59,6 +60,17 @@ it('the admin port refuses malformed HTTP and oversized headers', async () => {
   expect((await say(adminUrl, twice)).statuses).toEqual([400])
 })
 
+it('the admin port has at most 200 connections', async () => {
+  const { adminUrl } = await startGateway()
+  const held = Array.from({ length: 200 }, () => connectTo(adminUrl))
+  await Promise.all(held.map((socket) => once(socket, 'connect')))
+  const live = 'GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n'
+  expect(await say(adminUrl, live)).toMatchObject({ text: '', closed: true })
+  for (const socket of held) socket.destroy()
+  // The gateway may notice the closed connections later.
+  while ((await say(adminUrl, live)).statuses[0] !== 200);
+})
+
 const TOKEN = 'an-admin-token-0123456789'
 
 it.each(['/metrics', '/health/deep'])(
@@ -93,7 +105,7 @@ it('probes of an admin port that other machines reach may use any name', async (
   }
 })
 
-it('with look: anybody an unknown name sees neither the snapshot nor the dashboard', async () => {
+it('with the widest admin.look an unknown name sees neither the snapshot nor the dashboard', async () => {
   const { adminUrl } = await startGateway({
     admin: { port: 0, host: '0.0.0.0', look: 'anybody' },
   })

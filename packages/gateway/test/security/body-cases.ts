@@ -83,7 +83,7 @@ const PATHS = [
   '/v1/fine_tuning/jobs',
 ] as const
 
-const MODELS = [
+export const MODELS = [
   'gpt',
   'cheap-1',
   'limited-1',

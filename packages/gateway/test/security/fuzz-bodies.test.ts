@@ -15,7 +15,7 @@ import { type ParsedRequest, parseRequest } from '../../src/request/parse-reques
 import { withFields } from '../../src/request/rewrite-body.js'
 import { PlainRequest } from '../../src/wire/plain-request.js'
 import { startGateway } from '../gateway-kit.js'
-import { type BodyCase, bodyCase, chunksOf } from './body-cases.js'
+import { type BodyCase, bodyCase, chunksOf, MODELS } from './body-cases.js'
 import { type Expected, expectedOf, protocolOf } from './body-reference.js'
 import { dice } from './mutate.js'
 
@@ -145,10 +145,13 @@ describe('a body', () => {
         claude: { protocol: 'anthropic', url: vendor.url, limits: tokens },
       },
       routes: [
+        // Models that a route names have a lane from their first request on.
+        { path: '/v1/messages', vendor: 'claude', models: MODELS },
         { path: '/v1/messages', vendor: 'claude' },
-        { vendor: 'openai', models: ['cheap-*'], model: 'replaced' },
-        { vendor: 'counted', models: ['limited-*'] },
-        { vendor: 'openai' },
+        { path: '/v1/*', vendor: 'openai', models: ['cheap-*'], model: 'replaced' },
+        { path: '/v1/*', vendor: 'counted', models: ['limited-*', 'limited-1'] },
+        { path: '/v1/*', vendor: 'openai', models: MODELS },
+        { path: '/v1/*', vendor: 'openai' },
       ],
       body: LIMITS,
     })

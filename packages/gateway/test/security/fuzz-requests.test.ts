@@ -16,7 +16,7 @@ const SEED = 11
 const GOOD = [
   VALID,
   VALID_CHUNKED,
-  'GET /v1/models?limit=3&a[b]=c HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n',
+  'GET /v1/models?limit=3&a[b]=c HTTP/1.1\r\nHost: a\r\nanthropic-version: 2023-06-01\r\n\r\n',
   'GET /health/ready HTTP/1.1\r\nHost: a\r\n\r\n',
   'POST /v1/messages HTTP/1.1\r\nHost: a\r\nx-api-key: k\r\nContent-Type: application/json\r\nContent-Length: 47\r\n\r\n{"model":"claude","max_tokens":1,"messages":[]}',
 ]

@@ -36,6 +36,7 @@ describe('slow clients', () => {
       server: { bodyMs: 300 },
       body: { keepBytes: 10 },
       guard: { breaker: { consecutiveFailures: 1, openMs: '1m' } },
+      routes: [{ path: '/v1/*', vendor: 'openai' }],
     })
     // Bodies of stored files are not read, so they are streamed.
     const head = HEAD.replace('/chat/completions', '/files').replace(
@@ -110,6 +111,17 @@ describe('connection limits', () => {
     while ((await say(url, VALID, { enough })).statuses[0] !== 200);
     const metrics = await (await fetch(`${adminUrl}/metrics`)).text()
     expect(metrics).toMatch(/spillway_connections_refused_total [1-9]/)
+  })
+
+  it('connections of all addresses together are limited', async () => {
+    const { url } = await startGateway({ server: { connections: 3 } })
+    const held = ['127.0.0.1', '127.0.0.2', '127.0.0.3'].map((from) => connectTo(url, from))
+    await Promise.all(held.map((socket) => once(socket, 'connect')))
+    expect(await say(url, VALID, { from: '127.0.0.4' })).toMatchObject({ text: '', closed: true })
+    for (const socket of held) socket.destroy()
+    const enough = (text: string) => text.includes('"usage"')
+    // The gateway may notice the closed connections later.
+    while ((await say(url, VALID, { from: '127.0.0.4', enough })).statuses[0] !== 200);
   })
 
   it('an idle connection is closed', async () => {

@@ -289,3 +289,19 @@ it('all addresses of one IPv6 network share the limit per address', async () => 
   expect(await from('::ffff:10.0.0.1')).toBe(429)
   expect(await from('::ffff:10.0.0.2')).toBe(200)
 })
+
+it('headers about the client do not change the address that a limit counts', async () => {
+  const { url: vendorUrl } = await startRecordingVendor()
+  const userLimits = [{ per: 'ip', limit: 1, windowMs: '1h' }]
+  const { url } = await startGateway({ guard: { url: vendorUrl, userLimits } })
+  const statuses: unknown[] = []
+  for (const headers of [
+    '',
+    'X-Forwarded-For: 10.0.0.1\r\n',
+    'Forwarded: for=10.0.0.2\r\n',
+    'X-Real-IP: 10.0.0.3\r\n',
+  ]) {
+    statuses.push((await ask(url, '/v1/chat/completions', { headers })).status)
+  }
+  expect(statuses).toEqual([200, 429, 429, 429])
+})

@@ -53,6 +53,19 @@ describe('malicious requests', () => {
   })
 })
 
+it('a request without a known key is refused before its body arrives', async () => {
+  const callers = [{ key: 'env:KEY', user: 'ann' }]
+  const { url, vendor } = await startGateway({ callers }, {}, { KEY: 'key-of-ann-0123456789' })
+  const head = `POST ${PATH} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n`
+  for (const key of ['', 'Authorization: Bearer another-key-0123456789\r\n']) {
+    const { statuses } = await say(url, `${head}${key}Content-Length: 30000000\r\n\r\n{`, {
+      enough: (text) => text.includes('UNKNOWN_KEY'),
+    })
+    expect(statuses).toEqual([401])
+  }
+  expect(vendor.counts.arrived).toBe(0)
+})
+
 describe('request to the vendor', () => {
   it('the vendor receives no header meant for the gateway or about the client', async () => {
     const { url: vendorUrl, seen } = await echoVendor()
