@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Nine thousand malformed requests: none crashes the gateway, hangs or reaches a vendor. */
+/** Thousands of malformed requests: none crashes the gateway, hangs or reaches a vendor. */
 import { expect, it } from 'vitest'
 import { usualOrLong } from '../../../spillway/test/long-run.js'
 import { startGateway } from '../gateway-kit.js'
@@ -51,7 +51,7 @@ it('a malformed request never crashes the gateway, hangs, goes unlogged or reach
   // Makes sure that both kinds are covered.
   expect(malformed).toBeGreaterThanOrEqual(MALFORMED)
   expect(wellFormed).toBeGreaterThan(MALFORMED / 40)
-  expect(admitted).toBeGreaterThan(100)
+  expect(admitted).toBeGreaterThan(MALFORMED / 90)
   // Only input that cannot be answered gets no answer; everything else is answered and logged.
   expect(silent).toBeLessThan(malformed / 20)
   expect(records.length).toBeGreaterThan(answers * 0.9)
