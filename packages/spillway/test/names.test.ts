@@ -149,6 +149,29 @@ describe('a user, tier, address or endpoint that is no string', () => {
   )
 })
 
+describe('a signal that is no AbortSignal', () => {
+  const WRONG = [
+    [42, 'got 42'],
+    [null, 'got null'],
+    [NaN, 'got NaN'],
+    [new AbortController(), 'got an object'],
+  ] as const
+
+  describe.each(EVERYWHERE)('in a guard with store %s', (where) => {
+    it.each(WRONG)('is an options error before the call waits: %s', async (signal, got) => {
+      const limits = [{ limit: 1, ...WINDOW }]
+      const { clock, quick, guard } = createGuardPod({ limits, queue: { size: 1 } }, { where })
+      const call = quick({ signal: signal as never })
+      await clock.advance(100)
+      const message = `must be an AbortSignal, ${got}; leave signal out where there is none`
+      expect(call.error).toBeInstanceOf(OptionsError)
+      expect((call.error as OptionsError).problems).toEqual([{ path: 'signal', message }])
+      expect(guard.snapshot()).toMatchObject({ active: 0, attempts: 0 })
+      await clock.until(guard.close({ graceMs: 0 }))
+    })
+  })
+})
+
 describe('a cost that is no number of at least 0', () => {
   const limits = [{ unit: 'tokens', limit: 10, ...WINDOW }]
 

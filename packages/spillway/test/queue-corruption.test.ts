@@ -143,6 +143,71 @@ describe('a queue with a key of the wrong type', () => {
     expect(taken).toEqual(expect.arrayContaining(ids))
   })
 
+  it.each(PARTS)(
+    'adds no job twice, and does all that were added after it was repaired: %s',
+    async (part) => {
+      const name = `twice-${part}`
+      const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
+      onTestFinished(() => spillway.close({ graceMs: 0 }))
+      spillway.guard(name, {})
+      const queue = spillway.queue<string>('q', { guard: name, attempts: 1, leaseMs: 200 })
+      await queue.add('before')
+      const key = keyOf({ guard: name, queue: 'q' }, part)
+      await fleet.send('DEL', key)
+      await fleet.send('RPUSH', key, 'what is this')
+      const batch = (label: string) => [
+        { data: `${label} plain` },
+        { data: `${label} tenant`, tenant: 't' },
+        { data: `${label} long`.padEnd(600) },
+        { data: `${label} key`, key: label },
+        { data: `${label} delayed`, delayMs: 10 },
+        { data: `${label} last` },
+      ]
+      await queue.addMany(batch('first')).catch(() => {})
+      // Every script meets the key before the second batch comes.
+      const done: unknown[] = []
+      queue.work(async ({ data }) => void done.push(data), { concurrency: 2 })
+      await vi.waitUntil(
+        async () => {
+          const { waiting, delayed, active } = await queue.counts()
+          return waiting + delayed + active === 0
+        },
+        { timeout: 5_000 },
+      )
+      await queue.addMany(batch('second'))
+      const second = () => done.filter((data) => String(data).startsWith('second'))
+      await vi.waitUntil(() => second().length === 6, { timeout: 5_000 })
+      expect(done).toHaveLength(new Set(done).size)
+      expect(done).not.toContain(null)
+    },
+  )
+
+  it.each(['l', 't'])('does not lose the jobs that it could not lease: %s', async (part) => {
+    const { ref, addMany, reserve, counts } = createQueueKit(fleet)
+    const ids = await addMany([{ tenant: 't' }, { tenant: 't' }])
+    await fleet.send('DEL', keyOf(ref, part))
+    await fleet.send('RPUSH', keyOf(ref, part), 'what is this')
+    expect((await reserve(2)).jobs.map(({ id }) => id)).toEqual(ids)
+    expect(await counts()).toMatchObject({ waiting: 0, active: 2 })
+  })
+
+  it('makes a dead letter of each job whose long data was in it', async () => {
+    const name = 'long-data'
+    const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
+    onTestFinished(() => spillway.close({ graceMs: 0 }))
+    spillway.guard(name, {})
+    const queue = spillway.queue<string>('q', { guard: name })
+    const { id } = await queue.add('long'.padEnd(600))
+    await queue.add('short')
+    await fleet.send('DEL', keyOf({ guard: name, queue: 'q' }, 'd'))
+    const done: unknown[] = []
+    queue.work(async ({ data }) => void done.push(data))
+    await vi.waitUntil(async () => (await queue.counts()).dead === 1, { timeout: 5_000 })
+    await vi.waitUntil(() => done.length === 1, { timeout: 5_000 })
+    expect(done).toEqual(['short'])
+    expect(await queue.dead()).toMatchObject([{ id, error: expect.stringContaining('its data') }])
+  })
+
   it('or with a first key that is damaged or lost counts its jobs anew and hands all of them out', async () => {
     for (const damaged of ['', 'x'.repeat(26 * 8), undefined]) {
       const { ref, addMany, reserve, counts } = createQueueKit(fleet)

@@ -220,6 +220,30 @@ describe('a program whose Redis is not there', () => {
     expect(stdout).toMatch(/no connection within|not connected within/)
   })
 
+  it.each(DRIVERS)(
+    'gets one warning with the same code if it cannot be used (%s)',
+    async (driver) => {
+      const server = await startRedis()
+      const { stdout } = await runProgram(
+        { url: `${server.url}/99`, driver },
+        `${SEEN}
+       await spillway.guard('vendor', { userLimits: ${USER_LIMITS} }).run(() => {}, { user: 'u' })
+       await store.connected({ timeoutMs: 1_500 }).catch(() => {})
+       await store.close()`,
+      )
+      await server.stop()
+      const lines = stdout.split('\n').map((line) => JSON.parse(line))
+      const why = expect.stringContaining('does not have that database')
+      expect(lines).toHaveLength(2)
+      expect(lines).toContainEqual({
+        name: 'SpillwayWarning',
+        code: 'SPILLWAY_STORE_UNREACHABLE',
+        message: why,
+      })
+      expect(lines).toContainEqual({ name: 'redis', url: `${server.url}/99`, why })
+    },
+  )
+
   it.each(DRIVERS)('can fail at start with store.connected (%s)', async (driver) => {
     const port = await freePort()
     const { code, stdout } = await runProgram(

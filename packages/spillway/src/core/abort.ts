@@ -4,6 +4,8 @@
  * per signal, which is gone when nobody waits any more. A signal that is aborted already is heard at
  * once.
  */
+import { OptionsError } from './options.js'
+
 /**
  * A caller's leave, at a tenth of the cost of an AbortSignal: for servers that have one for each request.
  * Whoever takes an AbortSignal of a caller takes this, too.
@@ -44,6 +46,22 @@ export class LeaveSignal {
 
 /** From a caller. */
 export type CallerSignal = AbortSignal | LeaveSignal
+
+/** Throws an options error: a signal of the wrong type would fail only where a call begins to wait. */
+export function checkSignal(signal: unknown): void {
+  if (signal instanceof AbortSignal || signal instanceof LeaveSignal) return
+  // Of another implementation, such as a polyfill.
+  if (isListenedTo(signal)) return
+  const shown = typeof signal === 'object' && signal !== null ? 'an object' : String(signal)
+  const message = `must be an AbortSignal, got ${shown}; leave signal out where there is none`
+  throw new OptionsError([{ path: 'signal', message }])
+}
+
+function isListenedTo(signal: unknown): boolean {
+  if (typeof signal !== 'object' || signal === null) return false
+  const { addEventListener, removeEventListener } = signal as Partial<AbortSignal>
+  return typeof addEventListener === 'function' && typeof removeEventListener === 'function'
+}
 
 interface Listening {
   readonly waiting: Set<() => void>

@@ -2,6 +2,7 @@
  * The beginning of a call: what is known against it at once is found out before there is anything of
  * it but a few numbers. Overload is when that has to be cheap.
  */
+import { checkSignal } from '../core/abort.js'
 import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { refuse } from '../core/errors.js'
 import { duration, number, text, validate } from '../core/options.js'
@@ -24,13 +25,14 @@ export function startCall<T>(
   const { clock, name, tally, decisions } = machinery
   const { signal, priority, timeoutMs, needsMs } = options
   tally.calls++
-  if (signal?.aborted) return refuse(signal.reason)
+  if (signal?.aborted === true) return refuse(signal.reason)
   const arrivedMs = clock.now()
   const asked = options.lane ?? DEFAULT_LANE
   let importance = NORMAL_IMPORTANCE
   let deadline = currentDeadline()
   try {
     if (typeof asked !== 'string' || asked === '') validate('lane', asked, text())
+    if (signal !== undefined) checkSignal(signal)
     if (priority !== undefined) importance = importanceOf(priority)
     if (timeoutMs !== undefined) {
       deadline = earlierOf(deadline, new Deadline(arrivedMs + readMs(timeoutMs), clock))

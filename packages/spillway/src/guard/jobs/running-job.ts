@@ -43,7 +43,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   readonly #ended: (job: RunningJob<Data, Result>, ending: Ending) => void
   readonly #progressed: () => void
 
-  /** Throws if the job's data is no JSON. */
+  /** Throws if the job's data is no JSON, or was lost. */
   constructor(
     job: ReservedJob,
     { breaker }: CallAdmission,
@@ -53,7 +53,7 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
   ) {
     this.id = job.id
     this.turn = job.turn
-    this.data = JSON.parse(job.data)
+    this.data = parseData(job.data)
     this.attempt = job.attempt
     this.attempts = job.attempts
     this.uncounted = job.uncounted
@@ -121,6 +121,12 @@ export class RunningJob<Data, Result> implements Job<Data>, Leased, AttemptListe
     const kind = outcome === 'throttled' ? 'released' : 'failed'
     this.#over({ kind, text, afterMs })
   }
+}
+
+/** Long data has a key of its own in the store, which may be lost without the job. */
+function parseData<Data>(text: string | null): Data {
+  if (text === null) throw new Error('it is not in the store any more')
+  return JSON.parse(text)
 }
 
 const LONGEST_TEXT = 1_000

@@ -8,7 +8,7 @@ import {
   type RedisConnectionOptions,
   readConnection,
 } from './redis-options.js'
-import { nameOf, parseServerUrl, type ServerUrl } from './servers/address.js'
+import { parseServerUrl, type ServerUrl } from './servers/address.js'
 import { connectCluster } from './servers/cluster.js'
 import { createDialler } from './servers/dial.js'
 import { connectServer } from './servers/one-server.js'
@@ -74,5 +74,6 @@ export function describeServers({ client, url, urls, sentinels }: CheckedConnect
 function withoutLogin({ address, secure, database }: ServerUrl): string {
   if ('path' in address) return `unix://${address.path}`
   const scheme = secure ? 'rediss' : 'redis'
-  return `${scheme}://${nameOf(address)}${database > 0 ? `/${database}` : ''}`
+  const host = address.host.includes(':') ? `[${address.host}]` : address.host
+  return `${scheme}://${host}:${address.port}${database > 0 ? `/${database}` : ''}`
 }

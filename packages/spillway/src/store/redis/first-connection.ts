@@ -10,7 +10,7 @@ import { emit, listening } from '../../core/events.js'
 import { type Duration, duration, validate } from '../../core/options.js'
 import { sleep } from '../../core/sleep.js'
 import { messageOf } from './failure-kind.js'
-import { RedisSetupError, type Warn } from './setup/setup-error.js'
+import { RedisSetupError, UNREACHABLE_CODE, type Warn } from './setup/setup-error.js'
 
 export interface FirstConnectionOptions {
   client: { readonly ready: boolean; readonly problem: unknown }
@@ -35,8 +35,6 @@ const LOOK_MS = 5
 /** Without a connection and without an error for this long, the store counts as unreachable. */
 const UNREACHABLE_MS = 5_000
 const CONNECTED_MS = 5_000
-
-const UNREACHABLE_CODE = 'SPILLWAY_STORE_UNREACHABLE'
 
 const readTimeout = duration({ min: 0 })
 
@@ -112,7 +110,8 @@ export class FirstConnection {
   #why(): string {
     const { client } = this.#options
     if (this.#closed) return 'the store is closed'
-    if (client.problem !== undefined) return messageOf(client.problem)
+    // Some messages of drivers end with a full stop, and a sentence follows.
+    if (client.problem !== undefined) return messageOf(client.problem).replace(/\.$/, '')
     return `no connection within ${UNREACHABLE_MS} ms`
   }
 

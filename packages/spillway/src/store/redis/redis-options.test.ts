@@ -5,7 +5,7 @@ import { createClient, createCluster, createSentinel } from 'redis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { validate } from '../../core/options.js'
 import { createKeys } from '../keys.js'
-import { connectRedis } from './connect.js'
+import { connectRedis, describeServers } from './connect.js'
 import { type RedisConnectionOptions, readConnection } from './redis-options.js'
 
 const check = (options: object) => validate('redis', options, readConnection)
@@ -16,6 +16,7 @@ describe('Redis store options', () => {
   it.each([
     [{ url: 'http://localhost' }, 'redis.url: must be a URL such as redis://host:6379'],
     [{ url: 'redis://localhost/cache' }, 'redis.url: must be a URL such as'],
+    [{ url: 'redis://:100%@localhost' }, 'redis.url: must be a URL such as redis://host:6379'],
     [{ url: '' }, 'redis.url: is empty; is the environment variable set'],
     [{ url: '  ' }, 'redis.url: is empty; is the environment variable set'],
     [{ url: undefined }, 'redis.url: is empty; is the environment variable set'],
@@ -227,6 +228,19 @@ describe('application-provided Redis client', () => {
     const failure = await adapter.send(['PING'], undefined).catch((error: unknown) => error)
     expect(adapter.kindOf(failure)).toBe('not-sent')
     expect(client.status).toBe('wait')
+  })
+})
+
+describe('the servers in a warning', () => {
+  it.each([
+    [{ url: 'rediss://me:secret@[::1]:7000/3' }, 'rediss://[::1]:7000/3'],
+    [{ url: 'redis://:secret@cache' }, 'redis://cache:6379'],
+    [{ url: 'unix://me:secret@/tmp/redis.sock' }, 'unix:///tmp/redis.sock'],
+    [{ urls: ['redis://:secret@a', 'redis://[fe80::1]:1'] }, 'redis://a:6379, redis://[fe80::1]:1'],
+    [{ sentinels: ['redis://s:secret@a'] }, 'Sentinels redis://a:26379'],
+    [{}, 'redis://127.0.0.1:6379'],
+  ])('are URLs without logins: %j', (options, shown) => {
+    expect(describeServers(check(options))).toBe(shown)
   })
 })
 

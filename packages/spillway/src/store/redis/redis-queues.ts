@@ -73,7 +73,13 @@ export function createRedisQueues({
     JSON.stringify({ life: lifeUs, wakes: keys.wakes, ...own })
   const changesOf = ({ guard, queue }: QueueRef) => ({ channel: keys.jobChanges, guard, queue })
 
-  /** Repairs a queue with a key of the wrong type, and tries once more. */
+  /** After an error: deletes keys of the queue that have the wrong type. Answers whether there were any. */
+  async function repair(by: ScriptRunner, request: QueueRef, error: unknown): Promise<boolean> {
+    if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) return false
+    return (await by.run(SCRIPTS.repairQueue, keysOf(request), [time(), input(request, {})])) !== 0
+  }
+
+  /** For scripts that may run again after an error halfway. */
   async function run(
     by: ScriptRunner,
     request: QueueRef,
@@ -85,10 +91,8 @@ export function createRedisQueues({
     try {
       return await by.run(script, scriptKeys, args, patience)
     } catch (error) {
-      if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) throw error
-      const deleted = await by.run(SCRIPTS.repairQueue, keysOf(request), [])
-      if (deleted === 0) throw error
-      return by.run(script, scriptKeys, args)
+      if (await repair(by, request, error)) return by.run(script, scriptKeys, args)
+      throw error
     }
   }
 
@@ -105,7 +109,14 @@ export function createRedisQueues({
     const { maxSize, maxPerTenant } = request
     const own = input(request, { most: maxSize, per_tenant: maxPerTenant, jobs })
     const args = [time(), own, ...request.jobs.map(({ data }) => data)]
-    const reply = await run(by, request, SCRIPTS.addJobs, keysOf(request), args, 'patient')
+    let reply: unknown
+    try {
+      reply = await by.run(SCRIPTS.addJobs, keysOf(request), args, 'patient')
+    } catch (error) {
+      // Not run again: the first of the jobs may have been added, and would be added twice.
+      await repair(by, request, error)
+      throw error
+    }
     const [size, tenantSize, ...added] = reply as [number, number, ...(string | number)[]]
     const ids: { id: string; fresh: boolean }[] = []
     for (let at = 0; at < added.length; at += 2) {

@@ -10,7 +10,7 @@ import { kindOf } from '../failure-kind.js'
 import type { RedisConnection } from '../redis-connection.js'
 import { type Access, checkAccess, deafness } from '../setup/access.js'
 import { judge } from '../setup/server-info.js'
-import { RedisSetupError, type Warn } from '../setup/setup-error.js'
+import { RedisSetupError, UNREACHABLE_CODE, type Warn } from '../setup/setup-error.js'
 import { givenIoredis } from './given-ioredis.js'
 import { givenNodeRedis } from './given-node-redis.js'
 import type { RecognisedClient } from './recognised.js'
@@ -45,7 +45,7 @@ export function useClient(
       (error: unknown) => {
         if (!(error instanceof RedisSetupError)) return
         problem = error
-        warn(error.message)
+        warn(error.message, UNREACHABLE_CODE)
       },
     )
   })

@@ -37,6 +37,9 @@ local function add(id, wish, data)
     DELAYED, priority, 0, 0, attempts, 0, 0, deadline == 0 and 0 or queue_now + deadline, tenant,
     key, next(cost) and cost or false, '', 0, #data <= LONG and data, 0,
   }
+  -- Before it is lined up: a key of the wrong type must not leave behind a job without its data.
+  if #data > LONG then redis.call('HSET', KEYS[BEFORE_QUEUE + DATA], id, data) end
+  if key ~= '' then redis.call('HSET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key, id) end
   if delay > 0 then
     schedule(DELAYED_SET, queue_now + delay, id)
   else
@@ -44,8 +47,6 @@ local function add(id, wish, data)
   end
   save_job(id, job)
   count_open(id, tenant)
-  if #data > LONG then redis.call('HSET', KEYS[BEFORE_QUEUE + DATA], id, data) end
-  if key ~= '' then redis.call('HSET', KEYS[BEFORE_QUEUE + IDS_BY_KEY], key, id) end
   if is_apart(job) then meta[APART] = meta[APART] + 1 end
   if delay == 0 and meta[BLOCKED] <= queue_now then wake_one() end
   local alarm_is_earlier = meta[ALARM] > queue_now and meta[ALARM] <= queue_now + delay

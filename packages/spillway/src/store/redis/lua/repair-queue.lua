@@ -1,9 +1,10 @@
 -- Deletes keys of a queue that are of another type than the queue's scripts need: nothing in them belongs to it,
--- and every script would fail on them. The queue then goes on as one that has lost these keys.
--- KEYS: see include/queue-state
--- ARGV: none
+-- and every script would fail on them. The queue then goes on as one that has lost these keys. The script that met
+-- them has failed halfway, without saving its counts, so the jobs are counted anew.
+-- KEYS, ARGV: see include/queue-state
 -- reply: number of keys that were deleted
--- expiry: nothing is written
+-- expiry: see include/queue-state
+local BEFORE_QUEUE = 0
 local TYPES = {
   'string', 'zset', 'zset', 'zset', 'zset', 'zset', 'zset', 'hash', 'hash', 'hash', 'hash', 'hash', 'hash',
 }
@@ -16,4 +17,12 @@ for index, key in ipairs(KEYS) do
     if type(reply) == 'number' then deleted = deleted + reply end
   end
 end
+if deleted == 0 then return 0 end
+
+--- @include queue-state
+present_queue()
+-- Deleted hashes come back, and with an expiry.
+renew()
+count_parts(meta)
+close_queue()
 return deleted

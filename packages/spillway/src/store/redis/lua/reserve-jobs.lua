@@ -237,8 +237,9 @@ while blocked == NOTHING_IN_THE_WAY and #jobs < math.min(wanted, gate.most) do
       break
     end
     limits.charge(costs)
-    leave(head)
+    -- In this order: a job whose lease cannot be written keeps its place.
     lease(id, job)
+    leave(head)
     jobs[#jobs + 1] = reserved(id, job, costs)
   end
 end

@@ -15,8 +15,16 @@ const DEFAULT_PORT = 6379
 const TCP = /^rediss?:\/\/[^/?#]+(\/\d*)?$/
 const UNIX = /^unix:\/\/(?:([^:@/]*):([^@/]*)@)?(\/.+)$/
 
-/** Nothing, if it is none of ours. */
+/** Undefined if it is not the URL of a Redis server, or a `%` in its login is not escaped. */
 export function parseServerUrl(text: string, defaultPort = DEFAULT_PORT): ServerUrl | undefined {
+  try {
+    return parse(text, defaultPort)
+  } catch {
+    return undefined
+  }
+}
+
+function parse(text: string, defaultPort: number): ServerUrl | undefined {
   const unix = UNIX.exec(text)
   if (unix !== null) {
     const [, username, password, path = ''] = unix

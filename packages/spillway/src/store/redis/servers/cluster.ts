@@ -10,7 +10,7 @@ import { kindOf, messageOf, OFFLINE } from '../failure-kind.js'
 import type { RedisConnection } from '../redis-connection.js'
 import type { Via } from '../runner.js'
 import { deafness } from '../setup/access.js'
-import { RedisSetupError } from '../setup/setup-error.js'
+import { RedisSetupError, UNREACHABLE_CODE } from '../setup/setup-error.js'
 import { openSubscription, type Subscribe } from '../subscription.js'
 import { type Address, addressNamed, nameOf } from './address.js'
 import { type ClusterMap, readClusterSlots, readRedirect } from './cluster-map.js'
@@ -184,7 +184,7 @@ class Cluster implements RedisConnection {
   }
 
   #note(problem: RedisSetupError | undefined): void {
-    if (problem !== undefined) this.#dialler.warn(problem.message)
+    if (problem !== undefined) this.#dialler.warn(problem.message, UNREACHABLE_CODE)
     this.#setup = problem
   }
 

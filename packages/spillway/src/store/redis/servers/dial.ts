@@ -6,7 +6,7 @@ import type { Connection, Driver, Lost } from '../drivers/driver.js'
 import { type Access, checkAccess } from '../setup/access.js'
 import { type Login, shakeHands } from '../setup/handshake.js'
 import type { Expected } from '../setup/server-info.js'
-import { RedisSetupError, type Warn } from '../setup/setup-error.js'
+import { RedisSetupError, UNREACHABLE_CODE, type Warn } from '../setup/setup-error.js'
 import { type Address, nameOf } from './address.js'
 import type { Line } from './redial.js'
 
@@ -57,7 +57,7 @@ export function createDialler(options: DiallerOptions, login: Login): Dialler {
         drop: line.drop,
         open: () =>
           open(line, address, wanted).catch((problem: unknown) => {
-            if (problem instanceof RedisSetupError) warn(problem.message)
+            if (problem instanceof RedisSetupError) warn(problem.message, UNREACHABLE_CODE)
             throw problem
           }),
       }

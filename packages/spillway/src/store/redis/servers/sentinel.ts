@@ -8,7 +8,7 @@ import type { Connection, Lost } from '../drivers/driver.js'
 import { messageOf } from '../failure-kind.js'
 import type { RedisConnection } from '../redis-connection.js'
 import type { Login } from '../setup/handshake.js'
-import { RedisSetupError } from '../setup/setup-error.js'
+import { RedisSetupError, UNREACHABLE_CODE } from '../setup/setup-error.js'
 import { openSubscription } from '../subscription.js'
 import { type Address, nameOf, type ServerUrl } from './address.js'
 import { createDialler, type Dialler, type DiallerOptions, type Wanted } from './dial.js'
@@ -38,7 +38,7 @@ export function connectSentinels(
 
   const ask = () =>
     findMaster(sentinels, master, clock).catch((problem: unknown) => {
-      if (problem instanceof RedisSetupError) warn(problem.message)
+      if (problem instanceof RedisSetupError) warn(problem.message, UNREACHABLE_CODE)
       throw problem
     })
   const server = serverAt(

@@ -10,7 +10,10 @@ export class RedisSetupError extends Error {
   }
 }
 
-/** Tells of something wrong on the server, once, however often it is met. */
+/** The code of process warnings about a store that cannot be used. */
+export const UNREACHABLE_CODE = 'SPILLWAY_STORE_UNREACHABLE'
+
+/** Emits a process warning about a server: each message once. */
 export type Warn = (message: string, code?: string) => void
 
 export interface Warnings {

@@ -53,18 +53,20 @@ local function count_lined(counted)
   end
 end
 
+local function count_parts(counted)
+  count_lined(counted)
+  for part = DELAYED_SET, PARKED do counted[SIZE + part] = redis.call('ZCARD', KEYS[BEFORE_QUEUE + part]) end
+  for part = DELAYED_SET, ENDS do counted[FIRST + part] = counted[SIZE + part] > 0 and 0 or NEVER end
+  counted[APART] = 0
+  for _, part in ipairs({ DATA, IDS_BY_KEY, TENANTS }) do
+    counted[APART] = counted[APART] + redis.call('HLEN', KEYS[BEFORE_QUEUE + part])
+  end
+end
+
 -- A new queue, or one whose first key was lost: the other keys say how many jobs there are.
 local function new_meta()
   local new = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NEVER, NEVER, NEVER }
-  if redis.call('HLEN', KEYS[BEFORE_QUEUE + JOBS]) == 0 then return new end
-  count_lined(new)
-  for part = DELAYED_SET, PARKED do new[SIZE + part] = redis.call('ZCARD', KEYS[BEFORE_QUEUE + part]) end
-  for part = DELAYED_SET, ENDS do
-    if new[SIZE + part] > 0 then new[FIRST + part] = 0 end
-  end
-  for _, part in ipairs({ DATA, IDS_BY_KEY, TENANTS }) do
-    new[APART] = new[APART] + redis.call('HLEN', KEYS[BEFORE_QUEUE + part])
-  end
+  if redis.call('HLEN', KEYS[BEFORE_QUEUE + JOBS]) > 0 then count_parts(new) end
   return new
 end
 
