@@ -22,8 +22,8 @@ const REST_MS = 60_000
  * Some vendors answer for every name. Each new lane costs Redis a few commands, so there are this many new ones
  * at once and this many per second. Other models stay in `(other)` and get a lane after a later answer.
  */
-const NEW_AT_ONCE = 50
-const NEW_PER_SECOND = 10
+const NEW_AT_ONCE = 20
+const NEW_PER_SECOND = 5
 
 interface KnownLane {
   readonly answers: AnswerLengths
