@@ -23,7 +23,6 @@ interface Snapshot {
 }
 
 interface Attack {
-  what: string
   /** The vendor answers for every name, not only for `gpt`. */
   accepts: boolean
   /** The gateway knows its callers and limits each user. */
@@ -144,14 +143,14 @@ async function attack(ask: ReturnType<typeof client>, { accepts }: Attack): Prom
 }
 
 describe(`${MODELS} made-up models, each used twice,`, () => {
-  it.each<Attack>([
-    { what: 'that the vendor refuses', accepts: false, users: false },
-    { what: 'that the vendor accepts', accepts: true, users: false },
-    { what: 'of known users that the vendor accepts', accepts: true, users: true },
+  it.each<[string, Attack]>([
+    ['that the vendor refuses', { accepts: false, users: false }],
+    ['that the vendor accepts', { accepts: true, users: false }],
+    ['of known users that the vendor accepts', { accepts: true, users: true }],
   ])(
-    '$what cost a pod less than 60 MB and Redis about 60 breaker reads per second, and a configured model is served',
-    async (attacked) => {
-      const gateway = await startAttacked(attacked, attacked.what)
+    '%s cost a pod less than 60 MB and Redis at most 60 breaker reads per second, and a configured model is served',
+    async (what, attacked) => {
+      const gateway = await startAttacked(attacked, what)
       const ask = client(gateway.url)
       // What the process needs for any traffic is not what is measured.
       await forEach(Math.min(3_000, MODELS), async () => void (await ask('gpt')))
@@ -166,7 +165,7 @@ describe(`${MODELS} made-up models, each used twice,`, () => {
       const grown = (await memoryOf(gateway.adminUrl)) - before
       if (process.env.SPILLWAY_MODELS !== undefined) {
         const syncMsPerSecond = scripts.syncUs / 1_000 / seconds
-        const figures = { ...attacked, seconds, before, grown, syncMsPerSecond, ...scripts }
+        const figures = { what, seconds, before, grown, syncMsPerSecond, ...scripts }
         process.stdout.write(`${JSON.stringify(figures)}\n`)
       }
       expect(failed.slice(0, 3)).toEqual([])
