@@ -1,6 +1,7 @@
 /** Lanes of a guard: at most `maxLanes`, whatever names calls come with. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
+import { sleep } from '../src/core/sleep.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
 import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
@@ -268,4 +269,27 @@ it('a pod asks the store about at most 50 lanes per second, in turn, and only ab
   syncs.length = 0
   await pod.clock.advance(10_000)
   expect(syncs.flat().filter(({ lane }) => lane !== '')).toEqual([])
+})
+
+it('a pod reads the limits of a lane at most twice per second, however slowly the store answers', async () => {
+  const pod = createGuardPod({ limits: LIMITS, jitterMs: 1_000 }, { where: 'remote' })
+  const { limits } = pod.store
+  const [take, figures] = [limits.take.bind(limits), limits.figures.bind(limits)]
+  let reads = 0
+  // Silent for so long that the pod checks whether the store is still there.
+  limits.take = async (request) => {
+    const reply = await take(request)
+    await sleep(pod.clock, 80)
+    return reply
+  }
+  limits.figures = (request) => {
+    reads++
+    return figures(request)
+  }
+  for (let i = 0; i < 500; i++) {
+    pod.quick({ lane: 'a' })
+    await pod.clock.advance(10)
+  }
+  expect(reads).toBeGreaterThan(2)
+  expect(reads).toBeLessThanOrEqual(10)
 })
