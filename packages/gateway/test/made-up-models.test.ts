@@ -12,13 +12,23 @@ import { SCRIPTS } from '../../spillway/src/store/redis/scripts.gen.js'
 import { type RedisServer, startRedis } from '../../spillway/test/redis-server.js'
 import { startGatewayProcess } from './gateway-process.js'
 
-const MODELS = Number(process.env.SPILLWAY_MODELS ?? 1_500)
+const MODELS = Number(process.env.SPILLWAY_MODELS ?? 1_000)
 const TIMEOUT_MS = 60_000 + MODELS * 5
 const AT_ONCE = 40
+/** Names come in blocks, and each block comes twice: a model that was answered has a lane from then on. */
+const BLOCK = 100
 const MEGABYTE = 1_048_576
+const KEY = 'sk-ada-0123456789abcdef'
 
 interface Snapshot {
   guards: { store?: { status: string } }[]
+}
+
+interface Attack {
+  /** The vendor answers for every name, not only for `gpt`. */
+  accepts: boolean
+  /** The gateway knows its callers and limits each user. */
+  users: boolean
 }
 
 let redis: RedisServer
@@ -27,13 +37,12 @@ beforeAll(async () => {
 })
 afterAll(() => redis?.stop())
 
-/** A vendor that knows `gpt` and, if it is `lenient`, every other model. */
-async function startStrictVendor(lenient: boolean): Promise<string> {
+async function startVendor(accepts: boolean): Promise<string> {
   const server = createServer(async (incoming, outgoing) => {
     let body = ''
     for await (const chunk of incoming) body += chunk
     const { model } = JSON.parse(body) as { model: string }
-    const knows = lenient || model === 'gpt'
+    const knows = accepts || model === 'gpt'
     outgoing.writeHead(knows ? 200 : 404, { 'content-type': 'application/json' })
     outgoing.end(JSON.stringify({ model, usage: { prompt_tokens: 1, completion_tokens: 1 } }))
   }).listen(0, '127.0.0.1')
@@ -45,12 +54,40 @@ async function startStrictVendor(lenient: boolean): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
+async function startAttacked({ accepts, users }: Attack, prefix: string) {
+  const callers = [{ key: 'env:ADA_KEY', user: 'ada' }]
+  const userLimits = [{ per: 'user', limit: 10_000_000, windowMs: '1m' }]
+  return startGatewayProcess({
+    config: {
+      redis: { url: redis.url, prefix },
+      vendors: {
+        openai: {
+          protocol: 'openai',
+          url: await startVendor(accepts),
+          breaker: { failureRate: 0.5, minimumCalls: 10, openMs: '30s' },
+          limits: [{ limit: 10_000_000, windowMs: '1m' }],
+          queue: { size: 1_000 },
+          ...(users && { userLimits }),
+        },
+      },
+      routes: [{ vendor: 'openai', models: ['gpt', '*'] }],
+      log: { level: 'warn' },
+      ...(users && { callers }),
+    },
+    env: { ADA_KEY: KEY },
+  })
+}
+
 function client(url: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: AT_ONCE + 5 })
   onTestFinished(() => agent.destroy())
   return async (model: string): Promise<{ status: number; text: string; lane: string }> => {
     const body = JSON.stringify({ model, messages: [] })
-    const headers = { 'content-type': 'application/json', 'content-length': body.length }
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': body.length,
+      authorization: `Bearer ${KEY}`,
+    }
     const asked = request(`${url}/v1/chat/completions`, { method: 'POST', agent, headers })
     asked.end(body)
     const [answer] = await once(asked, 'response')
@@ -75,43 +112,47 @@ async function memoryOf(adminUrl: string): Promise<number> {
   return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1]) / MEGABYTE
 }
 
-/** Microseconds of Redis time that `sync` took, and its largest number of keys. */
-async function syncsOf({ send }: RedisServer): Promise<{ spentUs: number; mostKeys: number }> {
+/** How much of Redis the scripts took: `sync` in microseconds and keys, and all of them together. */
+async function scriptsOf({ send }: RedisServer) {
   const entries = (await send('SLOWLOG', 'GET', '-1')) as [number, number, number, string[]][]
-  const syncs = entries.filter(([, , , [, sha]]) => sha === SCRIPTS.syncBreakers.sha)
+  const scripts = entries.filter(([, , , [command]]) => command === 'EVALSHA')
+  const syncs = scripts.filter(([, , , [, sha]]) => sha === SCRIPTS.syncBreakers.sha)
+  const keys = syncs.map(([, , , [, , count]]) => Number(count))
+  const sumUs = (list: typeof entries) => list.reduce((sum, [, , us]) => sum + us, 0)
   return {
-    spentUs: syncs.reduce((sum, [, , us]) => sum + us, 0),
-    mostKeys: Math.max(0, ...syncs.map(([, , , [, , keys]]) => Number(keys))),
+    allUs: sumUs(scripts),
+    syncUs: sumUs(syncs),
+    syncKeys: keys.reduce((sum, each) => sum + each, 0),
+    mostKeys: Math.max(0, ...keys),
   }
 }
 
-describe.each([
-  [
-    'that the vendor does not know cost a pod less than 60 MB and Redis less than 2 ms of sync per second',
-    false,
-  ],
-  ['that the vendor accepts cost a pod less than 60 MB, and no sync has more than 200 keys', true],
-])(`${MODELS} made-up models`, (claim, lenient) => {
-  it(
-    `${claim}, and a configured model is served throughout`,
-    async () => {
-      const url = await startStrictVendor(lenient)
-      const gateway = await startGatewayProcess({
-        config: {
-          redis: { url: redis.url, prefix: lenient ? 'lenient' : 'strict' },
-          vendors: {
-            openai: {
-              protocol: 'openai',
-              url,
-              breaker: { failureRate: 0.5, minimumCalls: 10, openMs: '30s' },
-              limits: [{ limit: 10_000_000, windowMs: '1m' }],
-              queue: { size: 1_000 },
-            },
-          },
-          routes: [{ vendor: 'openai', models: ['gpt', '*'] }],
-          log: { level: 'warn' },
-        },
-      })
+/** Sends every name twice, and now and then the configured model. Answers with what went wrong. */
+async function attack(ask: ReturnType<typeof client>, { accepts }: Attack): Promise<object[]> {
+  const failed: object[] = []
+  await forEach(2 * MODELS, async (number) => {
+    const block = Math.floor(number / (2 * BLOCK))
+    const model = `model-${block * BLOCK + (number % BLOCK)}`
+    const { status, text } = await ask(model)
+    // The vendor says which model it was asked for.
+    const served = status === (accepts ? 200 : 404) && text.includes(`"${model}"`)
+    if (!served) failed.push({ status, model, text })
+    if (number % 100 !== 0) return
+    const own = await ask('gpt')
+    if (own.status !== 200 || own.lane !== 'gpt') failed.push(own)
+  })
+  return failed
+}
+
+describe(`${MODELS} made-up models, each used twice,`, () => {
+  it.each<[string, Attack]>([
+    ['that the vendor refuses', { accepts: false, users: false }],
+    ['that the vendor accepts', { accepts: true, users: false }],
+    ['of known users that the vendor accepts', { accepts: true, users: true }],
+  ])(
+    '%s cost a pod less than 60 MB and Redis at most 60 breaker reads per second, and a configured model is served',
+    async (what, attacked) => {
+      const gateway = await startAttacked(attacked, what)
       const ask = client(gateway.url)
       // What the process needs for any traffic is not what is measured.
       await forEach(Math.min(3_000, MODELS), async () => void (await ask('gpt')))
@@ -119,38 +160,23 @@ describe.each([
       await redis.send('CONFIG', 'SET', 'slowlog-log-slower-than', '0')
       await redis.send('SLOWLOG', 'RESET')
       const startMs = performance.now()
-      const failed: object[] = []
-      // Twice, because a model that was answered has a lane from then on.
-      await forEach(2 * MODELS, async (number) => {
-        const model = `model-${number % MODELS}`
-        const { status, text } = await ask(model)
-        // The vendor says which model it was asked for.
-        const served = status === (lenient ? 200 : 404) && text.includes(`"${model}"`)
-        if (!served) failed.push({ status, model, text })
-        if (number % 100 !== 0) return
-        const own = await ask('gpt')
-        if (own.status !== 200 || own.lane !== 'gpt') failed.push(own)
-      })
+      const failed = await attack(ask, attacked)
       const seconds = (performance.now() - startMs) / 1_000
-      const { spentUs, mostKeys } = await syncsOf(redis)
+      const scripts = await scriptsOf(redis)
       await redis.send('CONFIG', 'SET', 'slowlog-log-slower-than', '-1')
       const grown = (await memoryOf(gateway.adminUrl)) - before
       if (process.env.SPILLWAY_MODELS !== undefined) {
-        const figures = {
-          lenient,
-          seconds,
-          before,
-          grown,
-          usPerSecond: spentUs / seconds,
-          mostKeys,
-        }
+        const syncMsPerSecond = scripts.syncUs / 1_000 / seconds
+        const figures = { what, seconds, before, grown, syncMsPerSecond, ...scripts }
         process.stdout.write(`${JSON.stringify(figures)}\n`)
       }
       expect(failed.slice(0, 3)).toEqual([])
       expect(grown).toBeLessThan(60)
-      // Models that the vendor answers get lanes, up to `maxLanes`, and each is read once from the store.
-      if (!lenient) expect(spentUs / seconds).toBeLessThan(2_000)
-      expect(mostKeys).toBeLessThanOrEqual(200)
+      // 50 lanes in turn and 5 new ones per second, and 20 new ones at once. Each takes about 10 us on a quiet
+      // machine; on a busy one Redis's own figures say more about the other processes.
+      expect(scripts.syncKeys).toBeLessThan(100 + 60 * seconds)
+      expect(scripts.mostKeys).toBeLessThanOrEqual(100)
+      expect(scripts.syncUs).toBeLessThan(scripts.allUs / 5)
       // A busy machine may delay a reply for so long that the pod does without the store for a moment.
       const storeStatus = async () => {
         const snapshot = (await (await fetch(`${gateway.adminUrl}/snapshot`)).json()) as Snapshot

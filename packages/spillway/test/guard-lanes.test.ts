@@ -1,6 +1,7 @@
 /** Lanes of a guard: at most `maxLanes`, whatever names calls come with. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
+import { sleep } from '../src/core/sleep.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
 import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'
@@ -244,7 +245,7 @@ it('maxLanes that is no positive integer is an error that names the option', () 
   }
 })
 
-it('one sync asks about at most 200 lanes, and only about lanes that were used recently', async () => {
+it('a pod asks the store about at most 50 lanes per second, in turn, and only about lanes used recently', async () => {
   const pod = createGuardPod({ breaker: { consecutiveFailures: 100 } }, { where: 'remote' })
   const syncs: (readonly SyncRequest[])[] = []
   const { breakers } = pod.store
@@ -253,19 +254,42 @@ it('one sync asks about at most 200 lanes, and only about lanes that were used r
     syncs.push(requests)
     return sync(requests)
   }
-  for (let i = 0; i < 900; i++) pod.quick({ lane: `lane ${i}` })
-  await pod.clock.advance(1_000)
+  for (let i = 0; i < 120; i++) pod.quick({ lane: `lane ${i}` })
+  await pod.clock.advance(500)
   const asked = new Set<string>()
-  syncs.length = 0
-  await pod.clock.advance(8_000)
-  for (const requests of syncs) {
-    expect(requests.length).toBeLessThanOrEqual(200)
+  for (let second = 0; second < 3; second++) {
+    syncs.length = 0
+    await pod.clock.advance(1_000)
+    const requests = syncs.flat()
+    expect(requests.length).toBeLessThanOrEqual(50)
     for (const { lane } of requests) asked.add(lane)
   }
-  // In turn, so that none is left out.
-  for (let i = 0; i < 900; i++) expect(asked).toContain(`lane ${i}`)
-  await pod.clock.advance(10_000)
+  for (let i = 0; i < 120; i++) expect(asked).toContain(`lane ${i}`)
+  await pod.clock.advance(1_000)
   syncs.length = 0
   await pod.clock.advance(10_000)
   expect(syncs.flat().filter(({ lane }) => lane !== '')).toEqual([])
+})
+
+it('a pod reads the limits of a lane at most twice per second, however slowly the store answers', async () => {
+  const pod = createGuardPod({ limits: LIMITS, jitterMs: 1_000 }, { where: 'remote' })
+  const { limits } = pod.store
+  const [take, figures] = [limits.take.bind(limits), limits.figures.bind(limits)]
+  let reads = 0
+  // Silent for so long that the pod checks whether the store is still there.
+  limits.take = async (request) => {
+    const reply = await take(request)
+    await sleep(pod.clock, 80)
+    return reply
+  }
+  limits.figures = (request) => {
+    reads++
+    return figures(request)
+  }
+  for (let i = 0; i < 500; i++) {
+    pod.quick({ lane: 'a' })
+    await pod.clock.advance(10)
+  }
+  expect(reads).toBeGreaterThan(2)
+  expect(reads).toBeLessThanOrEqual(10)
 })

@@ -18,6 +18,12 @@ export interface LaneParts {
 
 /** An answered model keeps its lane for at least this time after its last request. */
 const REST_MS = 60_000
+/**
+ * Some vendors answer for every name. Each new lane costs Redis a few commands, so there are this many new ones
+ * at once and this many per second. Other models stay in `(other)` and get a lane after a later answer.
+ */
+const NEW_AT_ONCE = 20
+const NEW_PER_SECOND = 5
 
 interface KnownLane {
   readonly answers: AnswerLengths
@@ -30,11 +36,15 @@ export class ModelLanes {
   readonly #now: () => number
   /** Named lanes and lanes of answered models, least recently used first. */
   readonly #known = new Map<string, KnownLane>()
+  /** How many new lanes there may be, as of `#allowedMs`. */
+  #allowed = NEW_AT_ONCE
+  #allowedMs: number
 
   constructor(maxLanes: number, named: Iterable<string>, now = () => performance.now()) {
     this.#maxLanes = maxLanes
     this.#named = new Set(named)
     this.#now = now
+    this.#allowedMs = now()
   }
 
   /** For another configuration: models that were answered stay known. */
@@ -88,7 +98,18 @@ export class ModelLanes {
   /** Lanes are shown to every reader of metrics: a key or a prompt in place of a model gets none. */
   #mayAdd({ model }: LaneParts): boolean {
     if (model !== undefined && presentableName(model) !== model) return false
-    return this.#known.size < this.#maxLanes || this.#forgetRested()
+    if (!this.#isNewAllowed()) return false
+    if (this.#known.size >= this.#maxLanes && !this.#forgetRested()) return false
+    this.#allowed--
+    return true
+  }
+
+  #isNewAllowed(): boolean {
+    const nowMs = this.#now()
+    const earned = ((nowMs - this.#allowedMs) / 1_000) * NEW_PER_SECOND
+    this.#allowed = Math.min(NEW_AT_ONCE, this.#allowed + earned)
+    this.#allowedMs = nowMs
+    return this.#allowed >= 1
   }
 
   #forgetRested(): boolean {

@@ -47,7 +47,7 @@ export interface AdmitterHooks<P, L> {
   back(): void
 }
 
-/** So many trips that failed or came too late, one after the other, are an outage. */
+/** After this many failed round trips in a row the calls that asked are refused. */
 const MOST_LOST_TRIPS = 4
 /** Doubles each time: 25, 50, 100 and 200 ms are long enough for a new connection. */
 const FIRST_PAUSE_MS = 25
@@ -244,8 +244,11 @@ export class Admitter<P, L, R extends TakeReply> {
     for (const { costs } of entries.slice(0, reply.granted)) {
       limits?.refund(limits.createPermit(gate.lane, costs, reply))
     }
+    // No reason to give up: the store answers, and if it stays too slow, outage rules replace it.
+    gate.lostTrips = Math.max(1, gate.lostTrips)
     const took = `${Math.round(tookMs)} ms`
-    this.#lost(gate, entries, new Error(`the store took ${took} to answer`))
+    const error = new Error(`the store took ${took} to answer`)
+    this.#askAgain(gate, entries, error, clock.now() + FIRST_PAUSE_MS)
   }
 
   #answered(gate: Gate, entries: Waiting<P, L>[], reply: R): void {
@@ -296,25 +299,35 @@ export class Admitter<P, L, R extends TakeReply> {
   }
 
   /**
-   * Nobody knows whether the store granted anything; if so it is spent. Asks again, a little later
-   * each time: a connection that is being made needs a moment, and the room is for waiting.
+   * The store may have granted something; if so it is spent. Asks again, a little later each time: a new
+   * connection takes a moment, and calls can wait for it in the queue.
    */
   #lost(gate: Gate, entries: readonly Waiting<P, L>[], error: unknown): void {
     const pauseMs = FIRST_PAUSE_MS * 2 ** gate.lostTrips
-    // Without an outage rule that lets anybody through, there is nothing to ask again for.
+    // A refusal comes from an outage rule that lets no call through: asking again would not help.
     const giveUp = ++gate.lostTrips > MOST_LOST_TRIPS || error instanceof SpillwayError
     if (giveUp) gate.lostTrips = 0
+    const untilMs = giveUp ? undefined : this.#options.clock.now() + pauseMs
+    this.#askAgain(gate, entries, error, untilMs)
+  }
+
+  /** Calls with time left ask again at `untilMs`. Without it, and without time, they are refused. */
+  #askAgain(
+    gate: Gate,
+    entries: readonly Waiting<P, L>[],
+    error: unknown,
+    untilMs: number | undefined,
+  ): void {
     const { room, clock, storeError } = this.#options
     const nowMs = clock.now()
-    const untilMs = nowMs + pauseMs
     for (const entry of entries) {
-      // Who has time left waits for as long as it has: the store may be back, or be done without, by then.
-      const comesBack = !giveUp && room.untilMs(entry) > nowMs
+      // A call with time left waits: until it runs out, the store may be back or be replaced by outage rules.
+      const comesBack = untilMs !== undefined && room.untilMs(entry) > nowMs
       this.#release(entry, comesBack)
       if (comesBack || entry.state === 'gone') continue
       room.remove(entry)
       entry.refuse(storeError(error))
     }
-    if (!giveUp) this.#hooks.lost(gate, untilMs)
+    if (untilMs !== undefined) this.#hooks.lost(gate, untilMs)
   }
 }

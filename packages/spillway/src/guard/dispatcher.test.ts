@@ -8,6 +8,7 @@ import {
   fateOf,
   vendorError,
 } from '../../test/guard-pod.js'
+import { sleep } from '../core/sleep.js'
 import type { Store } from '../store/port.js'
 
 const MINUTE = { windowMs: '1m' } as const
@@ -173,6 +174,28 @@ describe('dispatcher while the store does not answer', () => {
     await clock.advance(0)
     expect(fateOf(next)).toBe('resolved')
     expect(guard.snapshot()).toMatchObject({ store: { status: 'away' }, room: { waiting: 0 } })
+  })
+
+  it('a call whose permits come too late ten times waits for one in time if the store serves other lanes', async () => {
+    const { clock, quick, store, guard } = createGuardPod(
+      { ...options, queue: { size: 100, timeoutMs: '10s' } },
+      { where: 'remote' },
+    )
+    await clock.advance(10)
+    let late = 10
+    const take = store.limits.take.bind(store.limits)
+    store.limits.take = async (request) => {
+      const reply = await take(request)
+      if (request.lane === 'slow' && late-- > 0) await sleep(clock, 60)
+      return reply
+    }
+    const call = quick({ lane: 'slow' })
+    for (let i = 0; i < 200; i++) {
+      quick({ lane: 'fast' })
+      await clock.advance(10)
+    }
+    expect(fateOf(call)).toBe('resolved')
+    expect(guard.snapshot().store?.status).toBe('shared')
   })
 
   it('a limit whose outage rule refuses calls does so at once while the store is unreachable', async () => {

@@ -39,7 +39,7 @@ export interface Lane {
 }
 
 /** A lane is synchronised with the store for this long after it was last used. */
-const IN_USE_MS = 10_000
+const IN_USE_MS = 3_000
 
 export class BreakerLanes {
   /** With a breaker for each lane: the one that isolates all of them. */

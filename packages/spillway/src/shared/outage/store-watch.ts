@@ -107,6 +107,7 @@ export class StoreWatch {
   /** Commands that mechanisms wait for. */
   #underWay = 0
   #doubt: Timer | undefined
+  #refreshedMs = Number.NEGATIVE_INFINITY
   /** Store time less ours, in microseconds. */
   #aheadUs: number
   #timer: Timer | undefined
@@ -292,10 +293,21 @@ export class StoreWatch {
       const reply = await this.#pulse(this.#part())
       this.#mindLateness(sentMs)
       await this.#hear(reply)
-      if (this.joined) this.#spender?.refresh()
+      if (this.joined) this.#refresh()
     } catch (error) {
       this.#onSilence(error)
     }
+  }
+
+  /**
+   * Takes a command for each lane. Pulses that only look whether a slow store still answers do not repeat it, or
+   * they would make the store slower.
+   */
+  #refresh(): void {
+    const nowMs = this.#options.clock.now()
+    if (nowMs - this.#refreshedMs < BEAT_MS / 2) return
+    this.#refreshedMs = nowMs
+    this.#spender?.refresh()
   }
 
   #onSilence(error: unknown): void {

@@ -1,13 +1,14 @@
--- Returns the state of breakers, and renews the leases of running probes.
--- KEYS: breakers of one guard
--- ARGV: see include/breaker-state; breakers: for each { spec, name, probes to renew }
+-- Reads breakers of one guard, and renews the leases of probes that are still running.
+-- KEYS: breakers of one guard that have the same spec
+-- ARGV: see include/breaker-state; spec; breakers: for each { name, probes to renew }
 -- reply: for each its view
 -- expiry: see include/breaker-state
 --- @include breaker-tally
 --- @include breaker-state
+local spec = input.spec
 local reply = {}
 for index = 1, #KEYS do
-  local spec, name, renew = unpack(input.breakers[index])
+  local name, renew = unpack(input.breakers[index])
   local state = read_breaker(KEYS[index])
   local before, last = state.version, state.time_us
   local now = present(state, spec)

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { ModelLanes } from './model-lanes.js'
+
+const parts = (model: string, key?: string) => ({ model, key })
+
+function createLanes(maxLanes = 1_000) {
+  let nowMs = 0
+  const lanes = new ModelLanes(maxLanes, ['named'], () => nowMs)
+  return {
+    lanes,
+    wait: (ms: number) => {
+      nowMs += ms
+    },
+    /** How many of these models have a lane after they were answered. */
+    answer(prefix: string, count: number): number {
+      let own = 0
+      for (let i = 0; i < count; i++) {
+        if (lanes.answered(parts(`${prefix}-${i}`)) === `${prefix}-${i}`) own++
+      }
+      return own
+    },
+  }
+}
+
+describe('lanes of models', () => {
+  it('a model that the configuration does not name uses (other) until it was answered', () => {
+    const { lanes } = createLanes()
+    expect(lanes.laneOf(parts('named'))).toBe('named')
+    expect(lanes.laneOf(parts('new'))).toBe('(other)')
+    expect(lanes.laneOf(parts('new', 'first'))).toBe('(other) (first)')
+    expect(lanes.answered(parts('new'))).toBe('new')
+    expect(lanes.laneOf(parts('new'))).toBe('new')
+  })
+
+  it('a vendor that answers for every name gets 20 lanes at once and 5 more per second', () => {
+    const { lanes, wait, answer } = createLanes()
+    expect(answer('first', 500)).toBe(20)
+    wait(1_000)
+    expect(answer('second', 500)).toBe(5)
+    wait(60_000)
+    expect(answer('third', 500)).toBe(20)
+    expect(lanes.size).toBe(45)
+  })
+
+  it('a model that got no lane with its first answer gets one with a later answer', () => {
+    const { lanes, wait, answer } = createLanes()
+    answer('made-up', 500)
+    expect(lanes.answered(parts('real'))).toBe('(other)')
+    wait(200)
+    expect(lanes.answered(parts('real'))).toBe('real')
+  })
+
+  it('with maxLanes lanes a new model gets one only after another was unused for a minute', () => {
+    const { lanes, wait, answer } = createLanes(10)
+    expect(answer('first', 12)).toBe(10)
+    wait(59_000)
+    lanes.laneOf(parts('first-0'))
+    expect(answer('second', 1)).toBe(0)
+    wait(2_000)
+    expect(answer('second', 1)).toBe(1)
+    expect(lanes.laneOf(parts('first-0'))).toBe('first-0')
+    expect(lanes.laneOf(parts('first-1'))).toBe('(other)')
+  })
+})
