@@ -5,15 +5,14 @@ export function amountIn(value: unknown): number | undefined {
 }
 
 /**
- * The largest limit among these fields, because vendors differ in which of them they obey. Infinite if one of them is
- * no amount, such as -1, which some vendors take as no limit. Undefined if none is set.
+ * The largest limit among these fields, because vendors differ in which of them they obey. Undefined if none is set, or
+ * one of them is no amount, such as -1, which some vendors take as no limit.
  */
 export function largestOf(
   values: ReadonlyMap<string, unknown>,
   names: readonly string[],
 ): number | undefined {
-  const limits = names.flatMap((name) =>
-    values.has(name) ? (amountIn(values.get(name)) ?? Number.POSITIVE_INFINITY) : [],
-  )
-  return limits.length === 0 ? undefined : Math.max(...limits)
+  const limits = names.filter((name) => values.has(name)).map((name) => amountIn(values.get(name)))
+  const known = limits.filter((limit) => limit !== undefined)
+  return known.length > 0 && known.length === limits.length ? Math.max(...known) : undefined
 }

@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/config/load.js'
 import type { Aim } from '../../src/data/aim.js'
 import { outgoing } from '../../src/data/outgoing.js'
 import type { Question } from '../../src/data/question.js'
+import { ByteList } from '../../src/request/byte-list.js'
 import { requestTarget } from '../../src/request/canonical-path.js'
 import { faultInLlmPath, faultInUrl } from '../../src/request/request-url.js'
 import { Routes } from '../../src/routing/routes.js'
@@ -76,8 +77,8 @@ function decide(url: string): Decision | undefined {
   if (route === undefined) return undefined
   if (route.name !== 'raw' && faultInLlmPath(path) !== undefined) return undefined
   const request = { method: 'POST', url, headers: {}, rawHeaders: [] } as unknown as ClientRequest
-  const body = { kind: 'whole', bytes: Buffer.alloc(0) }
-  const question = { route, path, body } as unknown as Question
+  const parsed = { body: { kind: 'held', bytes: new ByteList() } }
+  const question = { route, path, parsed } as unknown as Question
   return {
     route: route.name,
     endpoint: path,
