@@ -86,7 +86,10 @@ export function createRedisQueues({
       return await by.run(script, scriptKeys, args, patience)
     } catch (error) {
       if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) throw error
-      const deleted = await by.run(SCRIPTS.repairQueue, keysOf(request), [])
+      const deleted = await by.run(SCRIPTS.repairQueue, keysOf(request), [
+        time(),
+        input(request, {}),
+      ])
       if (deleted === 0) throw error
       return by.run(script, scriptKeys, args)
     }
