@@ -209,11 +209,50 @@ describe('a body that cannot be read is refused', () => {
     ],
     ['gzip that is cut off', gzipSync(JSON_TEXT).subarray(0, 40), gzip, 400, 'INVALID_BODY'],
     ['gzip that is not', JSON_TEXT, gzip, 400, 'INVALID_BODY'],
+    [
+      'a charset with a blank before its equals sign',
+      JSON_TEXT,
+      { 'content-type': 'application/json; charset =utf-7' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'an extended charset',
+      JSON_TEXT,
+      { 'content-type': "application/json; charset*=us-ascii''utf-7" },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'a second charset inside a quoted parameter',
+      JSON_TEXT,
+      { 'content-type': 'application/json; a="; charset=utf-7"; charset=utf-8' },
+      415,
+      'UNSUPPORTED_MEDIA_TYPE',
+    ],
+    [
+      'brotli that grows 10,000 times, though it stays below maxBytes',
+      brotliCompressSync(`{"model":"gpt","messages":[]${' '.repeat(1_000_000)}}`),
+      { ...json, 'content-encoding': 'br' },
+      413,
+      'BODY_TOO_LARGE',
+    ],
     ['a compression bomb', gzipSync(Buffer.alloc(40_000_000, ' ')), gzip, 413, 'BODY_TOO_LARGE'],
   ])('%s', async (_, body, headers, status, code) => {
     const found = await sendReplaced(body, headers)
     expect([found.status, found.code, found.models]).toEqual([status, code, []])
     expect(found.failures).toEqual([])
+  })
+
+  it('a compressed body of repeated prose is read, though it becomes 30 times larger', async () => {
+    const prose = Array.from({ length: 6_000 }, (_, i) => `Line ${i % 400} of a log file. `).join(
+      '',
+    )
+    const text = `{"model":"gpt","messages":[{"role":"user","content":"${prose}"}]}`
+    const body = gzipSync(text)
+    expect(text.length / body.length).toBeGreaterThan(30)
+    const found = await sendReplaced(body, gzip)
+    expect([found.status, found.models]).toEqual([200, ['replaced']])
   })
 
   it('but 200 levels are read', async () => {

@@ -8,6 +8,7 @@ import { AnswerLengths } from '../src/tokens/answer-lengths.js'
 import { PromptEstimate } from '../src/tokens/estimate.js'
 import { Reservations } from '../src/tokens/reservation.js'
 import { startGateway } from './gateway-kit.js'
+import { startRecordingVendor } from './recording-vendor.js'
 
 const LIMITS = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
 
@@ -31,6 +32,30 @@ describe('reserved tokens', () => {
       expect((await chat({ max_tokens: 60, ...several })).status).toBe(200)
     },
   )
+
+  it('is for the largest of several limits, because the vendor may obey any of them', async () => {
+    const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 700 } })
+    expect((await chat({ max_tokens: 800 })).status).toBe(200)
+    // Less than 300 is left.
+    expect((await chat({ max_completion_tokens: 1, max_tokens: 400 })).status).toBe(429)
+    expect((await chat({ max_tokens: 1, max_output_tokens: -1 })).status).toBe(429)
+    expect((await chat({ max_completion_tokens: 1, max_tokens: 2 })).status).toBe(200)
+  })
+
+  it.each([
+    ['/v1/messages/count_tokens', { 'anthropic-version': '2023-06-01' }],
+    ['/v1/moderations', {}],
+  ])('is nothing on %s, which the vendor does not charge', async (path, headers) => {
+    const vendor = await startRecordingVendor()
+    const { url } = await startGateway({ guard: { ...LIMITS, url: vendor.url } })
+    const send = () =>
+      fetch(`${url}${path}`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headers },
+        body: JSON.stringify({ model: 'gpt', messages: [], input: 'x'.repeat(4_000) }),
+      })
+    for (let i = 0; i < 5; i++) expect((await send()).status).toBe(200)
+  })
 
   it('is at most half of the limit, so that max_tokens above the limit does not wait for an empty window', async () => {
     const guard = { ...LIMITS, queue: { size: 10, timeoutMs: '2h' } }

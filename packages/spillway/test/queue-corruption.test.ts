@@ -208,6 +208,20 @@ describe('a queue with a key of the wrong type', () => {
     expect(await queue.dead()).toMatchObject([{ id, error: expect.stringContaining('its data') }])
   })
 
+  it('still returns a job whose lease a failed script had begun', async () => {
+    const { ref, addMany, reserve, counts, dead } = createQueueKit(fleet)
+    // Long data is read from its own key after the lease was written.
+    const [id] = await addMany([{ tenant: 't', data: JSON.stringify('x'.repeat(2_000)) }])
+    await fleet.send('DEL', keyOf(ref, 'd'))
+    await fleet.send('RPUSH', keyOf(ref, 'd'), 'what is this')
+    await reserve(1, { leaseUs: SECOND / 5 })
+    await fleet.sleep(250)
+    const taken = (await reserve(1)).jobs.map((job) => job.id)
+    const letters = (await dead()).map((job) => job.id)
+    expect([...taken, ...letters]).toEqual([id])
+    expect((await counts()).waiting).toBe(0)
+  })
+
   it('or with a first key that is damaged or lost counts its jobs anew and hands all of them out', async () => {
     for (const damaged of ['', 'x'.repeat(26 * 8), undefined]) {
       const { ref, addMany, reserve, counts } = createQueueKit(fleet)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { addVendorHeaders, headerValue } from './headers.js'
+import { addVendorHeaders, ForwardedHeaders, headerValue } from './headers.js'
 import { VendorAddresses } from './vendor-addresses.js'
 
 const ADDRESSES = new VendorAddresses('http://vendor')
@@ -31,5 +31,13 @@ describe('vendor response headers', () => {
     const passed: string[] = []
     addVendorHeaders(passed, flat, [], ADDRESSES)
     expect(passed).toEqual(['x', '3'])
+  })
+})
+
+describe('client request headers', () => {
+  it('headers of the body in a spelling that the gateway does not read are not passed on', () => {
+    const forwarded = new ForwardedHeaders({ own: new Set(), credentials: false })
+    const raw = ['Content-Type', 'a', 'content_type', 'b', 'Content_Encoding', 'c', 'x_y', 'd']
+    expect(forwarded.of(raw, undefined)).toEqual(['content-type', 'a', 'x_y', 'd'])
   })
 })

@@ -52,6 +52,9 @@ const KEPT_FROM_VENDORS: ReadonlySet<string> = new Set([
   'accept-encoding',
 ])
 
+/** They decide how the body is read. To many servers _ and - are the same, so the other spelling is dropped. */
+const BODY_HEADERS: ReadonlySet<string> = new Set(['content-type', 'content-encoding'])
+
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'x-api-key'])
 
 const KEPT_FROM_CLIENTS: ReadonlySet<string> = new Set([
@@ -124,6 +127,7 @@ export class ForwardedHeaders {
     const plain = name.replaceAll('_', '-')
     const { own, credentials } = this.#options
     if (KEPT_FROM_VENDORS.has(plain) || SPOOFED_GROUPS.test(plain)) return true
+    if (name !== plain && BODY_HEADERS.has(plain)) return true
     return own.has(name) || own.has(plain) || (!credentials && CREDENTIALS.has(plain))
   }
 }

@@ -38,8 +38,7 @@ export function outgoing(
 
 function removeHeader(headers: string[], removed: string): void {
   for (let i = headers.length - 2; i >= 0; i -= 2) {
-    // To many servers _ and - are the same.
-    if (headers[i]?.replaceAll('_', '-') === removed) headers.splice(i, 2)
+    if (headers[i] === removed) headers.splice(i, 2)
   }
 }
 

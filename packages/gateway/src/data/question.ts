@@ -45,7 +45,7 @@ export function questionOf(
 }
 
 function generates({ json, isUnread }: ParsedRequest, { format }: Protocol, path: string): boolean {
-  if (format === undefined) return false
+  if (format === undefined || format.isFree(path)) return false
   const kind = format.bodyOn(path)
   return kind !== 'file' && (json !== undefined || (isUnread && kind === 'form'))
 }

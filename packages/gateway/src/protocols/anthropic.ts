@@ -1,7 +1,9 @@
 /** Anthropic's messages API. */
 import { FieldNames } from '../request/json-fields.js'
-import { amountIn } from '../tokens/amount.js'
+import { largestOf } from '../tokens/amount.js'
 import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
+
+const MAX_TOKENS = ['max_tokens', 'max_tokens_to_sample'] as const
 
 export const anthropic: Protocol = {
   name: 'anthropic',
@@ -15,8 +17,9 @@ export const anthropic: Protocol = {
       if (pathMatches(path, GENERATING)) return 'json'
       return pathMatches(path, STORING) ? 'file' : 'any'
     },
+    isFree: (path) => pathMatches(path, FREE),
     fields: new FieldNames(
-      ['model', 'stream', 'max_tokens', 'max_tokens_to_sample'],
+      ['model', 'stream', ...MAX_TOKENS],
       ['system', 'messages', 'tools', 'prompt'],
     ),
     read(values, promptTokens) {
@@ -24,7 +27,7 @@ export const anthropic: Protocol = {
         model: values.get('model') as string | undefined,
         streamed: values.get('stream') === true,
         promptTokens,
-        maxTokens: amountIn(values.get('max_tokens') ?? values.get('max_tokens_to_sample')),
+        maxTokens: largestOf(values, MAX_TOKENS),
         answers: 1,
       }
     },
@@ -40,6 +43,7 @@ export const anthropic: Protocol = {
 }
 
 const GENERATING = /\/(messages|messages\/count_tokens|complete)$/
+const FREE = /\/messages\/count_tokens$/
 const STORING = /\/(files|skills|skills\/[^/]+\/versions)$/
 
 const GOING_ON = /"type"\s*:\s*"(message_start|content_block_\w+|message_delta)"/

@@ -1,7 +1,9 @@
 /** OpenAI's API, and whatever speaks it: chat completions, responses, embeddings. */
 import { FieldNames, type JsonField } from '../request/json-fields.js'
-import { amountIn } from '../tokens/amount.js'
+import { amountIn, largestOf } from '../tokens/amount.js'
 import { bearer, type Complaint, type Protocol, pathMatches } from './protocol.js'
+
+const MAX_TOKENS = ['max_completion_tokens', 'max_tokens', 'max_output_tokens'] as const
 
 export const openai: Protocol = {
   name: 'openai',
@@ -13,17 +15,9 @@ export const openai: Protocol = {
       if (pathMatches(path, GENERATING_FROM_FORM)) return 'form'
       return pathMatches(path, STORING) ? 'file' : 'any'
     },
+    isFree: (path) => pathMatches(path, FREE),
     fields: new FieldNames(
-      [
-        'model',
-        'stream',
-        'stream_options',
-        'max_completion_tokens',
-        'max_tokens',
-        'max_output_tokens',
-        'n',
-        'best_of',
-      ],
+      ['model', 'stream', 'stream_options', ...MAX_TOKENS, 'n', 'best_of'],
       ['messages', 'prompt', 'input', 'instructions', 'tools'],
     ),
     read(values, promptTokens) {
@@ -31,11 +25,7 @@ export const openai: Protocol = {
         model: values.get('model') as string | undefined,
         streamed: values.get('stream') === true,
         promptTokens,
-        maxTokens: amountIn(
-          values.get('max_completion_tokens') ??
-            values.get('max_tokens') ??
-            values.get('max_output_tokens'),
-        ),
+        maxTokens: largestOf(values, MAX_TOKENS),
         answers: answersIn(values),
       }
     },
@@ -59,6 +49,7 @@ const GENERATING =
   /\/(completions|responses|embeddings|moderations|images\/generations|audio\/speech|runs)$/
 const GENERATING_FROM_FORM =
   /\/(audio\/transcriptions|audio\/translations|images\/edits|images\/variations|videos)$/
+const FREE = /\/moderations$/
 const STORING = /\/(files|uploads|uploads\/[^/]+\/parts)$/
 
 const LAST_WORD = /^data: ?\[DONE\]|"error"\s*:\s*[{"]|"type"\s*:\s*"error"/m

@@ -28,6 +28,8 @@ export type BodyKind = 'json' | 'form' | 'file' | 'any'
 /** How a protocol's JSON bodies are read. */
 export interface RequestFormat {
   bodyOn(path: string): BodyKind
+  /** The vendor charges no tokens for requests on this path, so none are reserved. */
+  isFree(path: string): boolean
   /** Values: what decides route, cost and streaming. Contents: what the vendor charges as input. */
   readonly fields: FieldNames
   /** `values`: those that are set, in their right types. */

@@ -38,6 +38,14 @@ export interface StreamProgress {
   complete: boolean
 }
 
+/**
+ * A compressed body may grow to this many times its size. Text and JSON rarely grow 20 times; without a bound, a
+ * hundred bytes could take `maxBytes` of memory.
+ */
+const MAX_EXPANSION = 100
+/** A decoded body up to this size may have grown by any factor. */
+const ALWAYS_DECODED_BYTES = 65_536
+
 /** The client disconnected before its body was complete. */
 export class HungUpError extends Error {
   readonly code = 'HUNG_UP'
@@ -194,11 +202,16 @@ function receiveThrough(
 ): Promise<boolean> {
   return new Promise((resolve, reject) => {
     let encodedBytes = 0
+    let decodedBytes = 0
     let isReceived = false
     let isRefused = false
     let failure: RequestError | undefined
     decoder.on('data', (chunk: Buffer) => {
+      decodedBytes += chunk.length
       try {
+        if (decodedBytes > Math.max(ALWAYS_DECODED_BYTES, MAX_EXPANSION * encodedBytes)) {
+          throw expandsTooMuch()
+        }
         onChunk(chunk)
       } catch (error) {
         // Decoding stops here: a compressed body can be a thousand times larger than what was received.
@@ -234,6 +247,11 @@ function receiveThrough(
     }
     new Promise((received) => received(receive(request, write))).then(onReceived, fail)
   })
+}
+
+function expandsTooMuch(): RequestError {
+  const message = `the body grows more than ${MAX_EXPANSION} times when it is decoded; send it uncompressed`
+  return new RequestError({ status: 413, code: 'BODY_TOO_LARGE', message, closes: true })
 }
 
 function undecodable(): RequestError {

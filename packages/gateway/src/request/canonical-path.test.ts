@@ -58,11 +58,25 @@ describe('faultInLlmPath', () => {
     '/v1/chat%2F',
     '/v1/chat;a=b',
     '/v1/chat%3Ba',
+    '/v1/Chat/completions',
+    '/v1/chat/COMPLETIONS',
+    '/V1/embeddings',
+    '/v1/chat%2Fcompletions',
+    '/v1/chat%252Fcompletions',
+    '/v1/chat/%2563ompletions',
+    '/openai/deployments/GPT-4/Chat/completions',
+    '/v1/messages/Count_Tokens',
   ])('%s is refused on the routes of an LLM API', (path) => {
     expect(faultInLlmPath(path)).toMatchObject({ status: 400, code: 'INVALID_URL' })
   })
 
-  it('an encoded slash inside a segment is accepted', () => {
-    expect(faultInLlmPath('/v1/models/meta%2Fllama')).toBeUndefined()
+  it.each([
+    '/v1/models/meta%2Fllama',
+    '/v1/models/Meta-Llama-3',
+    '/v1/models/50%2525',
+    '/openai/deployments/GPT-4/chat/completions',
+    '/v1/files/File-ABC',
+  ])('%s is accepted on the routes of an LLM API', (path) => {
+    expect(faultInLlmPath(path)).toBeUndefined()
   })
 })

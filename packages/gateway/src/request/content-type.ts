@@ -11,7 +11,10 @@ const TOKEN = "[!#$%&'*+.^_`|~0-9a-z-]+"
 const MEDIA_TYPE = new RegExp(`^[ \\t]*(${TOKEN}/${TOKEN})[ \\t]*(?:;|$)`, 'i')
 const PARAMETER = new RegExp(`;[ \\t]*(?:(${TOKEN})=("(?:[^"\\\\]|\\\\.)*"|[^;"]*))?[^;"]*`, 'giy')
 
-/** The parsed header. Undefined if it is malformed, or names two charsets. */
+/**
+ * The parsed header. Undefined if it is malformed, or has a charset in more than one place or in another form, such as
+ * `charset*=` or `charset =`: some vendors read those, and would decode the body in another way than the gateway.
+ */
 export function parseContentType(header: string): ContentType | undefined {
   const found = MEDIA_TYPE.exec(header)
   if (found === null) return undefined
@@ -22,10 +25,10 @@ export function parseContentType(header: string): ContentType | undefined {
     const parameter = PARAMETER.exec(header)
     if (parameter === null) return undefined
     const [, name, value = ''] = parameter
-    if (name?.toLowerCase() !== 'charset') continue
-    if (charset !== undefined) return undefined
-    charset = unquoted(value.trim()).toLowerCase()
+    if (name?.toLowerCase() === 'charset') charset = unquoted(value.trim()).toLowerCase()
   }
+  const mentions = header.match(/charset/gi)?.length ?? 0
+  if (mentions > (charset === undefined ? 0 : 1)) return undefined
   return { mediaType: (found[1] as string).toLowerCase(), charset }
 }
 

@@ -17,6 +17,10 @@ const ASCII_ESCAPE = /%[0-7][0-9a-f]/gi
 /** No client encodes a path more often than this; a path that is still encoded afterwards is refused. */
 const MOST_DECODINGS = 5
 
+/** The endpoints of LLM APIs that generate. */
+const ENDPOINT =
+  /\/(?:v1\/)?(?:(?:chat\/)?completions|responses|embeddings|moderations|images\/[a-z]+|audio\/[a-z]+|messages(?:\/count_tokens)?)$/
+
 export function faultInUrl(url: string): Fault | undefined {
   if (PLAIN.test(url) && !url.includes('/.')) return undefined
   const message = problemWith(url)
@@ -25,16 +29,20 @@ export function faultInUrl(url: string): Fault | undefined {
 
 /**
  * What an LLM API's path must not have in addition: empty segments, a slash at its end or path parameters,
- * encoded or not. Some servers ignore them, so they would lead past the limit of an endpoint.
+ * encoded or not, and an endpoint in capitals or with encoded characters. Some servers ignore these differences, so
+ * they would lead past the limit of an endpoint.
  * `path`: its canonical form, in which `faultInUrl` has found nothing.
  */
 export function faultInLlmPath(path: string): Fault | undefined {
-  for (const decoded of decodings(path)) {
+  let decoded = path
+  for (decoded of decodings(path)) {
     if (decoded.includes('//')) return invalidUrl('a path must not contain //')
     if (decoded.endsWith('/')) return invalidUrl('a path must not end in /')
     if (decoded.includes(';')) return invalidUrl('a path must not contain ;')
   }
-  return undefined
+  const [endpoint] = ENDPOINT.exec(decoded.toLowerCase()) ?? []
+  if (endpoint === undefined || path.endsWith(endpoint)) return undefined
+  return invalidUrl(`${endpoint} must be written in lower case and without escapes`)
 }
 
 /** Its connection is closed, because a server in front of the gateway may have read the request otherwise. */

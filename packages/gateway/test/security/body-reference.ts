@@ -163,9 +163,10 @@ function factsOf(
       ? value
       : undefined
   }
-  const first = (...names: string[]) => {
-    const name = names.find((each) => json[each] !== undefined && json[each] !== null)
-    return name === undefined ? undefined : amount(name)
+  const largest = (...names: string[]) => {
+    const set = names.filter((each) => json[each] !== undefined && json[each] !== null)
+    const most = Math.max(...set.map((each) => amount(each) ?? Number.NaN))
+    return set.length === 0 || Number.isNaN(most) ? undefined : most
   }
   const isOpenai = protocol === 'openai'
   let promptTokens = 0
@@ -175,8 +176,8 @@ function factsOf(
     streamed: json.stream === true,
     promptTokens: Math.ceil(promptTokens),
     maxTokens: isOpenai
-      ? first('max_completion_tokens', 'max_tokens', 'max_output_tokens')
-      : first('max_tokens', 'max_tokens_to_sample'),
+      ? largest('max_completion_tokens', 'max_tokens', 'max_output_tokens')
+      : largest('max_tokens', 'max_tokens_to_sample'),
     answers: isOpenai ? Math.max(1, amount('n') ?? 0, amount('best_of') ?? 0) : 1,
   }
 }
