@@ -30,7 +30,8 @@ function runProgram(options: object, body: string): Promise<Ended> {
   const text = JSON.stringify({ commandTimeoutMs: 5_000, ...options })
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program, text], {
     cwd: PACKAGE,
-    timeout: 20_000,
+    // Ends a program that hangs; a busy machine needs a while to start one.
+    timeout: 100_000,
   })
   let stdout = ''
   let stderr = ''

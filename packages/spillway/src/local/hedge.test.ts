@@ -38,6 +38,18 @@ describe('hedge', () => {
     expect(clock.pending).toBe(0)
   })
 
+  it('hedge keeps a response that both attempts return', async () => {
+    const { clock, hedge } = createWorld({ delayMs: 100 })
+    const shared = new Response('shared')
+    const run = async ({ hedge: second }: HedgeContext) => {
+      await sleep(clock, second ? 50 : 200)
+      return shared
+    }
+    expect(await clock.until(hedge.run(run))).toBe(shared)
+    await clock.advance(1_000)
+    expect(await shared.text()).toBe('shared')
+  })
+
   it('hedge makes no second attempt for a call that is quick enough', async () => {
     const { clock, hedge, taking } = createWorld({ delayMs: 100 })
     expect(await clock.until(hedge.run(taking(99, 1)))).toBe('first')

@@ -31,6 +31,7 @@ export class Race<T> {
   readonly first = new RaceSide<T>(false)
   second: RaceSide<T> | undefined
   over = false
+  #winner: RaceSide<T> | undefined
 
   constructor(runner: RaceRunner<T>) {
     this.#runner = runner
@@ -48,7 +49,7 @@ export class Race<T> {
   }
 
   ended(side: RaceSide<T>, end: RaceEnd<T>, verdict: Verdict): void {
-    if (this.over) return discard(end)
+    if (this.over) return this.#discard(end)
     side.end = end
     side.verdict = verdict
     const other = side === this.first ? this.second : this.first
@@ -61,22 +62,27 @@ export class Race<T> {
   abandon(): void {
     this.over = true
     for (const side of [this.first, this.second]) {
-      if (side?.end !== undefined) discard(side.end)
+      if (side?.end !== undefined) this.#discard(side.end)
     }
   }
 
   #decide(winner: RaceSide<T>, loser: RaceSide<T> | undefined): void {
     this.over = true
+    this.#winner = winner
     if (loser !== undefined) {
       if (loser.end === undefined) this.#runner.breakOff(loser)
-      else discard(loser.end)
+      else this.#discard(loser.end)
     }
     this.#runner.onDecided(winner, winner.end as RaceEnd<T>, winner.verdict as Verdict)
   }
-}
 
-function discard<T>(end: RaceEnd<T>): void {
-  if ('value' in end) discardResult(end.value)
+  /** Releases a result that is not returned. Attempts may share one, as functions that deduplicate do. */
+  #discard(end: RaceEnd<T>): void {
+    const won = this.#winner?.end
+    if (!('value' in end) || (won !== undefined && 'value' in won && won.value === end.value))
+      return
+    discardResult(end.value)
+  }
 }
 
 /** What the one hears that was not needed: no failure of anybody. */

@@ -32,6 +32,8 @@ export type Patience = 'brief' | 'patient'
 /** Looks and not time: a process that is busy starting needs longer to connect. */
 const LOOKS = { brief: 200, patient: 1_000 } as const
 const LOOK_MS = 5
+/** Looks and not one timer here, too: a starved process must not report a Redis that is about to connect. */
+const WATCH_MS = 50
 /** Without a connection and without an error for this long, the store counts as unreachable. */
 const UNREACHABLE_MS = 5_000
 const CONNECTED_MS = 5_000
@@ -40,7 +42,7 @@ const readTimeout = duration({ min: 0 })
 
 export class FirstConnection {
   readonly #options: FirstConnectionOptions
-  readonly #timer: Timer
+  #timer: Timer | undefined
   #made = false
   #closed = false
   #reported = false
@@ -48,7 +50,14 @@ export class FirstConnection {
 
   constructor(options: FirstConnectionOptions) {
     this.#options = options
-    this.#timer = options.clock.schedule(UNREACHABLE_MS, () => this.#reportIfMissing())
+    this.#look(UNREACHABLE_MS / WATCH_MS)
+  }
+
+  /** Notices a connection that is made and lost again before any command needs it. */
+  #look(looksLeft: number): void {
+    if (this.made || this.#closed) return
+    if (looksLeft === 0) return this.#reportIfMissing()
+    this.#timer = this.#options.clock.schedule(WATCH_MS, () => this.#look(looksLeft - 1))
     this.#timer.unref()
   }
 
@@ -88,7 +97,7 @@ export class FirstConnection {
 
   close(): void {
     this.#closed = true
-    this.#timer.cancel()
+    this.#timer?.cancel()
   }
 
   #reportIfMissing(): void {
