@@ -93,7 +93,7 @@ describe.each([
   ['that the vendor accepts cost a pod less than 60 MB, and no sync has more than 200 keys', true],
 ])(`${MODELS} made-up models`, (claim, lenient) => {
   it(
-    `${claim}, and a configured model is served throughout`,
+    `${MODELS} made-up models ${claim}, and a configured model is served throughout`,
     async () => {
       const url = await startStrictVendor(lenient)
       const gateway = await startGatewayProcess({
@@ -151,7 +151,7 @@ describe.each([
       // Models that the vendor answers get lanes, up to `maxLanes`, and each is read once from the store.
       if (!lenient) expect(spentUs / seconds).toBeLessThan(2_000)
       expect(mostKeys).toBeLessThanOrEqual(200)
-      // A busy machine may delay a reply for so long that the pod does without the store for a moment.
+      // On a busy machine a late reply can make the pod treat the store as unreachable for a moment.
       const storeStatus = async () => {
         const snapshot = (await (await fetch(`${gateway.adminUrl}/snapshot`)).json()) as Snapshot
         return snapshot.guards[0]?.store?.status

@@ -117,7 +117,7 @@ describe('streams', () => {
     expect(error).toBeDefined()
   })
 
-  it('a stream whose client hangs up ends at the vendor before the vendor sends another token', async () => {
+  it('a stream whose client disconnects ends at the vendor before the vendor sends another token', async () => {
     const running = await startGateway({}, { knobs: { tokens: 1_000, stallAfter: 1 } })
     const direct: number[] = []
     const lags: number[] = []

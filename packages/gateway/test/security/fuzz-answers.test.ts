@@ -94,7 +94,7 @@ function askNode(): Promise<Got | undefined> {
 }
 
 describe('an odd answer', () => {
-  it('is refused, or means to us what it means to Node', async () => {
+  it('a malformed answer is refused, or read by the gateway as Node reads it', async () => {
     const numRuns = usualOrLong(400, 10_000)
     let taken = 0
     await fc.assert(

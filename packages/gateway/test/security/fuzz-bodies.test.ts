@@ -108,7 +108,7 @@ function described(index: number, one: BodyCase): string {
 }
 
 describe('a body', () => {
-  it(`is read as JSON.parse reads it or refused, in ${CASES} cases`, async () => {
+  it(`a body is read as JSON.parse reads it or refused, in ${CASES} cases`, async () => {
     const random = dice(SEED)
     const tally = new Map<string, number>()
     for (let i = 0; i < CASES; i++) {
@@ -135,7 +135,7 @@ describe('a body', () => {
     }
   }, 120_000)
 
-  it(`reaches the vendor as the gateway understood it or not at all, in ${GATEWAY_CASES} cases`, async () => {
+  it(`a body reaches the vendor as the gateway understood it or not at all, in ${GATEWAY_CASES} cases`, async () => {
     const vendor = await startRecorder()
     const tokens = [{ unit: 'tokens', limit: 1e15, windowMs: '1m' }]
     const { url, records, failures } = await startGateway({

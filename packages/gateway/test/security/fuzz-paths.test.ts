@@ -87,7 +87,7 @@ function decide(url: string): Decision | undefined {
   }
 }
 
-it('of 40,000 odd paths none reaches a vendor in another form than it was decided by', () => {
+it('none of 40,000 odd paths reaches a vendor in another form than the one that was checked', () => {
   const random = dice(SEED)
   const taken = new Map<string, number>()
   let dangerous = 0
@@ -104,7 +104,7 @@ it('of 40,000 odd paths none reaches a vendor in another form than it was decide
   expect(dangerous).toBeGreaterThan(CASES / 10)
 })
 
-it('a path whose unreserved characters are encoded is decided as the path itself', () => {
+it('a path with encoded unreserved characters is treated like the decoded path', () => {
   const random = dice(SEED + 1)
   for (let i = 0; i < CASES / 4; i++) {
     const path = random.pick(PATHS)
@@ -113,7 +113,7 @@ it('a path whose unreserved characters are encoded is decided as the path itself
   }
 })
 
-it('over sockets a vendor receives the path under which the gateway counted the request', async () => {
+it('the vendor receives the path under which the gateway counted the request', async () => {
   const vendor = await startRecordingVendor()
   const userLimits = [{ per: 'endpoint', limit: 1_000_000, windowMs: '1h' }]
   const options = { url: vendor.url, userLimits, concurrency: { limit: 50 } }
