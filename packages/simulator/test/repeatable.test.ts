@@ -64,7 +64,7 @@ const REPEATED =
 
 describe('simulator seed', () => {
   it.each(REPEATED)(
-    'gives the same result, of $name',
+    'scenario $name gives the same result for the same seed',
     async (scenario) => {
       const [one, same, other] = [
         await simulate(scenario, { seed: 5 }),
