@@ -65,7 +65,7 @@ function createWrapper(source: Readable, watch: BodyWatch): Readable {
     if (!source.readableEnded) wrapper.destroy()
   })
   wrapper.on('pause', () => watch.resting())
-  // A stream that is ended while nobody reads it must not end the process.
+  // Without a listener, an error on a stream that has no reader would end the process.
   wrapper.on('error', () => {})
   return wrapper
 }
