@@ -235,7 +235,7 @@ describe('a url that is left out', () => {
     {},
     { url: undefined, sentinels: ['redis://a'] },
     { url: undefined, urls: ['redis://a'] },
-  ])('is no mistake: %j', (options) => {
+  ])('Redis options without a url are accepted: %j', (options) => {
     expect(() => check(options)).not.toThrow()
   })
 })
