@@ -128,7 +128,7 @@ async function addCorrupt(store: ReturnType<Fleet['store']>, guard: string): Pro
 }
 
 describe('jobs with any mix of outcomes', () => {
-  it('have a bounded number of turns in every second, and all end (virtual time)', async () => {
+  it('jobs have a bounded number of turns in every second, and all end (virtual time)', async () => {
     let number = 0
     await fc.assert(
       fc.asyncProperty(history, async (given) => {
@@ -143,7 +143,7 @@ describe('jobs with any mix of outcomes', () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
 
-    it('have a bounded number of turns in every second, and all end (real Redis)', async () => {
+    it('jobs have a bounded number of turns in every second, and all end (real Redis)', async () => {
       let number = 0
       await fc.assert(
         fc.asyncProperty(history, async (given) => {

@@ -46,7 +46,7 @@ const DAMAGES: Record<string, string> = {
 
 describe('a job record that is damaged', () => {
   it.each(Object.keys(DAMAGES))(
-    '(%s) becomes one dead letter, and the worker does the others',
+    'a damaged job record (%s) becomes one dead letter, and the worker runs the other jobs',
     async (kind) => {
       const name = `corrupt-${kind}`.replaceAll(' ', '-')
       const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
@@ -77,7 +77,7 @@ describe('a job record that is damaged', () => {
   )
 
   it.each(['delayed', 'leased', 'ended', 'dead'])(
-    'does no harm where the job is %s',
+    'a damaged record of a job that is %s does not affect other jobs',
     async (where) => {
       const { ref, addMany, add, reserve, finish, extend, command, counts, dead, job } =
         createQueueKit(fleet, { leaseUs: SECOND / 5 })
@@ -110,7 +110,7 @@ describe('a job record that is damaged', () => {
     },
   )
 
-  it('can be cancelled while it waits', async () => {
+  it('a waiting job with a damaged record can be cancelled', async () => {
     const { ref, addMany, command, counts, reserve } = createQueueKit(fleet)
     const [bad, good] = await addMany([{}, {}])
     await damage(ref, bad!, "packed = 'x'")
@@ -123,7 +123,7 @@ describe('a job record that is damaged', () => {
 describe('a queue with a key of the wrong type', () => {
   const PARTS = ['m', 'w', 'z', 'l', 'e', 'x', 'p', 'j', 'd', 'r', 'k', 't', 'n']
 
-  it.each(PARTS)('goes on without what was in it: %s', async (part) => {
+  it.each(PARTS)('a key of the wrong type only loses its own content: %s', async (part) => {
     const { ref, addMany, reserve, finish, extend, counts, dead } = createQueueKit(fleet)
     await addMany(
       Array.from({ length: 4 }, (_, at) => ({ priority: at, tenant: 't', key: `k${at}` })),
@@ -143,7 +143,7 @@ describe('a queue with a key of the wrong type', () => {
     expect(taken).toEqual(expect.arrayContaining(ids))
   })
 
-  it('or with a first key that is damaged or lost counts its jobs anew and hands all of them out', async () => {
+  it('a job queue whose first key is damaged or lost recounts its jobs and hands all of them out', async () => {
     for (const damaged of ['', 'x'.repeat(26 * 8), undefined]) {
       const { ref, addMany, reserve, counts } = createQueueKit(fleet)
       const ids = await addMany([{ priority: 3 }, { priority: 0 }, { delayUs: SECOND / 10 }])
@@ -161,7 +161,7 @@ describe.each<[string, () => Fleet]>([
   ['memory', createMemoryFleet],
   ['Redis', () => fleet],
 ])('a payload that is no JSON (%s)', (_, fleetOf) => {
-  it('makes one dead letter that can be read, and the worker goes on', async () => {
+  it('a payload that is not JSON becomes one readable dead letter, and the worker continues', async () => {
     const own = fleetOf()
     const { ref, store, addMany } = createQueueKit(own)
     const spillway = createSpillway({ store, clock: own.clock, pod: 'p' })

@@ -103,7 +103,7 @@ async function play(port: Port, steps: Steps, time: { us: number }) {
 }
 
 describe('an empty queue', () => {
-  it('keeps nothing in memory but four tags of jobs without a tenant, after any history', async () => {
+  it('an empty job queue keeps only four tags of jobs without a tenant in memory, after any history', async () => {
     await fc.assert(
       fc.asyncProperty(history, async (steps) => {
         const time = { us: 2_000_000_000 * SECOND }
@@ -140,7 +140,7 @@ describe('an empty queue', () => {
       await server.stop()
     })
 
-    it('leaves no field in Redis but four tags of jobs without a tenant, after any history', async () => {
+    it('an empty job queue keeps only four tags of jobs without a tenant in Redis, after any history', async () => {
       let number = 0
       await fc.assert(
         fc.asyncProperty(history, async (steps) => {

@@ -105,13 +105,13 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
   })
   afterAll(() => server.stop())
 
-  it.each(FIRST_CALLS)('ends with code 0 after %s', async (_, body) => {
+  it.each(FIRST_CALLS)('a program ends with code 0 after %s', async (_, body) => {
     const prefix = `first-${Math.random()}`
     const { code, stdout, stderr } = await runProgram({ url: server.url, driver, prefix }, body)
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
   })
 
-  it('counts its first calls in Redis, not by itself', async () => {
+  it('a program counts its first calls in Redis and not locally', async () => {
     const prefix = `counted-${driver}`
     const body = `
       const guard = spillway.guard('vendor', { userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }] })
@@ -121,7 +121,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
     expect([first.stdout, second.stdout]).toEqual(['ran', 'USER_LIMITED'])
   })
 
-  it('does not end before a settlement at its end has reached Redis', async () => {
+  it('a program does not end before a settlement at its end has reached Redis', async () => {
     const prefix = `settled-${driver}`
     const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1h' as const }]
     const { code } = await runProgram(
@@ -144,7 +144,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
       'a guard that is never called',
       `spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS}, breaker: {} })`,
     ],
-  ])('and %s ends with code 0, whether Redis is there or not', async (_, body) => {
+  ])('a program with %s ends with code 0, whether Redis is reachable or not', async (_, body) => {
     const down = `redis://127.0.0.1:${await freePort()}`
     for (const url of [server.url, down]) {
       const startMs = performance.now()
@@ -153,7 +153,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
     }
   })
 
-  it('adds a job to a Redis that comes up a moment later', async () => {
+  it('a program adds a job to a Redis that starts a moment later', async () => {
     const port = await freePort()
     const url = `redis://127.0.0.1:${port}`
     const added = runProgram(
@@ -177,7 +177,7 @@ describe('a program whose Redis is not there', () => {
     const { onEvent } = await import('spillway')
     onEvent(({ type, ...facts }) => type === 'store.unreachable' && console.log(JSON.stringify(facts)))`
 
-  it.each(DRIVERS)('gets one warning and one event, without the password (%s)', async (driver) => {
+  it.each(DRIVERS)('an absent Redis gives one warning without password (%s)', async (driver) => {
     const port = await freePort()
     const { code, stdout } = await runProgram(
       { url: `redis://user:secret@127.0.0.1:${port}/3`, driver },
@@ -205,7 +205,7 @@ describe('a program whose Redis is not there', () => {
     })
   })
 
-  it('gets the warning for a server that accepts and never answers', async () => {
+  it('a server that accepts connections and never answers causes the same warning', async () => {
     const { createServer } = await import('node:net')
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await new Promise((resolve) => silent.once('listening', resolve))
@@ -220,7 +220,7 @@ describe('a program whose Redis is not there', () => {
     expect(stdout).toMatch(/no connection within|not connected within/)
   })
 
-  it.each(DRIVERS)('can fail at start with store.connected (%s)', async (driver) => {
+  it.each(DRIVERS)('a program can fail at start with store.connected (%s)', async (driver) => {
     const port = await freePort()
     const { code, stdout } = await runProgram(
       { url: `redis://user:secret@127.0.0.1:${port}`, driver },
@@ -238,7 +238,7 @@ describe('a program whose Redis is not there', () => {
     expect(stdout).not.toContain('secret')
   })
 
-  it('fails to add a job after a while, and further ones at once', async () => {
+  it('adding a job without Redis fails after a while, and at once from then on', async () => {
     const port = await freePort()
     const { stdout } = await runProgram(
       { url: `redis://127.0.0.1:${port}` },
@@ -262,7 +262,7 @@ describe.each<TopologyName>(['Sentinels', 'a cluster'])('a program with %s', (to
   }, START_MS)
   afterAll(() => servers.stop())
 
-  it.each(DRIVERS)('ends with code 0 after its first call and job (%s)', async (driver) => {
+  it.each(DRIVERS)('a program ends with code 0 after a call and a job (%s)', async (driver) => {
     const { code, stdout, stderr } = await runProgram(
       { ...servers.connection, driver, prefix: `first-${driver}` },
       `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })
