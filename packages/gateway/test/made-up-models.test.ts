@@ -1,8 +1,8 @@
 // test-group: io, slow
 
 /**
- * An attack: callers send made-up model names. What it costs a pod and its Redis, measured on real processes.
- * `SPILLWAY_MODELS` sets another number of names, for a run by hand.
+ * Callers attack with made-up model names. Measures the cost for a pod and its Redis on real processes.
+ * `SPILLWAY_MODELS` sets another number of names for a manual run.
  */
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
@@ -61,7 +61,7 @@ function client(url: string) {
   }
 }
 
-/** Runs it for every number below `count`, several at once. */
+/** Calls `run` for every number below `count`, several at once. */
 async function forEach(count: number, run: (number: number) => Promise<void>): Promise<void> {
   let next = 0
   const worker = async () => {
@@ -113,7 +113,7 @@ describe.each([
         },
       })
       const ask = client(gateway.url)
-      // What the process needs for any traffic is not what is measured.
+      // Warm-up, so that the measurement excludes memory that any traffic needs.
       await forEach(Math.min(3_000, MODELS), async () => void (await ask('gpt')))
       const before = await memoryOf(gateway.adminUrl)
       await redis.send('CONFIG', 'SET', 'slowlog-log-slower-than', '0')
@@ -124,7 +124,7 @@ describe.each([
       await forEach(2 * MODELS, async (number) => {
         const model = `model-${number % MODELS}`
         const { status, text } = await ask(model)
-        // The vendor says which model it was asked for.
+        // The vendor's answer names the requested model.
         const served = status === (lenient ? 200 : 404) && text.includes(`"${model}"`)
         if (!served) failed.push({ status, model, text })
         if (number % 100 !== 0) return

@@ -85,7 +85,7 @@ describe('streams', () => {
       await pauseMs(400)
     }
     expect(call?.end).toBe('open')
-    // Of fifty million bytes, what the buffers of four sockets hold.
+    // Out of fifty million bytes, only the content of four socket buffers was sent.
     expect(sent).toBeLessThan(25_000_000)
     await reader.cancel()
     await expectIdle(running)

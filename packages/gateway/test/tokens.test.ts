@@ -11,7 +11,7 @@ import { startGateway } from './gateway-kit.js'
 
 const LIMITS = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
 
-describe('reserved tokens', () => {
+describe('token reservation', () => {
   it('the prompt and the longest possible answer are reserved and replaced by the actual cost', async () => {
     const { chat, vendor } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 900 } })
     // 500 reserved, 903 used: 97 are left.
@@ -140,7 +140,7 @@ describe('vendor limit headers', () => {
   })
 })
 
-/** Of these values, as a request's body has them. */
+/** The token estimate for these values in a request body. */
 function estimateTokens(parts: readonly unknown[]): number {
   const prompt = new PromptEstimate()
   const names = parts.map((_, index) => `part${index}`)

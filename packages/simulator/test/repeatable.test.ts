@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 const named = (name: string) => SCENARIOS.find((each) => each.name === name)!
 
-/** A scenario in which everything happens. */
+/** A scenario with every kind of event. */
 const eventful: Scenario = {
   ...named('store-loss'),
   name: 'eventful',

@@ -1,7 +1,7 @@
 /**
- * Failures that end within milliseconds beside successes that take seconds: the breaker stays closed
- * for a downstream that is well, and opens for one that is not. `BREAKER_RUNS` sets the number of random
- * runs of the first claim.
+ * Failures end within milliseconds while successes take seconds. The breaker must stay closed for a
+ * healthy downstream and open for a failing one. `BREAKER_RUNS` sets the number of random runs of the
+ * first claim.
  */
 import { describe, expect, it } from 'vitest'
 import { BREAKER, createFleet, drawHealthy, type Run } from './breaker-simulation.js'
@@ -30,7 +30,7 @@ async function openedMs(run: Run, forMs: number): Promise<number | undefined> {
   return fleet.openedMs()
 }
 
-describe('a breaker of a downstream that is well', () => {
+describe('breaker of a healthy downstream', () => {
   it(`breaker of a healthy downstream opens in at most 1 of 100 runs at error rates up to 0.6 of its limit (${RUNS} runs)`, async () => {
     const opened: number[] = []
     for (let seed = 1; seed <= RUNS; seed++) {
@@ -72,7 +72,7 @@ describe('a breaker of a downstream that is well', () => {
   }, 60_000)
 })
 
-describe('a breaker of a dead downstream', () => {
+describe('breaker of a dead downstream', () => {
   it.each([1, 8])('breaker opens after minimumCalls failures in a row of %d pods', async (pods) => {
     const dead = { ...WELL, errorRate: 1, callers: 1, pods, retries: false }
     const fleet = createFleet(dead)
@@ -102,7 +102,7 @@ describe('a breaker of a dead downstream', () => {
   it.each([0.5, 0.9])(
     'breaker of a downstream that begins to hang opens within a timeout and the usual duration at %d',
     async (rate) => {
-      // A window that is shorter than the timeout, so that successes from before are not in it.
+      // The window is shorter than the timeout, so earlier successes have left it.
       const breaker = { ...BREAKER, failureRate: rate, windowMs: '8s' as const }
       const run = { ...WELL, errorRate: 0, retries: false, startWithinMs: 2_000, breaker }
       const fleet = createFleet(run)

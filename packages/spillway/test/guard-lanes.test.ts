@@ -1,4 +1,4 @@
-/** Lanes of a guard: at most `maxLanes`, whatever names calls come with. */
+/** A guard has at most `maxLanes` lanes, whatever lane names its calls use. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
@@ -40,7 +40,7 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
     await pod.clock.advance(1_000)
     const { breakers, laneLimits, throttles, lanes } = pod.guard.snapshot()
     for (const list of [breakers, laneLimits, throttles, lanes]) {
-      // And (other).
+      // One more for (other).
       expect(list.length).toBeLessThanOrEqual(21)
     }
     expect(pod.quick({ lane: 'lane 1' }).error).toBeUndefined()
@@ -262,7 +262,7 @@ it('one sync asks about at most 200 lanes, and only about lanes that were used r
     expect(requests.length).toBeLessThanOrEqual(200)
     for (const { lane } of requests) asked.add(lane)
   }
-  // In turn, so that none is left out.
+  // The syncs take turns, so every lane is covered.
   for (let i = 0; i < 900; i++) expect(asked).toContain(`lane ${i}`)
   await pod.clock.advance(10_000)
   syncs.length = 0

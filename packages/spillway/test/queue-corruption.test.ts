@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Damaged job records on a real Redis: one bad record is one dead letter, and the others go on. */
+/** Damaged job records on a real Redis: each becomes one dead letter, and the other jobs continue. */
 import { createSpillway } from 'spillway'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createMemoryFleet, createRedisFleet, type Fleet } from './limit-claims/fleet.js'
@@ -33,8 +33,8 @@ const DAMAGES: Record<string, string> = {
   'an empty array': 'packed = cmsgpack.pack({})',
   'without its last fields': pack('for i = 9, #job do job[i] = nil end'),
   'with a text as its priority': pack("job[2] = 'high'"),
-  'with a priority there is not': pack('job[2] = 17'),
-  'with another priority than its place says': pack('job[2] = 0'),
+  'with an unknown priority': pack('job[2] = 17'),
+  'with a priority that differs from its list': pack('job[2] = 0'),
   'with a table as its tenant': pack('job[9] = {}'),
   'with a text as its cost': pack("job[11] = 'much'"),
   'with a text as one of its costs': pack("job[11] = { requests = 'many' }"),
@@ -66,7 +66,7 @@ describe('a job record that is damaged', () => {
       const [letter] = await queue.dead()
       expect(letter).toMatchObject({ id: bad, state: 'dead', error: expect.any(String) })
       expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, dead: 1 })
-      // Its tenant has all its room again, and its key is free once the letter is dropped.
+      // The tenant can add as many jobs as before, and the key is free once the letter is dropped.
       await worker.close()
       expect(await queue.drop(bad)).toBe(1)
       expect(await queue.addMany(jobs.map(({ data, tenant }) => ({ data, tenant })))).toHaveLength(

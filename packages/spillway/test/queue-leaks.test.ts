@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What is left of a queue when all its jobs have ended: nothing that grows. */
+/** A job queue whose jobs have all ended keeps no data that grows. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
 import { createKeys } from '../src/store/keys.js'
@@ -61,7 +61,7 @@ const history = fc.array(fc.tuple(fc.nat(SECOND), step), { minLength: 30, maxLen
 
 type Steps = typeof history extends fc.Arbitrary<infer T> ? T : never
 
-/** Plays a history, then lets every job end and be forgotten. */
+/** Plays a history, then lets every job end and expire. */
 async function play(port: Port, steps: Steps, time: { us: number }) {
   const ids: string[] = []
   const leased: { id: string; turn: number }[] = []

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Programs that use a Redis store from their first line on, each in a process of its own. */
+/** Programs that use a Redis store from their first line, each in its own process. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ interface Ended {
   stderr: string
 }
 
-/** Runs a program until it ends by itself. `options`: of its store. */
+/** Runs a program until it ends by itself. `options` are those of its store. */
 function runProgram(options: object, body: string): Promise<Ended> {
   const program = `
     import { createSpillway } from 'spillway'

@@ -34,9 +34,9 @@ const SEED = 31
 
 interface Decision {
   readonly route: string
-  /** Under which limits count the request. */
+  /** The path under which limits count the request. */
   readonly endpoint: string
-  /** What the vendor receives. */
+  /** The path that the vendor receives. */
   readonly vendorUrl: string
 }
 
@@ -69,7 +69,7 @@ const text = JSON.stringify({
 const routes = new Routes(loadConfig({ file: 'test.yaml', text, env: {} }))
 const aim = { forwarded: { of: () => [] }, ownHeaders: [], target: {} } as unknown as Aim
 
-/** As a request goes through the gateway; nothing, if it is refused. */
+/** The gateway's decision about a URL, or undefined if it is refused. */
 function decide(url: string): Decision | undefined {
   if (faultInUrl(url) !== undefined) return undefined
   const { path } = requestTarget(url)
@@ -99,7 +99,7 @@ it('none of 40,000 odd paths reaches a vendor in another form than the one that 
     taken.set(decision.route, (taken.get(decision.route) ?? 0) + 1)
     expectSame(url, decision)
   }
-  // All kinds were there, or this would prove nothing.
+  // Every kind of path must have occurred often enough.
   for (const { name } of ROUTES) expect(taken.get(name), name).toBeGreaterThan(CASES / 100)
   expect(dangerous).toBeGreaterThan(CASES / 10)
 })

@@ -268,7 +268,7 @@ describe('default routes', () => {
 
 it('all addresses of one IPv6 network share the limit per address', async () => {
   let address = ''
-  // What `remoteAddress` reads: loopback has one IPv6 address only.
+  // Replaces the source of `remoteAddress`, because loopback has only one IPv6 address.
   const sockets = Socket.prototype as unknown as { _getpeername(): { address: string } }
   vi.spyOn(sockets, '_getpeername').mockImplementation(() => ({ address }))
   onTestFinished(() => void vi.restoreAllMocks())

@@ -41,7 +41,7 @@ export function claimPush(fleet: Fleet): void {
       let changes = 0
       onTestFinished(reader!.watch(id, () => changes++))
       for (const page of [1, 2, 3]) {
-        // Where watching takes a subscription, its start is reported as a change.
+        // With Redis, the start of the subscription is reported as a change.
         if (fleet.kind === 'redis' && page === 1) await eventually(() => changes > 0)
         const before = changes
         report(page)

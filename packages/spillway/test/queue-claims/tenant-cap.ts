@@ -20,7 +20,7 @@ export function claimTenantCap(fleet: Fleet): void {
       const jobs = Array.from({ length: count }, () => ({ ...job, tenant, ...own }))
       return queue.store.queues.add({ ...queue.ref, jobs, maxSize: 100, maxPerTenant: 3 })
     }
-    /** How many jobs of this tenant find room now. */
+    /** Number of jobs of this tenant that the queue still accepts. */
     const room = async (tenant: string) => (await addFor(tenant, 10)).jobs.length
     return { ...queue, addFor, room }
   }

@@ -1,4 +1,4 @@
-/** Jobs that are throttled, refused or open the breaker: they wait, make room and end. */
+/** Jobs that are throttled, refused or open the breaker wait, let others run and end. */
 import { createSpillway, type JobQueueOptions } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GuardOptions } from '../../src/guard/options.js'
@@ -69,7 +69,7 @@ export function claimThrottled(fleet: Fleet): void {
       const jobs = Array.from({ length: 21 }, (_, at) => ({ data: at === 0 ? 'poison' : 'good' }))
       await fleet.until(queue.addMany(jobs))
       await eventually(fleet, () => done === 20)
-      // The good jobs did not wait until it had given up.
+      // The good jobs did not wait until the failing one became a dead letter.
       expect(worker.snapshot().dead).toBe(0)
       for (let call = 0; call < 20; call++) {
         expect(await fleet.until(guard.run(() => 'served'))).toBe('served')

@@ -9,7 +9,7 @@ import { pauseMs, question, startGuard } from './stream-kit.js'
 import { sharedNowMs, startVendorProcess } from './vendor-process.js'
 
 const STREAMS = 1_000
-/** Of the streams to be aborted, some may be complete before on a busy machine. */
+/** On a busy machine some streams are complete before they are aborted, so this is a lower bound. */
 const MANY = STREAMS / 10
 const CONTROLS = 60
 
