@@ -36,7 +36,7 @@ describe('gateway tracing', () => {
     )
     const answer = await chat({ stream: true }, { headers: { traceparent } })
     await answer.text()
-    await until('the trace is complete', whole)
+    await until('it is told', whole)
     const request = spanNamed('POST openai defaults')
     const call = spanNamed('spillway openai')
     const attempt = spanNamed('spillway openai attempt')
@@ -60,7 +60,7 @@ describe('gateway tracing', () => {
       tracing: { fromCallers: false, toVendors: false },
     })
     await (await chat({}, { headers: { traceparent } })).text()
-    await until('the trace is complete', whole)
+    await until('it is told', whole)
     expect(spanNamed('POST openai defaults')?.parentSpanContext).toBeUndefined()
     expect(spanNamed('POST openai defaults')?.spanContext().traceId).not.toBe(TRACE)
     expect(vendor.calls[0]?.headers.traceparent).toBeUndefined()

@@ -93,7 +93,7 @@ it('probes of an admin port that other machines reach may use any name', async (
   }
 })
 
-it('with the widest `look`, an unknown host name sees neither the snapshot nor the dashboard', async () => {
+it('with the widest admin.look an unknown name sees neither the snapshot nor the dashboard', async () => {
   const { adminUrl } = await startGateway({
     admin: { port: 0, host: '0.0.0.0', look: 'anybody' },
   })
