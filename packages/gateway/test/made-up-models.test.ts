@@ -1,8 +1,8 @@
 // test-group: io, slow
 
 /**
- * Callers attack with made-up model names. Measures the cost for a pod and its Redis on real processes.
- * `SPILLWAY_MODELS` sets another number of names for a manual run.
+ * An attack: callers send made-up model names. What it costs a pod and its Redis, measured on real processes.
+ * `SPILLWAY_MODELS` sets another number of names, for a run by hand.
  */
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
@@ -61,7 +61,7 @@ function client(url: string) {
   }
 }
 
-/** Calls `run` for every number below `count`, several at once. */
+/** Runs it for every number below `count`, several at once. */
 async function forEach(count: number, run: (number: number) => Promise<void>): Promise<void> {
   let next = 0
   const worker = async () => {
@@ -113,7 +113,7 @@ describe.each([
         },
       })
       const ask = client(gateway.url)
-      // Warm-up, so that the measurement excludes memory that any traffic needs.
+      // What the process needs for any traffic is not what is measured.
       await forEach(Math.min(3_000, MODELS), async () => void (await ask('gpt')))
       const before = await memoryOf(gateway.adminUrl)
       await redis.send('CONFIG', 'SET', 'slowlog-log-slower-than', '0')
@@ -124,7 +124,7 @@ describe.each([
       await forEach(2 * MODELS, async (number) => {
         const model = `model-${number % MODELS}`
         const { status, text } = await ask(model)
-        // The vendor's answer names the requested model.
+        // The vendor says which model it was asked for.
         const served = status === (lenient ? 200 : 404) && text.includes(`"${model}"`)
         if (!served) failed.push({ status, model, text })
         if (number % 100 !== 0) return
@@ -151,7 +151,7 @@ describe.each([
       // Models that the vendor answers get lanes, up to `maxLanes`, and each is read once from the store.
       if (!lenient) expect(spentUs / seconds).toBeLessThan(2_000)
       expect(mostKeys).toBeLessThanOrEqual(200)
-      // On a busy machine a late reply can make the pod treat the store as unreachable for a moment.
+      // A busy machine may delay a reply for so long that the pod does without the store for a moment.
       const storeStatus = async () => {
         const snapshot = (await (await fetch(`${gateway.adminUrl}/snapshot`)).json()) as Snapshot
         return snapshot.guards[0]?.store?.status

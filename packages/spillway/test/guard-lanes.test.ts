@@ -262,7 +262,7 @@ it('one sync asks about at most 200 lanes, and only about lanes that were used r
     expect(requests.length).toBeLessThanOrEqual(200)
     for (const { lane } of requests) asked.add(lane)
   }
-  // The syncs take turns, so every lane is covered.
+  // In turn, so that none is left out.
   for (let i = 0; i < 900; i++) expect(asked).toContain(`lane ${i}`)
   await pod.clock.advance(10_000)
   syncs.length = 0
