@@ -38,7 +38,7 @@ function problemOf(name) {
 /** The names of the tests in a file: of `it('…')` and of `it.each(…)('…')`, with their lines. */
 function testNames(text) {
   const names = []
-  for (const { index } of text.matchAll(/(?<=^|[\s;])(it|test)[.(]/g)) {
+  for (const { index } of text.matchAll(/(?<=^[ \t]*)(it|test)[.(]/gm)) {
     const start = nameStart(text, index)
     const [, quote, name] = /^\s*(['"`])((?:\\.|(?!\1).)*)\1\s*,/s.exec(text.slice(start)) ?? []
     if (quote !== undefined) names.push({ name, line: text.slice(0, start).split('\n').length })
