@@ -48,7 +48,7 @@ function testNames(text) {
 
 /** Where the arguments of the last call in `it.each(table)(name, …)` or `it(name, …)` begin. */
 function nameStart(text, index) {
-  const call = /(?:it|test)(?:\.(\w+))*\(/y
+  const call = /(?:it|test)(?:\.(\w+))*(?:<[^(]*>)?\(/y
   call.lastIndex = index
   const [, method] = call.exec(text) ?? []
   if (!['each', 'for', 'skipIf', 'runIf'].includes(method)) return call.lastIndex
