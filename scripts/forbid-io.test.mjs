@@ -10,7 +10,7 @@ describe('the quick test group', () => {
     ['start a child process', () => spawn('true')],
     ['start a child process', () => execFile('true')],
     ['start a child process', () => execFileSync('true')],
-  ])('a quick test that tries to %s fails and says which line marks an io test', (what, action) => {
+  ])('a quick test that tries to %s fails with the line that marks an io test', (what, action) => {
     expect(action).toThrow(`A quick test tried to ${what}`)
     expect(action).toThrow('// test-group: io')
   })

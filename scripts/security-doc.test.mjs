@@ -94,7 +94,7 @@ describe('the check of SECURITY.md', () => {
   it.each([
     '| It is closed. | [a port > is closed (%s)](a.test.ts) |',
     '| It is closed. | [a port](a.test.ts)<br>[is closed, …](long.test.ts) |',
-  ])('accepts a promise with its tests: %s', (row) => {
+  ])('a promise with its tests is accepted: %s', (row) => {
     expect(problemsOf(row)).toEqual([])
   })
 
@@ -109,7 +109,7 @@ describe('the check of SECURITY.md', () => {
       '| It is closed. | [is closed](skipped.test.ts) |',
       'skipped.test.ts has tests that are skipped',
     ],
-  ])('reports a promise without its tests: %s', (row, problem) => {
+  ])('a promise without its tests is reported: %s', (row, problem) => {
     expect(problemsOf(row)).toEqual([problem])
   })
 })

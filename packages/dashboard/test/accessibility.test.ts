@@ -36,7 +36,7 @@ describe.skipIf(browserPath === undefined)('dashboard accessibility', () => {
     ['light', 1280],
     ['dark', 360],
     ['dark', 1280],
-  ] as const)('page passes axe: %s, %d pixels', async (colorScheme, width) => {
+  ] as const)('the page passes axe: %s, %d pixels', async (colorScheme, width) => {
     const { page, close } = await openPage(browser, feed.url, {
       colorScheme,
       viewport: { width, height: 900 },

@@ -124,7 +124,7 @@ async function sendReplaced(
   return { status: response.statusCode, code, models, ...running }
 }
 
-describe('the model of a body is replaced', () => {
+describe('replacing the model of a body', () => {
   it.each([
     ['with a type in capitals', JSON_TEXT, { 'content-type': 'Application/JSON' }],
     ['with a blank before it', ` ${JSON_TEXT}`, { 'content-type': 'application/json' }],
@@ -135,14 +135,14 @@ describe('the model of a body is replaced', () => {
     ['in deflate', deflateSync(JSON_TEXT), { 'content-encoding': 'Deflate' }],
     ['in brotli', brotliCompressSync(JSON_TEXT), { 'content-encoding': 'br' }],
     ['with an escaped name', JSON_TEXT.replace('"model"', '"mod\\u0065l"'), {}],
-    ['where there is none', '{"messages":[{"role":"user","content":"hi"}]}', {}],
-  ])('%s', async (_, body, headers) => {
+    ['even if it is missing', '{"messages":[{"role":"user","content":"hi"}]}', {}],
+  ])('the model of a body is replaced %s', async (_, body, headers) => {
     const { status, models } = await sendReplaced(body, headers)
     expect([status, models]).toEqual([200, ['replaced']])
   })
 })
 
-describe('a body that cannot be read is refused', () => {
+describe('unreadable bodies', () => {
   const json = { 'content-type': 'application/json' }
   const gzip = { ...json, 'content-encoding': 'gzip' }
   it.each<[string, Buffer | string, Record<string, string>, number, string]>([
@@ -208,7 +208,7 @@ describe('a body that cannot be read is refused', () => {
       'INVALID_BODY',
     ],
     ['gzip that is cut off', gzipSync(JSON_TEXT).subarray(0, 40), gzip, 400, 'INVALID_BODY'],
-    ['gzip that is not', JSON_TEXT, gzip, 400, 'INVALID_BODY'],
+    ['text sent as gzip', JSON_TEXT, gzip, 400, 'INVALID_BODY'],
     [
       'a charset with a blank before its equals sign',
       JSON_TEXT,
@@ -238,7 +238,7 @@ describe('a body that cannot be read is refused', () => {
       'BODY_TOO_LARGE',
     ],
     ['a compression bomb', gzipSync(Buffer.alloc(40_000_000, ' ')), gzip, 413, 'BODY_TOO_LARGE'],
-  ])('%s', async (_, body, headers, status, code) => {
+  ])('an unreadable body is refused: %s', async (_, body, headers, status, code) => {
     const found = await sendReplaced(body, headers)
     expect([found.status, found.code, found.models]).toEqual([status, code, []])
     expect(found.failures).toEqual([])
@@ -255,7 +255,7 @@ describe('a body that cannot be read is refused', () => {
     expect([found.status, found.models]).toEqual([200, ['replaced']])
   })
 
-  it('but 200 levels are read', async () => {
+  it('a body of 200 nested levels is read', async () => {
     const deep = `{"model":"gpt","messages":[{"role":"user","content":"hi"}],"a":${'['.repeat(199)}${']'.repeat(199)}}`
     expect((await sendReplaced(deep, {})).status).toBe(200)
   })
@@ -264,7 +264,7 @@ describe('a body that cannot be read is refused', () => {
 describe('a body larger than keepBytes', () => {
   const large = { role: 'user', content: 'x'.repeat(3_000_000) }
 
-  it('is routed by its model, and has it replaced, though that comes last', async () => {
+  it('a body larger than keepBytes is routed by its model, which is replaced even if it comes last', async () => {
     const routes = [{ vendor: 'openai', models: ['last'], model: 'replaced' }]
     const body = JSON.stringify({ messages: [large], model: 'last' })
     const headers = { 'content-type': 'application/json' }
@@ -274,7 +274,7 @@ describe('a body larger than keepBytes', () => {
     expect(records[0]).toMatchObject({ model: 'last', vendor: 'openai' })
   })
 
-  it('is sent again to the same vendor after a 503, complete both times', async () => {
+  it('a body larger than keepBytes is sent again complete to the same vendor after a 503', async () => {
     const echo = await startEcho(1)
     const { chat } = await startGateway({
       guard: { url: echo.url, retry: { attempts: 2, budget: 1, baseMs: 1 } },
@@ -285,7 +285,7 @@ describe('a body larger than keepBytes', () => {
     expect(echo.asked()).toBe(2)
   })
 
-  it('reaches a fallback that replaces its model, after an error of the first vendor', async () => {
+  it('a body larger than keepBytes reaches a fallback that replaces its model after a vendor error', async () => {
     const spare = await startVendor()
     const { chat, vendor } = await startGateway(
       {
@@ -318,18 +318,18 @@ describe('a form with files', () => {
     '/v1/images/edits',
     '/v1/files',
     '/v1/uploads/u1/parts',
-  ])('is forwarded as it is on %s', async (path) => {
+  ])('a form with files is forwarded unchanged on %s', async (path) => {
     const { url } = await echo([{ path: '/v1/*', vendor: 'forms' }])
     const answer = await post(url, path)
     expect(await answer.json()).toMatchObject({ bytes: form.length, headers })
   })
 
-  it('is a 415 where its model would have to be replaced', async () => {
+  it('a form with files is answered with 415 where its model would have to be replaced', async () => {
     const { url } = await echo([{ vendor: 'forms', model: 'other' }])
     expect((await post(url, '/v1/audio/transcriptions')).status).toBe(415)
   })
 
-  it('skips a fallback that would have to replace its model', async () => {
+  it('a form with files skips a fallback that would have to replace its model', async () => {
     const failing = await startEcho(9)
     const { url: spare } = await startEcho()
     const { url } = await startGateway({
@@ -354,13 +354,13 @@ describe('a body of unknown kind', () => {
       body: 'one\ntwo',
     })
 
-  it('is forwarded as it is on a path that is not known to generate', async () => {
+  it('a body of unknown kind is forwarded unchanged on a path that is not known to generate', async () => {
     const { url: echo } = await startEcho()
     const { url } = await startGateway({ guard: { url: echo }, routes })
     expect(await (await put(url)).json()).toMatchObject({ bytes: 7 })
   })
 
-  it('is a 415 where a limit counts tokens', async () => {
+  it('a body of unknown kind is answered with 415 where a limit counts tokens', async () => {
     const guard = { limits: [{ unit: 'inputTokens', limit: 1_000, windowMs: '1h' }] }
     const { url, vendor } = await startGateway({ guard, routes })
     expect((await put(url)).status).toBe(415)

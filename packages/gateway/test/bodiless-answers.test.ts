@@ -53,7 +53,7 @@ describe.each([false, true])('an answer without a body (read by Node: %s)', (byN
     },
   )
 
-  it('a status in between is not passed on', async () => {
+  it('an informational status is not passed on', async () => {
     const between = 'HTTP/1.1 103 Early Hints\r\ncontent-length: 5\r\n\r\n'
     const { texts } = await askFor(`${between}HTTP/1.1 204 No Content\r\n\r\n`, 'GET', byNode)
     for (const text of texts) expect(text).toMatch(/^HTTP\/1.1 204/)

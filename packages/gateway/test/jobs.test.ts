@@ -46,7 +46,7 @@ describe('async requests', () => {
     expect(gateway.failures).toEqual([])
   })
 
-  it('with a compressed body of an odd type is read as any other, and stored decoded with its model replaced', async () => {
+  it('an async request with a compressed body of an odd type is stored decoded with its model replaced', async () => {
     const gateway = await start(
       { model: 'replaced' },
       { routes: [{ vendor: 'openai', model: 'replaced' }] },

@@ -150,7 +150,7 @@ describe(`${MODELS} made-up models, each used twice,`, () => {
     ['that the vendor accepts', { accepts: true, users: false }],
     ['of known users that the vendor accepts', { accepts: true, users: true }],
   ])(
-    '%s cost a pod less than 60 MB and Redis at most 60 breaker reads per second, and a configured model is served',
+    'made-up models %s cost a pod less than 60 MB and Redis at most 60 breaker reads per second, and a configured model is served',
     async (what, attacked) => {
       const gateway = await startAttacked(attacked, what)
       const ask = client(gateway.url)

@@ -1,8 +1,8 @@
 // test-group: io
 
 /**
- * Plain requests are read by us, all others by Node, and nobody can tell from outside. What holds for one way
- * is asked of both.
+ * The gateway reads plain requests itself and leaves all others to Node. Clients must not notice a
+ * difference, so most claims are tested for both.
  */
 import { describe, expect, it } from 'vitest'
 import { pauseMs, until } from '../../spillway/test/streams/stream-kit.js'
@@ -22,7 +22,7 @@ import { dice } from './security/mutate.js'
 
 const CALLERS = [{ key: 'env:ADA', user: 'ada' }]
 
-/** What differs between any two answers. */
+/** Removes the parts that differ between any two answers. */
 function steady(text: string): string {
   return text.replaceAll(/^(date): .*$/gim, '$1: -').replace(/waited-ms=\d+/, 'waited-ms=-')
 }
@@ -35,7 +35,7 @@ function isWhole(text: string): boolean {
   return length === undefined ? body.endsWith('0\r\n\r\n') : body.length === Number(length)
 }
 
-describe('an answer', () => {
+describe('answers of both readers', () => {
   const answerOf: Parameters<typeof startHttpVendor>[0] = async ({ url }, response) => {
     const what = url.slice('/echo/'.length)
     const status = Number(what) || 200
@@ -63,7 +63,7 @@ describe('an answer', () => {
     '/health/ready',
     '/v1/models',
     '/spillway/jobs/none/1',
-  ])('to %s is the same to the byte, whoever has read its request', async (path) => {
+  ])('the gateway and Node give byte for byte the same answer to %s', async (path) => {
     const vendor = await startHttpVendor(answerOf)
     const { url, records, failures } = await startEchoGateway(vendor)
     const nodes = countNodes(url)
@@ -83,12 +83,12 @@ describe('an answer', () => {
 })
 
 describe.each([
-  ['us', ''],
+  ['the gateway', ''],
   ['Node', FOR_NODE],
-])('a request that is read by %s', (who, line) => {
-  const readByUs = who === 'us'
+])('a request that is read by %s', (reader, line) => {
+  const readByUs = reader === 'the gateway'
 
-  it('is told from what comes behind it, in one piece or several', async () => {
+  it('a request is separated from the requests behind it, in one piece or several', async () => {
     const vendor = await startHttpVendor()
     const { url } = await startEchoGateway(vendor)
     const nodes = countNodes(url)
@@ -116,7 +116,7 @@ describe.each([
     )
   })
 
-  it('may be followed by others before it is answered, and answers keep their order', async () => {
+  it('pipelined requests are answered in their order', async () => {
     let letGo = () => {}
     const held = new Promise<void>((resolve) => {
       letGo = resolve
@@ -129,7 +129,7 @@ describe.each([
     const talk = new Talk(url)
     await talk.say(get('/echo/1', line))
     await until('it is asked', () => vendor.asked.length === 1)
-    // More than anybody should keep.
+    // This is more than the gateway should buffer.
     for (const number of [2, 3, 4]) {
       await talk.say(post(`/echo/${number}`, 'x'.repeat(20_000), line))
       await pauseMs(20)
@@ -145,7 +145,7 @@ describe.each([
     ])
   })
 
-  it('and refused before its body has come has the rest of it forgotten', async () => {
+  it('the rest of a refused body is discarded, and the next request is answered', async () => {
     const vendor = await startHttpVendor()
     const { url, records } = await startGatewayWithKeys(vendor)
     const key = `Authorization: Bearer ada-key\r\n${line}`
@@ -163,7 +163,7 @@ describe.each([
     expect(records.map(({ status }) => status)).toEqual([401, 200])
   })
 
-  it('and refused, and whose body never comes, does not keep its connection', async () => {
+  it('the connection of a refused request is closed if the rest of its body never arrives', async () => {
     const { url } = await startGatewayWithKeys(await startHttpVendor(), { idleMs: 300 })
     const talk = new Talk(url)
     await talk.say(post('/echo/1', 'x'.repeat(50), line).slice(0, -5))
@@ -172,7 +172,7 @@ describe.each([
     expect(talk.statuses).toEqual([401])
   })
 
-  it('and refused for good has nothing behind it read', async () => {
+  it('nothing is read after a refusal that closes the connection', async () => {
     const vendor = await startHttpVendor()
     const { url } = await startEchoGateway(vendor)
     const talk = new Talk(url)
@@ -186,7 +186,7 @@ describe.each([
     expect(vendor.asked).toEqual([])
   })
 
-  it('and ends in its head or in its body gets a 400 and a line', async () => {
+  it('a request cut in its head or body is answered with 400 and logged', async () => {
     const { url, records } = await startEchoGateway(await startHttpVendor())
     const whole = post('/echo/1', 'body', line)
     for (const cut of [whole.indexOf('\r\n\r\n'), whole.length - 1]) {
@@ -201,7 +201,7 @@ describe.each([
   })
 
   it.each(['end', 'resetAndDestroy'] as const)(
-    'is given up when its client hangs up (%s)',
+    'a request is aborted when its client disconnects (%s)',
     async (how) => {
       const running = await startGateway({}, { knobs: { latencyMs: 60_000 } })
       const talk = new Talk(running.url)
@@ -214,7 +214,7 @@ describe.each([
     },
   )
 
-  it('has its bytes beyond ASCII passed on as they are, and odd names do no harm', async () => {
+  it('non-ASCII bytes and odd header names of a request reach the vendor unchanged', async () => {
     const vendor = await startHttpVendor()
     const { url, failures } = await startEchoGateway(vendor)
     const talk = new Talk(url)
@@ -232,7 +232,7 @@ describe.each([
     expect(failures).toEqual([])
   })
 
-  it('gets all of a large answer, however slowly it is read', async () => {
+  it('a client receives all of a large answer, however slowly it reads', async () => {
     const pieces = 60
     const vendor = await startHttpVendor(async (_, response) => {
       for (let i = 0; i < pieces; i++) {
@@ -248,19 +248,19 @@ describe.each([
     talk.socket.pause()
     await talk.say(get('/echo/1', line))
     await pauseMs(300)
-    // It is not in our memory.
+    // The gateway has not buffered the answer.
     talk.socket.resume()
     await until('all of it is there', () => talk.text.endsWith('0\r\n\r\n'))
     const [head = '', ...body] = talk.text.split('\r\n\r\n')
     expect(head.toLowerCase()).toContain('transfer-encoding: chunked')
     expect(unchunked(body.join('\r\n\r\n')).length).toBe(pieces * 100_000 + 1)
-    // And its connection is as good as before.
+    // The connection can still be used.
     talk.text = ''
     await talk.say(get('/nowhere', line))
     await talk.hears(1, 'NOT_FOUND')
   })
 
-  it('may say that it is the last', async () => {
+  it('a request with Connection: close is the last on its connection', async () => {
     const { url } = await startEchoGateway(await startHttpVendor())
     const talk = new Talk(url)
     await talk.say(get('/echo/1', line))
@@ -271,7 +271,7 @@ describe.each([
     expect(talk.text).toMatch(/onnection: close\r\n.*\/echo\/2$/s)
   })
 
-  it('and answered leaves a connection that a gateway closes when it drains', async () => {
+  it('an idle connection is closed when the gateway drains', async () => {
     const { url, gateway } = await startEchoGateway(await startHttpVendor(), {
       drain: { graceMs: '10s' },
     })
@@ -282,7 +282,7 @@ describe.each([
     await until('it is closed', () => talk.closed)
   })
 
-  it('and running when a gateway drains is answered, and so is one behind it', async () => {
+  it('running and pipelined requests are answered while the gateway drains', async () => {
     let letGo = () => {}
     const held = new Promise<void>((resolve) => {
       letGo = resolve
@@ -295,7 +295,7 @@ describe.each([
     const { url, gateway } = await startEchoGateway(vendor, { drain: { graceMs: '10s' } })
     const talk = new Talk(url)
     await talk.say(get('/echo/1', line))
-    // Its head has left, and says that the connection stays.
+    // Its head was sent with Connection: keep-alive.
     await talk.hears(1)
     await talk.say(get('/echo/2', line))
     await pauseMs(50)
@@ -309,12 +309,12 @@ describe.each([
   })
 })
 
-describe('requests of all kinds, on many connections at once,', () => {
-  it('get each its own answer, in their order', async () => {
+describe('mixed requests on many connections', () => {
+  it('each request on many connections gets its own answer, in order', async () => {
     const vendor = await startHttpVendor(async ({ url, body }, response) => {
       const [, id = ''] = /id=([\w-]+)/.exec(url) ?? []
       if (url.includes('slow')) await pauseMs(5)
-      // With a length, or without.
+      // The answer has a length or is chunked.
       if (url.includes('pieces')) response.write(`[${id} `)
       else response.setHeader('content-length', id.length + body.length + 3)
       response.end(url.includes('pieces') ? `${body}]` : `[${id} ${body}]`)
@@ -330,7 +330,7 @@ describe('requests of all kinds, on many connections at once,', () => {
       const expected: string[] = []
       for (let turn = 0; turn < 25; turn++) {
         let text = ''
-        // Late, some of them are more than one, or not plain.
+        // From turn 12 on, requests are pipelined or not plain.
         for (let i = turn < 12 ? 1 : 1 + below(3); i > 0; i--) {
           const id = `${name}-${expected.length}`
           const body = 'x'.repeat(pick([0, 0, 1, 500, turn < 12 ? 2_000 : 4_000]))
@@ -354,14 +354,14 @@ describe('requests of all kinds, on many connections at once,', () => {
     await Promise.all(talks.map(converse))
     expect(failures).toEqual([])
     await until('all have a line', () => records.length === vendor.asked.length)
-    // Both have had their share.
+    // Both readers have read many of the requests.
     expect(nodes()).toBeGreaterThan(vendor.asked.length / 4)
     expect(nodes()).toBeLessThan((vendor.asked.length * 3) / 4)
   })
 })
 
-describe('a connection', () => {
-  it("is ours with the usual clients, and Node's from the first request that is not plain", async () => {
+describe('connection of a client', () => {
+  it('a connection is read by the gateway until its first request that is not plain', async () => {
     const vendor = await startHttpVendor()
     const { url } = await startEchoGateway(vendor)
     const nodes = countNodes(url)
@@ -380,7 +380,7 @@ describe('a connection', () => {
     expect(nodes()).toBe(2)
   })
 
-  it("whose head takes more than a second becomes Node's in the middle of it, and is answered", async () => {
+  it('a connection whose head takes more than a second is handed over to Node and answered', async () => {
     const { url } = await startEchoGateway(await startHttpVendor())
     const nodes = countNodes(url)
     const talk = new Talk(url)
@@ -394,7 +394,7 @@ describe('a connection', () => {
     expect(nodes()).toBe(1)
   })
 
-  it('on which a second head never ends gets a 408', async () => {
+  it('a second head that never ends is answered with 408', async () => {
     const { url, records } = await startEchoGateway(await startHttpVendor(), {
       server: { headersMs: 300 },
     })
@@ -407,7 +407,7 @@ describe('a connection', () => {
     expect(records.map(({ code }) => code)).toEqual([undefined, 'SLOW_HEADERS'])
   })
 
-  it('that begins as no plain request does is not kept waiting', async () => {
+  it('a connection that does not begin like a plain request is answered at once', async () => {
     const { url } = await startEchoGateway(await startHttpVendor())
     for (const start of [
       '\x16\x03\x01\x02\x00\x01\x00\x01',
@@ -423,7 +423,7 @@ describe('a connection', () => {
     }
   })
 
-  it('keeps to what the file says of bodies now', async () => {
+  it('an open connection follows the body limits of a reloaded configuration', async () => {
     const vendor = await startHttpVendor()
     const { url, change } = await startEchoGateway(vendor, { body: { keepBytes: 2_000 } })
     const nodes = countNodes(url)
@@ -439,7 +439,7 @@ describe('a connection', () => {
     expect(nodes()).toBe(1)
   })
 
-  it('that is reset with a CONNECT on it does not end the gateway', async () => {
+  it('a reset of a connection with a pending CONNECT does not end the gateway', async () => {
     const vendor = await startHttpVendor((_, response) => {
       response.write('x'.repeat(64_000_000))
     })
@@ -453,7 +453,7 @@ describe('a connection', () => {
     talk.socket.pause()
     await talk.say(get('/echo/1', FOR_NODE))
     await until('it is asked', () => vendor.asked.length === 1)
-    // There is more to send than fits between the two.
+    // The answer is larger than the socket buffers.
     await pauseMs(300)
     await talk.say('CONNECT evil.example:443 HTTP/1.1\r\nHost: a\r\n\r\n')
     await pauseMs(100)
@@ -464,7 +464,7 @@ describe('a connection', () => {
   })
 })
 
-/** Whoever has no key is refused before anybody looks at a body. */
+/** This gateway refuses a request without a key before it reads the body. */
 function startGatewayWithKeys(vendor: HttpVendor, server: object = {}) {
   return startGateway(
     {

@@ -84,7 +84,7 @@ describe('spillway gateway', () => {
     expect(stdout()).not.toMatch(/secret|whispered/)
   })
 
-  it('logs at level warn that its Redis is unreachable, without the password', async () => {
+  it('gateway logs at level warn that its Redis is unreachable, without the password', async () => {
     const port = await freePort()
     const { stdout, stderr } = await startGatewayProcess({
       config: {

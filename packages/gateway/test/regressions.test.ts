@@ -257,7 +257,7 @@ describe('body too large to be kept', () => {
     expect(vendor.calls.map(({ model }) => model)).toEqual(['cheap'])
   })
 
-  it('has its model replaced by the one of its target', async () => {
+  it('a large body has its model replaced by the one of its target', async () => {
     const { chat, vendor } = await startGateway({
       routes: [{ vendor: 'openai', model: 'other' }],
       body: { keepBytes: 2_000 },
@@ -280,7 +280,7 @@ describe('body too large to be kept', () => {
 })
 
 describe('a client that stops reading', () => {
-  it('does not keep its connection once the vendor is let go', async () => {
+  it('a client that stops reading keeps no connection once the vendor call has ended', async () => {
     const guard = { timeout: { unreadMs: 300 } }
     const running = await startGateway({ guard }, { knobs: { tokens: 300_000 } })
     const body = JSON.stringify({ model: 'gpt', stream: true, messages: [] })
@@ -388,7 +388,7 @@ describe("client's own key", () => {
 })
 
 describe('a body nested 3,000 levels deep', () => {
-  it('is a 400, and no failure of the gateway', async () => {
+  it('a body nested 3,000 levels deep is answered with 400 and is no failure of the gateway', async () => {
     const { chat, failures } = await startGateway()
     const deep = JSON.parse(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)
     expect((await chat({ messages: deep })).status).toBe(400)

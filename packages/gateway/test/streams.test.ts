@@ -85,7 +85,7 @@ describe('streams', () => {
       await pauseMs(400)
     }
     expect(call?.end).toBe('open')
-    // Of fifty million bytes, what the buffers of four sockets hold.
+    // Out of fifty million bytes, only the content of four socket buffers was sent.
     expect(sent).toBeLessThan(25_000_000)
     await reader.cancel()
     await expectIdle(running)
@@ -117,7 +117,7 @@ describe('streams', () => {
     expect(error).toBeDefined()
   })
 
-  it('a stream whose client hangs up ends at the vendor before the vendor sends another token', async () => {
+  it('a stream whose client disconnects ends at the vendor before the vendor sends another token', async () => {
     const running = await startGateway({}, { knobs: { tokens: 1_000, stallAfter: 1 } })
     const direct: number[] = []
     const lags: number[] = []

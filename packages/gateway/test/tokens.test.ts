@@ -12,8 +12,8 @@ import { startRecordingVendor } from './recording-vendor.js'
 
 const LIMITS = { limits: [{ unit: 'tokens', limit: 1_000, windowMs: '1h' }] }
 
-describe('reserved tokens', () => {
-  it('is the prompt and what the answer may have, replaced by the actual cost', async () => {
+describe('token reservation', () => {
+  it('the prompt and the longest possible answer are reserved and replaced by the actual cost', async () => {
     const { chat, vendor } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 900 } })
     // 500 reserved, 903 used: 97 are left.
     expect((await chat({ max_tokens: 980 })).status).toBe(200)
@@ -23,7 +23,7 @@ describe('reserved tokens', () => {
   })
 
   it.each([{ n: 4 }, { best_of: 4 }, { n: 2, best_of: 4 }, { n: 4, best_of: 2 }])(
-    'is what an answer may have for each answer that is generated: %j',
+    'tokens are reserved for each answer that is generated: %j',
     async (several) => {
       const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 700 } })
       expect((await chat({ max_tokens: 800 })).status).toBe(200)
@@ -33,7 +33,7 @@ describe('reserved tokens', () => {
     },
   )
 
-  it('is for the largest of several limits, because the vendor may obey any of them', async () => {
+  it('a reservation is for the largest of several limits, because the vendor may obey any', async () => {
     const { chat } = await startGateway({ guard: LIMITS }, { knobs: { tokens: 700 } })
     expect((await chat({ max_tokens: 800 })).status).toBe(200)
     // Less than 300 is left.
@@ -45,7 +45,7 @@ describe('reserved tokens', () => {
   it.each([
     ['/v1/messages/count_tokens', { 'anthropic-version': '2023-06-01' }],
     ['/v1/moderations', {}],
-  ])('is nothing on %s, which the vendor does not charge', async (path, headers) => {
+  ])('nothing is reserved on %s, which the vendor does not charge', async (path, headers) => {
     const vendor = await startRecordingVendor()
     const { url } = await startGateway({ guard: { ...LIMITS, url: vendor.url } })
     const send = () =>
@@ -57,20 +57,20 @@ describe('reserved tokens', () => {
     for (let i = 0; i < 5; i++) expect((await send()).status).toBe(200)
   })
 
-  it('is at most half of the limit, so that max_tokens above the limit does not wait for an empty window', async () => {
+  it('a reservation is at most half of the limit, so a huge max_tokens needs no empty window', async () => {
     const guard = { ...LIMITS, queue: { size: 10, timeoutMs: '2h' } }
     const { chat } = await startGateway({ guard }, { knobs: { tokens: 5 } })
     expect((await chat({ max_tokens: 10 })).status).toBe(200)
     expect((await chat({ max_tokens: 1e12 })).status).toBe(200)
   })
 
-  it('lets ten requests with max_tokens 128000 through a limit of 90000 tokens, one after the other', async () => {
+  it('ten sequential requests with max_tokens 128000 pass a limit of 90000 tokens', async () => {
     const guard = { limits: [{ unit: 'tokens', limit: 90_000, windowMs: '1m' }] }
     const { messages } = await startGateway({ guard }, { knobs: { tokens: 100 } })
     for (let i = 0; i < 10; i++) expect((await messages({ max_tokens: 128_000 })).status).toBe(200)
   })
 
-  it('lets twenty requests with max_tokens 128000 run at once, when answers are known to be short', async () => {
+  it('twenty requests with max_tokens 128000 run at once when answers are known to be short', async () => {
     const guard = { limits: [{ unit: 'tokens', limit: 90_000, windowMs: '1m' }] }
     const { messages } = await startGateway({ guard }, { knobs: { tokens: 100, latencyMs: 50 } })
     expect((await messages({ max_tokens: 128_000 })).status).toBe(200)
@@ -165,7 +165,7 @@ describe('vendor limit headers', () => {
   })
 })
 
-/** Of these values, as a request's body has them. */
+/** The token estimate for these values in a request body. */
 function estimateTokens(parts: readonly unknown[]): number {
   const prompt = new PromptEstimate()
   const names = parts.map((_, index) => `part${index}`)
@@ -198,11 +198,11 @@ describe('estimateTokens', () => {
 })
 
 describe('the usual length of an answer', () => {
-  it('is 1,000 tokens before any answer is known', () => {
+  it('the estimated length of an answer is 1,000 tokens before any answer is known', () => {
     expect(new AnswerLengths().estimate()).toBe(1_000)
   })
 
-  it('is the 95th percentile of the last hundred answers', () => {
+  it('the estimated length of an answer is the 95th percentile of the last hundred answers', () => {
     const lengths = new AnswerLengths()
     for (let i = 0; i < 500; i++) lengths.add(100_000)
     for (let tokens = 1; tokens <= 100; tokens++) lengths.add(tokens)
@@ -227,23 +227,23 @@ describe('a reservation', () => {
   const reserve = (more: object, usual = 300) =>
     new Reservations(limits).costOf({ ...facts, ...more }, () => usual)
 
-  it('is the prompt and the usual answer', () => {
+  it('a reservation is the prompt and the usual answer', () => {
     expect(reserve({})).toEqual({ tokens: 400, outputTokens: 300 })
     expect(reserve({ maxTokens: 128_000 })).toEqual({ tokens: 400, outputTokens: 300 })
   })
 
-  it('is never more than the prompt and max_tokens', () => {
+  it('a reservation is never more than the prompt and max_tokens', () => {
     expect(reserve({ maxTokens: 20 })).toEqual({ tokens: 120, outputTokens: 20 })
     expect(reserve({ maxTokens: 20, answers: 3 })).toEqual({ tokens: 160, outputTokens: 60 })
     expect(reserve({ maxTokens: 0 })).toEqual({ tokens: 100, outputTokens: 0 })
   })
 
-  it('is at most half of the smallest limit in each unit', () => {
+  it('a reservation is at most half of the smallest limit in each unit', () => {
     expect(reserve({ answers: 1e15 })).toEqual({ tokens: 45_000, outputTokens: 4_000 })
     expect(reserve({ promptTokens: 80_000 })?.tokens).toBe(45_000)
   })
 
-  it('is nothing where no limit counts tokens', () => {
+  it('nothing is reserved where no limit counts tokens', () => {
     expect(new Reservations([{ limit: 5 }]).costOf(facts, () => 300)).toBeUndefined()
   })
 })

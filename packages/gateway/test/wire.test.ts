@@ -21,11 +21,11 @@ afterEach(async () => {
 interface Vendor {
   readonly server: Server
   readonly sockets: Socket[]
-  /** What each connection has sent so far. */
+  /** The text received on each connection so far. */
   readonly heard: string[]
 }
 
-/** Answers each request, which it takes to be one chunk, with what `reply` says. */
+/** Starts a vendor that calls `reply` for every chunk it receives, which is usually one request. */
 async function startVendor(
   reply: (socket: Socket, text: string) => void,
   secure = false,
@@ -57,7 +57,7 @@ function openPool(url: string, connectMs = 5_000): ConnectionPool {
   return pool
 }
 
-function trustEverybody(): void {
+function trustAnyCertificate(): void {
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
   undo.push(() => delete process.env.NODE_TLS_REJECT_UNAUTHORIZED)
 }
@@ -80,7 +80,7 @@ interface Heard {
   pieces: number
 }
 
-/** Asks, and notes what is told. */
+/** Sends a request and records the events of its handler. */
 function ask(pool: ConnectionPool, request = GET, body?: Buffer, takes = () => true) {
   const heard: Heard = { body: '', pieces: 0 }
   const handler: WireHandler = {
@@ -95,13 +95,13 @@ function ask(pool: ConnectionPool, request = GET, body?: Buffer, takes = () => t
   }
   const asking = pool.ask(request, body, handler)
   const over = until('it is over', () => heard.complete === true || heard.error !== undefined)
-  // Some tests never look at the end, and some requests have none.
+  // Some tests do not await the end, and some requests have none.
   over.catch(() => {})
   return { heard, asking, over }
 }
 
-describe('a request', () => {
-  it('says where it goes, what it has to say, and how long that is', async () => {
+describe('request to a vendor', () => {
+  it('a request is sent with its path, host, headers, length and body', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     const { host } = new URL(vendor.url)
@@ -116,7 +116,7 @@ describe('a request', () => {
     expect(vendor.heard[0]).toContain('x-name: v\r\ncontent-length: 0\r\n\r\n')
   })
 
-  it('of any size arrives whole', async () => {
+  it('a request of any size arrives completely', async () => {
     const vendor = await startVendor((socket, text) => {
       if (text.endsWith('!')) socket.write(HELLO)
     })
@@ -129,11 +129,11 @@ describe('a request', () => {
 
   it.each([
     ['a header with a line break', { headers: ['x', 'a\r\nhost: b'] }],
-    ['one behind what was read here', { headers: ['x', 'a', 'y', 'b\r\nc: d'], trustedUpTo: 2 }],
+    ['an untrusted line break', { headers: ['x', 'a', 'y', 'b\r\nc: d'], trustedUpTo: 2 }],
     ['a name with a line break', { headers: ['x: a\r\nhost', 'b'] }],
     ['a path with a space', { path: '/a HTTP/1.1' }],
     ['a path with a line break', { path: '/a\r\nx: y' }],
-  ])('never carries %s, and costs no connection', async (_, odd) => {
+  ])('a request with %s is rejected and costs no connection', async (_, odd) => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
@@ -144,8 +144,8 @@ describe('a request', () => {
   })
 })
 
-describe('a connection', () => {
-  it('is used again, and there are as many as requests at once', async () => {
+describe('vendor connection', () => {
+  it('connections are reused, and there are only as many as concurrent requests', async () => {
     const vendor = await startVendor((socket) => setTimeout(() => socket.write(HELLO), 20))
     const pool = openPool(vendor.url)
     await Promise.all([ask(pool).over, ask(pool).over])
@@ -155,9 +155,15 @@ describe('a connection', () => {
   })
 
   it.each([
-    ['says so', 'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'],
-    ['closes it soon', 'HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n'],
-  ])('is not used again if the vendor %s', async (_, reply) => {
+    [
+      'sends Connection: close',
+      'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n',
+    ],
+    [
+      'announces a short keep-alive',
+      'HTTP/1.1 200 OK\r\nkeep-alive: timeout=1\r\ncontent-length: 0\r\n\r\n',
+    ],
+  ])('a connection is not reused if the vendor %s', async (_, reply) => {
     const vendor = await startVendor((socket) => socket.write(reply))
     const pool = openPool(vendor.url)
     await ask(pool).over
@@ -166,7 +172,7 @@ describe('a connection', () => {
     await until('they are closed', () => pool.counts.open === 0)
   })
 
-  it('that the vendor closes while it rests is forgotten', async () => {
+  it('an idle connection that the vendor closes is dropped from the pool', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
@@ -177,7 +183,7 @@ describe('a connection', () => {
     expect(heard).toMatchObject({ complete: true })
   })
 
-  it('that dies before a request has left gives it back, and writes nothing of it', async () => {
+  it('a connection that dies before its request was sent returns the request unsent', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const { hostname, port, host } = new URL(vendor.url)
     const told: string[] = []
@@ -204,7 +210,7 @@ describe('a connection', () => {
     expect(vendor.heard).toEqual(['one'])
   })
 
-  it('on which the vendor speaks unasked is closed: what it says is no answer to anything', async () => {
+  it('a connection on which the vendor sends unrequested data is closed', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
@@ -214,12 +220,12 @@ describe('a connection', () => {
 
   it.each([
     ['ends', ''],
-    ['says that nothing came in time', 'HTTP/1.1 408 Late\r\ncontent-length: 0\r\n\r\n'],
-  ])('that %s as it is taken costs nobody a request', async (_, lastWords) => {
+    ['receives a late 408', 'HTTP/1.1 408 Late\r\ncontent-length: 0\r\n\r\n'],
+  ])('an idle connection that %s when it is reused loses no request', async (_, lastWords) => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
-    // It has not been read when the next request is on its way.
+    // The gateway has not read this when it sends the next request.
     vendor.sockets[0]?.end(lastWords)
     const { heard, over } = ask(pool, POST, Buffer.from('question'))
     await over
@@ -228,15 +234,15 @@ describe('a connection', () => {
     expect(vendor.heard[1]).toContain('question')
   })
 
-  it('does not rest for ever', async () => {
+  it('an idle connection is closed after a while', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
     await until('it is given up', () => pool.counts.open === 0)
   })
 
-  it('is not used again before all of a request has left', async () => {
-    // It answers at once, and reads no further.
+  it('a connection is not reused before its whole request was sent', async () => {
+    // This vendor answers at once and stops reading.
     const vendor = await startVendor((socket) => {
       socket.pause()
       socket.write(HELLO)
@@ -249,8 +255,8 @@ describe('a connection', () => {
   })
 })
 
-describe('an answer', () => {
-  it('without a length is over when its connection is', async () => {
+describe('answer of a vendor', () => {
+  it('an answer without a length ends when its connection closes', async () => {
     const vendor = await startVendor((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\nhello'))
     const { heard, over } = ask(openPool(vendor.url))
     await over
@@ -262,7 +268,7 @@ describe('an answer', () => {
     ['in its head', 'HTTP/1.1 200 OK\r\nx: '],
     ['in its body', 'HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello'],
     ['between its chunks', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n'],
-  ])('that breaks off %s never ends well', async (_, text) => {
+  ])('an answer that breaks off %s is an error and never complete', async (_, text) => {
     const vendor = await startVendor((socket) => socket.end(text))
     const { heard, over } = ask(openPool(vendor.url))
     await over
@@ -271,7 +277,7 @@ describe('an answer', () => {
     expect(wasSent(heard.error)).toBe(true)
   })
 
-  it('whose connection is reset is an error, too', async () => {
+  it('an answer whose connection is reset is an error', async () => {
     const vendor = await startVendor((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello')
       setTimeout(() => socket.resetAndDestroy(), 20)
@@ -281,7 +287,7 @@ describe('an answer', () => {
     expect(heard).toMatchObject({ body: 'hello', error: { code: 'ECONNRESET' } })
   })
 
-  it('that is none closes its connection', async () => {
+  it('an answer that is not HTTP closes its connection', async () => {
     const vendor = await startVendor((socket) => socket.write('220 mail.example ESMTP\r\n\r\n'))
     const pool = openPool(vendor.url)
     const { heard, over } = ask(pool)
@@ -290,7 +296,7 @@ describe('an answer', () => {
     await until('it is closed', () => pool.counts.open === 0)
   })
 
-  it('keeps its bytes, though all connections read into the same place', async () => {
+  it('concurrent answers keep their bytes although all connections share a read buffer', async () => {
     const vendor = await startVendor((socket, text) => {
       const letter = /\/(\w)/.exec(text)?.[1] ?? '?'
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n${letter.repeat(500)}`)
@@ -303,7 +309,7 @@ describe('an answer', () => {
     expect(all.map(({ heard }) => heard.body)).toEqual(letters.map((each) => each.repeat(1_000)))
   })
 
-  it('waits in the vendor while nobody takes it, and goes on where it was', async () => {
+  it('an answer that is not read waits at the vendor and continues later', async () => {
     const bytes = 30_000_000
     let sent = 0
     const vendor = await startVendor((socket) => {
@@ -331,8 +337,8 @@ describe('an answer', () => {
   })
 })
 
-describe('a request that nobody wants any more', () => {
-  it('is gone before its connection stands', async () => {
+describe('aborted request', () => {
+  it('a request aborted before its connection is open is not sent', async () => {
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url)
     const { heard, asking } = ask(pool)
@@ -342,7 +348,7 @@ describe('a request that nobody wants any more', () => {
     expect(vendor.heard.join('')).toBe('')
   })
 
-  it('is gone before it has left: nobody has seen it, and its connection is not used again', async () => {
+  it('a request aborted before it was sent is never sent, and its connection is not reused', async () => {
     const vendor = await startVendor((socket) => socket.write(HELLO))
     const pool = openPool(vendor.url)
     await ask(pool).over
@@ -355,7 +361,7 @@ describe('a request that nobody wants any more', () => {
     expect(pool.counts).toEqual({ open: 1, idle: 1 })
   })
 
-  it('is gone at the vendor, and nothing more is heard of it', async () => {
+  it('a request aborted while the vendor works closes its connection and reports nothing more', async () => {
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url)
     const { heard, asking } = ask(pool)
@@ -366,7 +372,7 @@ describe('a request that nobody wants any more', () => {
     expect(heard).toEqual({ body: '', pieces: 0 })
   })
 
-  it('says nothing more, though more of it has been read', async () => {
+  it('an aborted request delivers no more data, even if more was read', async () => {
     const chunks = 'a\r\n0123456789\r\n'.repeat(20)
     const vendor = await startVendor((socket) =>
       socket.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${chunks}`),
@@ -381,7 +387,7 @@ describe('a request that nobody wants any more', () => {
     expect(heard.error).toBeUndefined()
   })
 
-  it('does no harm to the next one on its connection', async () => {
+  it('aborting a finished request does not affect the next one on its connection', async () => {
     const vendor = await startVendor((socket) => setTimeout(() => socket.write(HELLO), 20))
     const pool = openPool(vendor.url)
     const first = ask(pool)
@@ -395,9 +401,9 @@ describe('a request that nobody wants any more', () => {
   })
 })
 
-describe('a vendor with several addresses', () => {
-  it.each([false, true])('is found at the one that answers, with TLS: %s', async (secure) => {
-    if (secure) trustEverybody()
+describe('vendor with several addresses', () => {
+  it.each([false, true])('the address that answers is used, with TLS: %s', async (secure) => {
+    if (secure) trustAnyCertificate()
     const vendor = await startVendor((socket) => socket.write(HELLO), secure)
     const { heard, over } = ask(openPool(vendor.url.replace('127.0.0.1', 'localhost')))
     await over
@@ -405,8 +411,8 @@ describe('a vendor with several addresses', () => {
   })
 })
 
-describe('a vendor that cannot be reached', () => {
-  it('says why', async () => {
+describe('unreachable vendor', () => {
+  it('a refused connection is reported as ECONNREFUSED and unsent', async () => {
     const vendor = await startVendor(() => {})
     vendor.server.close()
     const { heard, over } = ask(openPool(vendor.url))
@@ -415,8 +421,8 @@ describe('a vendor that cannot be reached', () => {
     expect(wasSent(heard.error)).toBe(false)
   })
 
-  it('is given up in time', async () => {
-    // It accepts, and never says a word of TLS.
+  it('a connection that is not open after connectMs is given up', async () => {
+    // This vendor accepts the connection and never starts the TLS handshake.
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url.replace('http', 'https'), 100)
     const { heard, over } = ask(pool)
@@ -437,8 +443,8 @@ describe('over TLS', () => {
     expect(vendor.heard.join('')).toBe('')
   })
 
-  it('everything is as without, once it is trusted', async () => {
-    trustEverybody()
+  it('a trusted TLS connection is reused like a plain one', async () => {
+    trustAnyCertificate()
     const vendor = await startVendor((socket) => socket.write(HELLO), true)
     const pool = openPool(vendor.url)
     for (let i = 0; i < 3; i++) {
@@ -451,7 +457,7 @@ describe('over TLS', () => {
 })
 
 describe('closing all connections', () => {
-  it('tells those who wait, and nobody can ask any more', async () => {
+  it('destroy() rejects pending requests and refuses new ones', async () => {
     const vendor = await startVendor(() => {})
     const pool = openPool(vendor.url)
     const { heard } = ask(pool)

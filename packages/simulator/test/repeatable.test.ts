@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 const named = (name: string) => SCENARIOS.find((each) => each.name === name)!
 
-/** A scenario in which everything happens. */
+/** A scenario with every kind of event. */
 const eventful: Scenario = {
   ...named('store-loss'),
   name: 'eventful',
@@ -64,7 +64,7 @@ const REPEATED =
 
 describe('simulator seed', () => {
   it.each(REPEATED)(
-    'gives the same result, of $name',
+    'scenario $name gives the same result for the same seed',
     async (scenario) => {
       const [one, same, other] = [
         await simulate(scenario, { seed: 5 }),

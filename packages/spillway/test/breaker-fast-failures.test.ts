@@ -1,7 +1,7 @@
 /**
- * Failures that end within milliseconds beside successes that take seconds: the breaker stays closed
- * for a downstream that is well, and opens for one that is not. `BREAKER_RUNS` sets the number of random
- * runs of the first claim.
+ * Failures end within milliseconds while successes take seconds. The breaker must stay closed for a
+ * healthy downstream and open for a failing one. `BREAKER_RUNS` sets the number of random runs of the
+ * first claim.
  */
 import { describe, expect, it } from 'vitest'
 import { BREAKER, createFleet, drawHealthy, type Run } from './breaker-simulation.js'
@@ -30,8 +30,8 @@ async function openedMs(run: Run, forMs: number): Promise<number | undefined> {
   return fleet.openedMs()
 }
 
-describe('a breaker of a downstream that is well', () => {
-  it(`opens in at most 1 of 100 runs with error rates up to 0.6 of its limit (${RUNS} runs)`, async () => {
+describe('breaker of a healthy downstream', () => {
+  it(`breaker of a healthy downstream opens in at most 1 of 100 runs at error rates up to 0.6 of its limit (${RUNS} runs)`, async () => {
     const opened: number[] = []
     for (let seed = 1; seed <= RUNS; seed++) {
       const run = drawHealthy(seed)
@@ -53,7 +53,7 @@ describe('a breaker of a downstream that is well', () => {
     [0.1, 5_000, 50],
     [0.1, 900, 200],
   ])(
-    'stays closed after 20 cold starts with %d errors, answers after %d ms and %d callers',
+    'breaker stays closed after 20 cold starts with %d errors, answers after %d ms and %d callers',
     async (errorRate, successMs, callers) => {
       for (let seed = 1; seed <= 20; seed++) {
         const run = { ...WELL, seed, errorRate, successMs, callers }
@@ -63,7 +63,7 @@ describe('a breaker of a downstream that is well', () => {
     60_000,
   )
 
-  it('stays closed after a cold start with 10 consecutiveFailures', async () => {
+  it('breaker stays closed after a cold start with 10 consecutiveFailures', async () => {
     for (let seed = 1; seed <= 20; seed++) {
       const breaker = { consecutiveFailures: 10 }
       const run = { ...WELL, seed, errorRate: 0.1, breaker }
@@ -72,8 +72,8 @@ describe('a breaker of a downstream that is well', () => {
   }, 60_000)
 })
 
-describe('a breaker of a dead downstream', () => {
-  it.each([1, 8])('opens after minimumCalls failures in a row of %d pods', async (pods) => {
+describe('breaker of a dead downstream', () => {
+  it.each([1, 8])('breaker opens after minimumCalls failures in a row of %d pods', async (pods) => {
     const dead = { ...WELL, errorRate: 1, callers: 1, pods, retries: false }
     const fleet = createFleet(dead)
     await fleet.call(10_000)
@@ -82,7 +82,7 @@ describe('a breaker of a dead downstream', () => {
   })
 
   it.each([0.5, 0.9, 1])(
-    'opens within the first failures of 100 callers at failureRate %d',
+    'breaker opens within the first failures of 100 callers at failureRate %d',
     async (rate) => {
       const breaker = { ...BREAKER, failureRate: rate }
       const dead = { ...WELL, errorRate: 1, retries: false, breaker }
@@ -91,7 +91,7 @@ describe('a breaker of a dead downstream', () => {
   )
 
   it.each([0.5, 0.9])(
-    'that hangs from the start opens within a timeout at failureRate %d',
+    'breaker of a downstream that hangs from the start opens within a timeout at failureRate %d',
     async (rate) => {
       const breaker = { ...BREAKER, failureRate: rate }
       const run = { ...WELL, hangs: true, retries: false, breaker }
@@ -100,9 +100,9 @@ describe('a breaker of a dead downstream', () => {
   )
 
   it.each([0.5, 0.9])(
-    'that begins to hang opens within a timeout and the usual duration at %d',
+    'breaker of a downstream that begins to hang opens within a timeout and the usual duration at %d',
     async (rate) => {
-      // A window that is shorter than the timeout, so that successes from before are not in it.
+      // The window is shorter than the timeout, so earlier successes have left it.
       const breaker = { ...BREAKER, failureRate: rate, windowMs: '8s' as const }
       const run = { ...WELL, errorRate: 0, retries: false, startWithinMs: 2_000, breaker }
       const fleet = createFleet(run)
@@ -118,7 +118,7 @@ describe('a breaker of a dead downstream', () => {
   )
 
   it.each([0.1, 0.3, 0.5])(
-    'opens within two latencies at 1.5 times a failureRate of %d',
+    'breaker opens within two latencies at 1.5 times a failureRate of %d',
     async (failureRate) => {
       let late = 0
       for (let seed = 1; seed <= 10; seed++) {

@@ -22,7 +22,7 @@ function setup(options: GuardOptions) {
 }
 
 describe('the breaker of a guard', () => {
-  it('counts a call that fails at all attempts once, and each attempt in its row of failures', async () => {
+  it('breaker counts a call that fails at all attempts once, and each attempt in its row of failures', async () => {
     const { clock, guard, counts, fails } = setup({
       breaker: { failureRate: 0.9, minimumCalls: 50 },
       retry: { attempts: 3 },
@@ -33,7 +33,7 @@ describe('the breaker of a guard', () => {
     expect(consecutiveFailures).toBeGreaterThan(5)
   })
 
-  it('counts a call by its first attempt, although its retry succeeds', async () => {
+  it('breaker counts a call by its first attempt, although its retry succeeds', async () => {
     const { clock, guard, counts } = setup({
       breaker: { failureRate: 0.9, minimumCalls: 50 },
       retry: { attempts: 3 },
@@ -45,7 +45,7 @@ describe('the breaker of a guard', () => {
     expect(counts()).toMatchObject({ calls: 1, failures: 1, consecutiveFailures: 0 })
   })
 
-  it('opens after consecutiveFailures attempts, retries included', async () => {
+  it('breaker opens after consecutiveFailures attempts, retries included', async () => {
     const { clock, guard, fails } = setup({
       breaker: { consecutiveFailures: 3 },
       retry: { attempts: 3 },
@@ -54,7 +54,7 @@ describe('the breaker of a guard', () => {
     expect(guard.breaker!.state()).toBe('open')
   })
 
-  it('counts an attempt and its hedge as one call', async () => {
+  it('breaker counts an attempt and its hedge as one call', async () => {
     const { clock, guard, counts } = setup({
       breaker: { failureRate: 0.9, minimumCalls: 50 },
       hedge: { delayMs: 100 },
@@ -70,7 +70,7 @@ describe('the breaker of a guard', () => {
     expect(counts()).toMatchObject({ calls: 1, failures: 0 })
   })
 
-  it('shows the calls in flight in its snapshot', async () => {
+  it('breaker shows the calls in flight in its snapshot', async () => {
     const { clock, guard, counts } = setup({ breaker: { failureRate: 0.5, minimumCalls: 10 } })
     const calls = Array.from({ length: 7 }, () => guard.run(() => sleep(clock, 1_000)))
     await clock.advance(50)
@@ -79,7 +79,7 @@ describe('the breaker of a guard', () => {
     expect(counts()).toMatchObject({ calls: 7, inFlight: 0, failures: 0 })
   })
 
-  it('closes after probes that are answered with 404, streamed or not', async () => {
+  it('breaker closes after probes that are answered with 404, streamed or not', async () => {
     const { clock, guard, halfOpen } = setup({
       breaker: { openMs: 1_000, probes: 1, successes: 2 },
     })
@@ -91,7 +91,7 @@ describe('the breaker of a guard', () => {
     expect(guard.breaker!.state()).toBe('closed')
   })
 
-  it.each([429])('stays half-open after a probe that is answered with %d', async (status) => {
+  it.each([429])('breaker stays half-open after a probe answered with %d', async (status) => {
     const { clock, guard, halfOpen } = setup({
       breaker: { openMs: 1_000, probes: 1, successes: 1 },
     })
@@ -100,7 +100,7 @@ describe('the breaker of a guard', () => {
     expect(guard.breaker!.snapshot()).toMatchObject({ state: 'half-open', probes: 0, successes: 0 })
   })
 
-  it('returns to 100 calls at once within a third of rampMs after it has closed', async () => {
+  it('breaker returns to 100 calls at once within a third of rampMs after it has closed', async () => {
     const { clock, guard } = setup({
       breaker: { openMs: 1_000, rampMs: 6_000, probes: 3, successes: 1 },
     })

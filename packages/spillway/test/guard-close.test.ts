@@ -148,7 +148,7 @@ describe.each(EVERYWHERE)('closed guard, store: %s', (where) => {
     expect(breaker.snapshot()).toMatchObject({ calls: 3, failures: 2, consecutiveFailures: 2 })
   })
 
-  it('of two concurrent close() calls the shorter graceMs applies', async () => {
+  it('the shorter graceMs of two concurrent close() calls applies', async () => {
     const { clock, run, guard } = setup()
     run(() => new Promise(() => {}))
     await clock.advance(10)

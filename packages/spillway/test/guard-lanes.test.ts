@@ -1,4 +1,4 @@
-/** Lanes of a guard: at most `maxLanes`, whatever names calls come with. */
+/** A guard has at most `maxLanes` lanes, whatever lane names its calls use. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
 import { sleep } from '../src/core/sleep.js'
@@ -41,13 +41,13 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
     await pod.clock.advance(1_000)
     const { breakers, laneLimits, throttles, lanes } = pod.guard.snapshot()
     for (const list of [breakers, laneLimits, throttles, lanes]) {
-      // And (other).
+      // One more for (other).
       expect(list.length).toBeLessThanOrEqual(21)
     }
     expect(pod.quick({ lane: 'lane 1' }).error).toBeUndefined()
   })
 
-  it('a lane that is open is not dropped, however many others come', async () => {
+  it('an open lane is not dropped, however many other lanes are used', async () => {
     const pod = create({ maxLanes: 3 })
     pod.run(fail, { lane: 'open' })
     await pod.clock.advance(100)
@@ -61,7 +61,7 @@ describe.each(EVERYWHERE)('with a store in %s,', (where: Where) => {
     expect(refused.error).toMatchObject({ code: 'CIRCUIT_OPEN' })
   })
 
-  it('an isolated lane is not dropped, and is isolated even if there are maxLanes others in use', async () => {
+  it('an isolated lane is not dropped and stays isolated while maxLanes other lanes are in use', async () => {
     const pod = create({ maxLanes: 2 })
     const job = createJob()
     for (const lane of ['a', 'b']) pod.run(job.fn, { lane })
@@ -212,7 +212,7 @@ it('a replaced guard keeps the lanes that calls of the old one still use', async
   expect(next.snapshot().lanes).toContain('b')
 })
 
-it('a breaker of its own keeps at most maxLanes lanes', async () => {
+it('a breaker without a guard keeps at most maxLanes lanes', async () => {
   const clock = createVirtualClock()
   const breaker = createCircuitBreaker({ name: 'b', clock, ...BREAKER, maxLanes: 5 })
   breaker.record('failure', { lane: 'open' })
@@ -239,7 +239,7 @@ it('a shared rate limiter with all lanes in use lets further names share one lim
   await closing
 })
 
-it('maxLanes that is no positive integer is an error that names the option', () => {
+it('an invalid maxLanes is rejected with an error that names the option', () => {
   for (const maxLanes of [0, 1.5, -1, '10']) {
     expect(() => createGuardPod({ maxLanes: maxLanes as number })).toThrow('maxLanes')
   }

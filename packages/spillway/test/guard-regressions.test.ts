@@ -93,7 +93,7 @@ describe('limits that refused a large call', () => {
 })
 
 describe('a call that the vendor limits refuse', () => {
-  it('learns what it requested, of which unit, and what was left of the limit', async () => {
+  it('a call that the vendor limits refuse gets the requested amount, its unit and what was left', async () => {
     const { clock, run } = createGuardPod({
       limits: [
         { unit: 'requests', limit: 500, windowMs: '1h' },

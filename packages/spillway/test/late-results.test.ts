@@ -49,7 +49,7 @@ function webAnswer(wrap: (stream: ReadableStream) => unknown) {
 }
 
 describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
-  it('is released after a timeout of createTimeout', async () => {
+  it('a late result is released after a timeout of createTimeout', async () => {
     const clock = createVirtualClock()
     const answer = make()
     const call = createTimeout({ callMs: 100, clock }).run(async () => {
@@ -61,7 +61,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
     expect(answer.released).toBe(true)
   })
 
-  it('is released after the caller of createTimeout aborted', async () => {
+  it('a late result is released after the caller of createTimeout aborted', async () => {
     const clock = createVirtualClock()
     const answer = make()
     const leaving = new AbortController()
@@ -78,7 +78,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
     expect(answer.released).toBe(true)
   })
 
-  it('is released if it lost a hedge of createHedge', async () => {
+  it('a late result is released if it lost a hedge of createHedge', async () => {
     const clock = createVirtualClock()
     const answer = make()
     const call = createHedge({ delayMs: 100, clock, budget: 1 }).run(async ({ hedge }) => {
@@ -91,7 +91,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
     expect(answer.released).toBe(true)
   })
 
-  it('is released if the caller of createHedge aborted', async () => {
+  it('a late result is released if the caller of createHedge aborted', async () => {
     const clock = createVirtualClock()
     const answer = make()
     const leaving = new AbortController()
@@ -117,7 +117,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
       return { ...pod, answer, late }
     }
 
-    it('is released after a timeout', async () => {
+    it('a late result of a guard is released after a timeout', async () => {
       const { clock, run, late, answer } = setup({ timeout: { callMs: 100 } })
       const call = run(late)
       await clock.advance(1_000)
@@ -125,7 +125,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
       expect(answer.released).toBe(true)
     })
 
-    it('is released after the deadline of the call', async () => {
+    it('a late result of a guard is released after the deadline of the call', async () => {
       const { clock, run, late, answer } = setup({})
       const call = run(late, { timeoutMs: 100 })
       await clock.advance(1_000)
@@ -133,7 +133,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
       expect(answer.released).toBe(true)
     })
 
-    it('is released after the caller aborted', async () => {
+    it('a late result of a guard is released after the caller aborted', async () => {
       const { clock, run, late, answer } = setup({})
       const leaving = new AbortController()
       const call = run(late, { signal: leaving.signal })
@@ -144,7 +144,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
       expect(answer.released).toBe(true)
     })
 
-    it('is released after close()', async () => {
+    it('a late result of a guard is released after close()', async () => {
       const { clock, run, late, answer, guard } = setup({})
       const call = run(late)
       await clock.advance(100)
@@ -154,7 +154,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
       expect(answer.released).toBe(true)
     })
 
-    it('is released if it lost a hedge', async () => {
+    it('a late result of a guard is released if it lost a hedge', async () => {
       const { clock, run, late, answer } = setup({
         hedge: { delayMs: 100 },
         concurrency: { limit: 10 },
@@ -168,7 +168,7 @@ describe.each(Object.entries(KINDS))('a late %s', (_, make) => {
 })
 
 describe('a failed answer that is still held when the caller aborts', () => {
-  it('is released if the other attempt of createHedge has not ended', async () => {
+  it('a failed answer is released when the caller aborts before the other attempt has ended', async () => {
     const clock = createVirtualClock()
     const failed = KINDS.Response()
     const body = (failed.value as Response).body
@@ -191,7 +191,7 @@ describe('a failed answer that is still held when the caller aborts', () => {
 })
 
 describe('guard.fetch', () => {
-  it('closes the connection of a late answer although its fetch ignores the signal', async () => {
+  it('guard.fetch closes the connection of a late answer although its fetch ignores the signal', async () => {
     const served = deferred()
     const closed = deferred()
     const server = createServer((_, response) => {

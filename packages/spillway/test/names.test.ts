@@ -29,7 +29,7 @@ async function problemsOf(run: () => unknown) {
 }
 
 describe.each(INHERITED)('the name %s', (name) => {
-  it('is refused as the unit of a limit, with its path and a remedy', async () => {
+  it('an inherited name is refused as the unit of a limit, with its path and a remedy', async () => {
     const spillway = createSpillway()
     const limits = [
       { limit: 1, ...WINDOW },
@@ -47,7 +47,7 @@ describe.each(INHERITED)('the name %s', (name) => {
     expect(shared).toMatchObject([{ path: 'rateLimiter.limits[1].unit' }])
   })
 
-  it.each(EVERYWHERE)('is refused as a unit that a call costs, store: %s', async (where) => {
+  it.each(EVERYWHERE)('an inherited name is no unit of a cost, store: %s', async (where) => {
     const { clock, quick } = createGuardPod({ limits: [{ limit: 5, ...WINDOW }] }, { where })
     const call = quick({ cost: having(name, 1) as Record<string, number> })
     await clock.advance(100)
@@ -57,7 +57,7 @@ describe.each(INHERITED)('the name %s', (name) => {
     ])
   })
 
-  it.each(EVERYWHERE)('is an ordinary tier, user, endpoint and lane, store: %s', async (where) => {
+  it.each(EVERYWHERE)('an inherited name may be any name of a call, store: %s', async (where) => {
     const { clock, quick, guard } = createGuardPod(
       {
         limits: [{ limit: 50, ...WINDOW }],
@@ -77,7 +77,7 @@ describe.each(INHERITED)('the name %s', (name) => {
     expect(guard.breaker?.state({ lane: name })).toBe('closed')
   })
 
-  it('does not find a limit for a tier that the options do not name', async () => {
+  it('an inherited name finds no limit for a tier that the options do not name', async () => {
     const { clock, quick } = createGuardPod({
       userLimits: [{ per: 'tier', limit: { free: 1 }, ...WINDOW }],
     })
@@ -86,20 +86,20 @@ describe.each(INHERITED)('the name %s', (name) => {
     expect(calls.map(fateOf)).toEqual(['resolved', 'resolved'])
   })
 
-  it('is refused as a priority', async () => {
+  it('an inherited name is refused as a priority', async () => {
     const { clock, quick } = createGuardPod({})
     const call = quick({ priority: name as 'high' })
     await clock.advance(1)
     expect(call.error).toMatchObject({ problems: [{ path: 'priority' }] })
   })
 
-  it('is an ordinary name of a guard in the health report', () => {
+  it('an inherited name is an ordinary guard name in the health report', () => {
     const spillway = createSpillway()
     spillway.guard(name, {})
     expect(Object.entries(spillway.snapshot().health.guards)).toEqual([[name, 'memory']])
   })
 
-  it('is an ordinary tier of a load shedder and an ordinary dependency of a feature', () => {
+  it('an inherited name is an ordinary tier of a load shedder and dependency of a feature', () => {
     const clock = createVirtualClock()
     const tiers = having(name, 0) as Record<string, number>
     const shedder = createLoadShedder({ maxInFlight: 2, tiers, clock })
@@ -128,7 +128,7 @@ describe('a user, tier, address or endpoint that is no string', () => {
   ] as const
 
   describe.each(EVERYWHERE)('in a guard with store %s', (where) => {
-    it.each(WRONG)('is an options error: %s %s', async (field, value, message) => {
+    it.each(WRONG)('the invalid %s %s is an options error', async (field, value, message) => {
       const { clock, quick, guard } = createGuardPod({ userLimits }, { where })
       const call = quick(having(field, value))
       await clock.advance(100)
@@ -139,7 +139,7 @@ describe('a user, tier, address or endpoint that is no string', () => {
   })
 
   it.each(WRONG)(
-    'is an options error of createUserLimits: %s %s',
+    'the invalid %s %s is an options error of createUserLimits',
     async (field, value, message) => {
       const limits = createUserLimits({ store: memoryStore(), levels: userLimits })
       expect(await problemsOf(() => limits.check(having(field, value)))).toEqual([
@@ -158,7 +158,7 @@ describe('a signal that is no AbortSignal', () => {
   ] as const
 
   describe.each(EVERYWHERE)('in a guard with store %s', (where) => {
-    it.each(WRONG)('is an options error before the call waits: %s', async (signal, got) => {
+    it.each(WRONG)('an invalid signal of %s is an options error', async (signal, got) => {
       const limits = [{ limit: 1, ...WINDOW }]
       const { clock, quick, guard } = createGuardPod({ limits, queue: { size: 1 } }, { where })
       const call = quick({ signal: signal as never })
@@ -176,21 +176,21 @@ describe('a cost that is no number of at least 0', () => {
   const limits = [{ unit: 'tokens', limit: 10, ...WINDOW }]
 
   describe.each(EVERYWHERE)('in a guard with store %s', (where) => {
-    it.each([NaN, -1, Infinity, '5', true])('is an options error: %s', async (tokens) => {
+    it.each([NaN, -1, Infinity, '5', true])('a cost of %s is an options error', async (tokens) => {
       const { clock, quick } = createGuardPod({ limits }, { where })
       const call = quick({ cost: { tokens: tokens as number } })
       await clock.advance(100)
       expect(call.error).toMatchObject({ problems: [{ path: 'cost.tokens' }] })
     })
 
-    it.each([5, 'tokens', true])('is an options error as a whole: %s', async (cost) => {
+    it.each([5, 'tokens', true])('a cost option of %s is an options error', async (cost) => {
       const { clock, quick } = createGuardPod({ limits }, { where })
       const call = quick({ cost: cost as never })
       await clock.advance(100)
       expect(call.error).toMatchObject({ problems: [{ path: 'cost' }] })
     })
 
-    it.each([NaN, Infinity, -Infinity])('leaves what was booked if settled: %s', async (tokens) => {
+    it.each([NaN, Infinity, -Infinity])('settling %s keeps the booked cost', async (tokens) => {
       const { clock, run, guard } = createGuardPod({ limits }, { where })
       run(({ settle }) => settle({ tokens }), { cost: { tokens: 4 } })
       await clock.advance(1_000)

@@ -1,8 +1,8 @@
 // test-group: io
 
 /**
- * Whatever becomes of its turns, a job is handed out a bounded number of times, not many of them within a
- * second, and ends or becomes a dead letter. Random mixes of outcomes, in virtual time and on a real Redis.
+ * A job is handed out a bounded number of times, in total and per second, and then ends or becomes a dead
+ * letter. Tested with random outcomes, in virtual time and on a real Redis.
  */
 import { createSpillway, type JobQueueOptions, SpillwayError } from 'spillway'
 import { sleep } from 'spillway/testing'
@@ -33,7 +33,7 @@ const history = fc.record({
 })
 type History = typeof history extends fc.Arbitrary<infer T> ? T : never
 
-/** `unit`: what a second stands for, so that real time does not take as long. */
+/** `unit` is the length of one simulated second in ms, which shortens the run in real time. */
 async function play(fleet: Fleet, given: History, name: string, unit: number): Promise<void> {
   const { clock } = fleet
   const { attempts, uncountedTurns } = given
@@ -98,7 +98,7 @@ async function play(fleet: Fleet, given: History, name: string, unit: number): P
   }
   for (const [, startsMs] of turns) {
     expect(startsMs.length).toBeLessThanOrEqual(attempts + uncountedTurns)
-    // A turn, and after at least half a unit one more.
+    // Turns are at least half a unit apart.
     for (const [turn, atMs] of startsMs.entries()) {
       const soon = startsMs.slice(turn).filter((each) => each < atMs + unit - 1)
       expect(soon.length).toBeLessThanOrEqual(3)
@@ -128,7 +128,7 @@ async function addCorrupt(store: ReturnType<Fleet['store']>, guard: string): Pro
 }
 
 describe('jobs with any mix of outcomes', () => {
-  it('have a bounded number of turns in every second, and all end (virtual time)', async () => {
+  it('jobs have a bounded number of turns in every second, and all end (virtual time)', async () => {
     let number = 0
     await fc.assert(
       fc.asyncProperty(history, async (given) => {
@@ -143,7 +143,7 @@ describe('jobs with any mix of outcomes', () => {
     beforeAll(() => fleet.start(), START_MS)
     afterAll(() => fleet.stop())
 
-    it('have a bounded number of turns in every second, and all end (real Redis)', async () => {
+    it('jobs have a bounded number of turns in every second, and all end (real Redis)', async () => {
       let number = 0
       await fc.assert(
         fc.asyncProperty(history, async (given) => {

@@ -1,6 +1,6 @@
 // test-group: io
 
-/** Damaged job records on a real Redis: one bad record is one dead letter, and the others go on. */
+/** Damaged job records on a real Redis: each becomes one dead letter, and the other jobs continue. */
 import { createSpillway } from 'spillway'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createMemoryFleet, createRedisFleet, type Fleet } from './limit-claims/fleet.js'
@@ -33,8 +33,8 @@ const DAMAGES: Record<string, string> = {
   'an empty array': 'packed = cmsgpack.pack({})',
   'without its last fields': pack('for i = 9, #job do job[i] = nil end'),
   'with a text as its priority': pack("job[2] = 'high'"),
-  'with a priority there is not': pack('job[2] = 17'),
-  'with another priority than its place says': pack('job[2] = 0'),
+  'with an unknown priority': pack('job[2] = 17'),
+  'with a priority that differs from its list': pack('job[2] = 0'),
   'with a table as its tenant': pack('job[9] = {}'),
   'with a text as its cost': pack("job[11] = 'much'"),
   'with a text as one of its costs': pack("job[11] = { requests = 'many' }"),
@@ -46,7 +46,7 @@ const DAMAGES: Record<string, string> = {
 
 describe('a job record that is damaged', () => {
   it.each(Object.keys(DAMAGES))(
-    '(%s) becomes one dead letter, and the worker does the others',
+    'a damaged job record (%s) becomes one dead letter, and the worker runs the other jobs',
     async (kind) => {
       const name = `corrupt-${kind}`.replaceAll(' ', '-')
       const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
@@ -66,7 +66,7 @@ describe('a job record that is damaged', () => {
       const [letter] = await queue.dead()
       expect(letter).toMatchObject({ id: bad, state: 'dead', error: expect.any(String) })
       expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, dead: 1 })
-      // Its tenant has all its room again, and its key is free once the letter is dropped.
+      // The tenant can add as many jobs as before, and the key is free once the letter is dropped.
       await worker.close()
       expect(await queue.drop(bad)).toBe(1)
       expect(await queue.addMany(jobs.map(({ data, tenant }) => ({ data, tenant })))).toHaveLength(
@@ -77,7 +77,7 @@ describe('a job record that is damaged', () => {
   )
 
   it.each(['delayed', 'leased', 'ended', 'dead'])(
-    'does no harm where the job is %s',
+    'a damaged record of a job that is %s does not affect other jobs',
     async (where) => {
       const { ref, addMany, add, reserve, finish, extend, command, counts, dead, job } =
         createQueueKit(fleet, { leaseUs: SECOND / 5 })
@@ -110,7 +110,7 @@ describe('a job record that is damaged', () => {
     },
   )
 
-  it('can be cancelled while it waits', async () => {
+  it('a waiting job with a damaged record can be cancelled', async () => {
     const { ref, addMany, command, counts, reserve } = createQueueKit(fleet)
     const [bad, good] = await addMany([{}, {}])
     await damage(ref, bad!, "packed = 'x'")
@@ -123,7 +123,7 @@ describe('a job record that is damaged', () => {
 describe('a queue with a key of the wrong type', () => {
   const PARTS = ['m', 'w', 'z', 'l', 'e', 'x', 'p', 'j', 'd', 'r', 'k', 't', 'n']
 
-  it.each(PARTS)('goes on without what was in it: %s', async (part) => {
+  it.each(PARTS)('a key of the wrong type only loses its own content: %s', async (part) => {
     const { ref, addMany, reserve, finish, extend, counts, dead } = createQueueKit(fleet)
     await addMany(
       Array.from({ length: 4 }, (_, at) => ({ priority: at, tenant: 't', key: `k${at}` })),
@@ -144,7 +144,7 @@ describe('a queue with a key of the wrong type', () => {
   })
 
   it.each(PARTS)(
-    'adds no job twice, and does all that were added after it was repaired: %s',
+    'a repaired job queue adds no job twice and runs all that were added: %s',
     async (part) => {
       const name = `twice-${part}`
       const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
@@ -182,7 +182,7 @@ describe('a queue with a key of the wrong type', () => {
     },
   )
 
-  it.each(['l', 't'])('does not lose the jobs that it could not lease: %s', async (part) => {
+  it.each(['l', 't'])('jobs that could not be leased are not lost: %s', async (part) => {
     const { ref, addMany, reserve, counts } = createQueueKit(fleet)
     const ids = await addMany([{ tenant: 't' }, { tenant: 't' }])
     await fleet.send('DEL', keyOf(ref, part))
@@ -191,7 +191,7 @@ describe('a queue with a key of the wrong type', () => {
     expect(await counts()).toMatchObject({ waiting: 0, active: 2 })
   })
 
-  it('makes a dead letter of each job whose long data was in it', async () => {
+  it('each job whose long data was lost becomes a dead letter', async () => {
     const name = 'long-data'
     const spillway = createSpillway({ store: fleet.store(), pod: 'p' })
     onTestFinished(() => spillway.close({ graceMs: 0 }))
@@ -208,7 +208,7 @@ describe('a queue with a key of the wrong type', () => {
     expect(await queue.dead()).toMatchObject([{ id, error: expect.stringContaining('its data') }])
   })
 
-  it('still returns a job whose lease a failed script had begun', async () => {
+  it('a job whose lease a failed script had begun is still returned', async () => {
     const { ref, addMany, reserve, counts, dead } = createQueueKit(fleet)
     // Long data is read from its own key after the lease was written.
     const [id] = await addMany([{ tenant: 't', data: JSON.stringify('x'.repeat(2_000)) }])
@@ -222,7 +222,7 @@ describe('a queue with a key of the wrong type', () => {
     expect((await counts()).waiting).toBe(0)
   })
 
-  it('or with a first key that is damaged or lost counts its jobs anew and hands all of them out', async () => {
+  it('a job queue whose first key is damaged or lost recounts its jobs and hands all of them out', async () => {
     for (const damaged of ['', 'x'.repeat(26 * 8), undefined]) {
       const { ref, addMany, reserve, counts } = createQueueKit(fleet)
       const ids = await addMany([{ priority: 3 }, { priority: 0 }, { delayUs: SECOND / 10 }])
@@ -240,7 +240,7 @@ describe.each<[string, () => Fleet]>([
   ['memory', createMemoryFleet],
   ['Redis', () => fleet],
 ])('a payload that is no JSON (%s)', (_, fleetOf) => {
-  it('makes one dead letter that can be read, and the worker goes on', async () => {
+  it('a payload that is not JSON becomes one readable dead letter, and the worker continues', async () => {
     const own = fleetOf()
     const { ref, store, addMany } = createQueueKit(own)
     const spillway = createSpillway({ store, clock: own.clock, pod: 'p' })

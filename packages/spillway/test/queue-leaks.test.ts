@@ -1,6 +1,6 @@
 // test-group: io
 
-/** What is left of a queue when all its jobs have ended: nothing that grows. */
+/** A job queue whose jobs have all ended keeps no data that grows. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../src/core/clock.js'
 import { createKeys } from '../src/store/keys.js'
@@ -61,7 +61,7 @@ const history = fc.array(fc.tuple(fc.nat(SECOND), step), { minLength: 30, maxLen
 
 type Steps = typeof history extends fc.Arbitrary<infer T> ? T : never
 
-/** Plays a history, then lets every job end and be forgotten. */
+/** Plays a history, then lets every job end and expire. */
 async function play(port: Port, steps: Steps, time: { us: number }) {
   const ids: string[] = []
   const leased: { id: string; turn: number }[] = []
@@ -103,7 +103,7 @@ async function play(port: Port, steps: Steps, time: { us: number }) {
 }
 
 describe('an empty queue', () => {
-  it('keeps nothing in memory but four tags of jobs without a tenant, after any history', async () => {
+  it('an empty job queue keeps only four tags of jobs without a tenant in memory, after any history', async () => {
     await fc.assert(
       fc.asyncProperty(history, async (steps) => {
         const time = { us: 2_000_000_000 * SECOND }
@@ -140,7 +140,7 @@ describe('an empty queue', () => {
       await server.stop()
     })
 
-    it('leaves no field in Redis but four tags of jobs without a tenant, after any history', async () => {
+    it('an empty job queue keeps only four tags of jobs without a tenant in Redis, after any history', async () => {
       let number = 0
       await fc.assert(
         fc.asyncProperty(history, async (steps) => {

@@ -1,6 +1,6 @@
 // test-group: io, slow
 
-/** Programs that use a Redis store from their first line on, each in a process of its own. */
+/** Programs that use a Redis store from their first line, each in its own process. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +18,7 @@ interface Ended {
   stderr: string
 }
 
-/** Runs a program until it ends by itself. `options`: of its store. */
+/** Runs a program until it ends by itself. `options` are those of its store. */
 function runProgram(options: object, body: string): Promise<Ended> {
   const program = `
     import { createSpillway } from 'spillway'
@@ -106,13 +106,13 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
   })
   afterAll(() => server.stop())
 
-  it.each(FIRST_CALLS)('ends with code 0 after %s', async (_, body) => {
+  it.each(FIRST_CALLS)('a program ends with code 0 after %s', async (_, body) => {
     const prefix = `first-${Math.random()}`
     const { code, stdout, stderr } = await runProgram({ url: server.url, driver, prefix }, body)
     expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'ran', stderr: '' })
   })
 
-  it('counts its first calls in Redis, not by itself', async () => {
+  it('a program counts its first calls in Redis and not locally', async () => {
     const prefix = `counted-${driver}`
     const body = `
       const guard = spillway.guard('vendor', { userLimits: [{ per: 'user', limit: 1, windowMs: '1h' }] })
@@ -122,7 +122,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
     expect([first.stdout, second.stdout]).toEqual(['ran', 'USER_LIMITED'])
   })
 
-  it('does not end before a settlement at its end has reached Redis', async () => {
+  it('a program does not end before a settlement at its end has reached Redis', async () => {
     const prefix = `settled-${driver}`
     const limits = [{ unit: 'tokens', limit: 1_000, windowMs: '1h' as const }]
     const { code } = await runProgram(
@@ -145,7 +145,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
       'a guard that is never called',
       `spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS}, breaker: {} })`,
     ],
-  ])('and %s ends with code 0, whether Redis is there or not', async (_, body) => {
+  ])('a program with %s ends with code 0, whether Redis is reachable or not', async (_, body) => {
     const down = `redis://127.0.0.1:${await freePort()}`
     for (const url of [server.url, down]) {
       const startMs = performance.now()
@@ -154,7 +154,7 @@ describe.each(DRIVERS)('a program with %s', (driver) => {
     }
   })
 
-  it('adds a job to a Redis that comes up a moment later', async () => {
+  it('a program adds a job to a Redis that starts a moment later', async () => {
     const port = await freePort()
     const url = `redis://127.0.0.1:${port}`
     const added = runProgram(
@@ -178,7 +178,7 @@ describe('a program whose Redis is not there', () => {
     const { onEvent } = await import('spillway')
     onEvent(({ type, ...facts }) => type === 'store.unreachable' && console.log(JSON.stringify(facts)))`
 
-  it.each(DRIVERS)('gets one warning and one event, without the password (%s)', async (driver) => {
+  it.each(DRIVERS)('an absent Redis gives one warning without password (%s)', async (driver) => {
     const port = await freePort()
     const { code, stdout } = await runProgram(
       { url: `redis://user:secret@127.0.0.1:${port}/3`, driver },
@@ -206,7 +206,7 @@ describe('a program whose Redis is not there', () => {
     })
   })
 
-  it('gets the warning for a server that accepts and never answers', async () => {
+  it('a server that accepts connections and never answers causes the same warning', async () => {
     const { createServer } = await import('node:net')
     const silent = createServer(() => {}).listen(0, '127.0.0.1')
     await new Promise((resolve) => silent.once('listening', resolve))
@@ -222,7 +222,7 @@ describe('a program whose Redis is not there', () => {
   })
 
   it.each(DRIVERS)(
-    'gets one warning with the same code if it cannot be used (%s)',
+    'an unusable Redis gives one warning with the same code (%s)',
     async (driver) => {
       const server = await startRedis()
       const { stdout } = await runProgram(
@@ -245,7 +245,7 @@ describe('a program whose Redis is not there', () => {
     },
   )
 
-  it.each(DRIVERS)('can fail at start with store.connected (%s)', async (driver) => {
+  it.each(DRIVERS)('a program can fail at start with store.connected (%s)', async (driver) => {
     const port = await freePort()
     const { code, stdout } = await runProgram(
       { url: `redis://user:secret@127.0.0.1:${port}`, driver },
@@ -263,7 +263,7 @@ describe('a program whose Redis is not there', () => {
     expect(stdout).not.toContain('secret')
   })
 
-  it('fails to add a job after a while, and further ones at once', async () => {
+  it('adding a job without Redis fails after a while, and at once from then on', async () => {
     const port = await freePort()
     const { stdout } = await runProgram(
       { url: `redis://127.0.0.1:${port}` },
@@ -287,7 +287,7 @@ describe.each<TopologyName>(['Sentinels', 'a cluster'])('a program with %s', (to
   }, START_MS)
   afterAll(() => servers.stop())
 
-  it.each(DRIVERS)('ends with code 0 after its first call and job (%s)', async (driver) => {
+  it.each(DRIVERS)('a program ends with code 0 after a call and a job (%s)', async (driver) => {
     const { code, stdout, stderr } = await runProgram(
       { ...servers.connection, driver, prefix: `first-${driver}` },
       `const guard = spillway.guard('vendor', { limits: ${LIMITS}, userLimits: ${USER_LIMITS} })

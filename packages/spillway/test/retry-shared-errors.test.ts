@@ -22,7 +22,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
     return { clock, error: make(), retry: createRetry({ ...RETRY, clock }) }
   }
 
-  it('does not end the retries of overlapping calls', async () => {
+  it('a shared error does not end the retries of overlapping calls', async () => {
     const { clock, error, retry } = setup()
     const calls = [0, 0, 0]
     const call = (index: number, takesMs: number) =>
@@ -37,7 +37,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
     expect(calls).toEqual([3, 3, 3])
   })
 
-  it('does not end the retries of calls that fail at the same moment', async () => {
+  it('a shared error does not end the retries of calls that fail at the same moment', async () => {
     const { clock, error, retry } = setup()
     let calls = 0
     const fail = () => {
@@ -49,7 +49,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
     expect(calls).toBe(15)
   })
 
-  it('is not retried again by a retry around the one that gave up on it', async () => {
+  it('a shared error is not retried by a retry around the one that gave up on it', async () => {
     const { clock, error, retry } = setup()
     const outer = createRetry({ ...RETRY, clock })
     let calls = 0
@@ -65,7 +65,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
     expect(calls).toBe(3)
   })
 
-  it('is not retried again although a timeout stands between the two retries', async () => {
+  it('a shared error is not retried by an outer retry with a timeout between the two', async () => {
     const { clock, error, retry } = setup()
     const outer = createRetry({ ...RETRY, clock })
     const timeout = createTimeout({ callMs: 60_000, clock })
@@ -78,7 +78,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
     expect(calls).toBe(3)
   })
 
-  it('is retried by the outer retry if the inner one makes a single attempt', async () => {
+  it('a shared error is retried by the outer retry if the inner one makes a single attempt', async () => {
     const { clock, error } = setup()
     const outer = createRetry({ ...RETRY, clock })
     const once = createRetry({ attempts: 1, clock })
@@ -94,7 +94,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
   describe.each(EVERYWHERE)('in a guard with store %s', (where) => {
     const options: GuardOptions = { retry: { ...RETRY, budget: 1 } }
 
-    it('does not end the retries of overlapping calls', async () => {
+    it('a shared error does not end the retries of overlapping calls of a guard', async () => {
       const { clock, run, quick } = createGuardPod(options, { where })
       // The budget allows retries in proportion to the calls.
       for (let made = 0; made < 20; made++) quick()
@@ -113,7 +113,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
       expect(calls).toEqual([3, 3, 3])
     })
 
-    it('is not retried again by a guard around the retry that gave up on it', async () => {
+    it('a shared error is not retried by a guard around the retry that gave up on it', async () => {
       const { clock, run } = createGuardPod(options, { where })
       const inner = createRetry({ ...RETRY, clock })
       const error = make()
@@ -130,7 +130,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
       expect(calls).toBe(3)
     })
 
-    it('is not retried again by a guard in whose second attempt a retry gave up on it', async () => {
+    it('a shared error is not retried by a guard in whose second attempt a retry gave up on it', async () => {
       const { clock, run } = createGuardPod(options, { where })
       const inner = createRetry({ ...RETRY, clock })
       const error = make()
@@ -150,7 +150,7 @@ describe.each(Object.entries(ERRORS))('%s that is thrown by every call', (_, mak
 })
 
 describe('attempts of a frozen error', () => {
-  it('are told by tryRun, since the error cannot carry them', async () => {
+  it('tryRun returns the attempts of a frozen error, which cannot carry them', async () => {
     const clock = createVirtualClock()
     const error = Object.freeze(new Error('down'))
     const result = await clock.until(

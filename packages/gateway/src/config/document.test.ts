@@ -58,7 +58,7 @@ log: { level: loud }
 })
 
 describe('YAML aliases', () => {
-  it('an alias stands for its anchor, and mistakes in it are reported for each use', () => {
+  it('an alias has the value of its anchor, and mistakes in it are reported for each use', () => {
     const config = load(`vendors:
   a:
     protocol: openai

@@ -19,14 +19,14 @@ function mistakesIn(text: string): string[] {
 const ONE = 'vendors:\n  openai: { protocol: openai }\n'
 
 describe('vendors in the configuration', () => {
-  it('has endpoint limits for paths in their canonical form only', () => {
+  it('a vendor accepts endpoint limits only for paths in their canonical form', () => {
     const limits = 'userLimits: [{ per: endpoint, limit: { "/v1/ch%61t": 5 }, windowMs: 1m }]'
     expect(vendor(`protocol: openai, ${limits}`)).toEqual([
       'vendors.a.userLimits[0].limit./v1/ch%61t: must be written as /v1/chat',
     ])
   })
 
-  it('has a first-byte timeout of 60 s, unless another one is written', () => {
+  it('a vendor has a first-byte timeout of 60 s unless another one is configured', () => {
     const timeoutOf = (timeout: string) =>
       load(
         `vendors: { a: { protocol: http, url: "http://a"${timeout} } }\nroutes: [{ vendor: a, path: /a }]`,

@@ -9,7 +9,7 @@ import { describe, expect, it } from 'vitest'
 import { endAtEndOfTurn, holdUntilEndOfTurn, leaveByEndOfTurn } from './end-of-turn.js'
 
 describe('the end of a turn', () => {
-  it('lets go of everything that was written in it, and of the next turn’s at its own end', async () => {
+  it('data held in an event loop turn is written at the end of that turn', async () => {
     const streams = [new PassThrough(), new PassThrough()]
     for (const stream of streams) {
       holdUntilEndOfTurn(stream)
@@ -25,7 +25,7 @@ describe('the end of a turn', () => {
     expect(streams[0]?.writableCorked).toBe(0)
   })
 
-  it('tells those who leave once, in their order, and those of the next turn at its own end', async () => {
+  it('leave() is called once per registration, in order, at the end of its turn', async () => {
     const left: string[] = []
     const one = (name: string, next?: () => void) => ({
       leave() {
@@ -43,7 +43,7 @@ describe('the end of a turn', () => {
     expect(left).toEqual(['a', 'b', 'c'])
   })
 
-  it('is not waited for by some who leave together, nor by those behind them any longer', async () => {
+  it('leave() is called at once for the first four registrations of a turn and later for the rest', async () => {
     const left: number[] = []
     for (let i = 1; i <= 6; i++) leaveByEndOfTurn({ leave: () => left.push(i) })
     expect(left).toEqual([1, 2, 3, 4])
@@ -51,7 +51,7 @@ describe('the end of a turn', () => {
     expect(left).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  it('does not mind a stream or an answer that is gone by then', async () => {
+  it('a stream or response destroyed before the end of the turn causes no error', async () => {
     const stream = new PassThrough()
     holdUntilEndOfTurn(stream)
     stream.write('a')

@@ -1,4 +1,4 @@
-/** What outlives a request does not keep the whole head that it was a part of. */
+/** Strings that outlive a request must not retain the whole request head they were cut from. */
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -8,7 +8,7 @@ import { latin1 } from './latin1.js'
 import { readPlainHead } from './plain-head.js'
 
 const HEAD_BYTES = 16_000
-/** Names are forgotten five hundred at a time: of so many, most of the last are still known. */
+/** The name cache drops 500 names at a time, so most of these are still in it. */
 const HEADS = 1_950
 
 setFlagsFromString('--expose-gc')
@@ -19,7 +19,7 @@ function heapAfterCollecting(): number {
   return process.memoryUsage().heapUsed
 }
 
-it('users that limits remember, and names of headers, weigh no more than themselves', () => {
+it('remembered users and header names do not retain the request head they came from', () => {
   const callers = new Callers(undefined)
   const socket = new Socket()
   const remembered = new Map<string, number>()

@@ -42,34 +42,34 @@ function open() {
     response?.end('ok')
     await turns()
   }
-  /** So long from now. */
+  /** Runs the periodic check as if `afterMs` had passed. */
   const look = (afterMs: number) => connection.look(performance.now() + afterMs)
   return { socket, connection, asked, handedOver, say, answer, look }
 }
 
-describe('a plain connection', () => {
+describe('PlainConnection', () => {
   it.each([
     ['a head that is not plain', [GET.replace('GET', 'PUT')]],
-    ['half a head that is none', ['\x16\x03\x01']],
+    ['bytes that do not begin a head', ['\x16\x03\x01']],
     ['a head that is too long', [GET.replace('\r\n\r\n', `\r\nX: ${'x'.repeat(300)}\r\n\r\n`)]],
     ['a head without end', [GET.slice(0, 20), 'x'.repeat(300)]],
     ['a body that is too large', [POST.replace('4', '101')]],
     ['two requests at once', [GET + GET]],
     ['a request and half of another', [GET + GET.slice(0, 5)]],
-  ])('is handed over with all that was read, and nothing else: %s', async (_, pieces) => {
+  ])('a connection is handed over to Node with all bytes it has read: %s', async (_, pieces) => {
     const { handedOver, asked, say } = open()
     for (const piece of pieces) await say(piece)
     expect(handedOver).toEqual([pieces.join('')])
     expect(asked).toEqual([])
   })
 
-  it('keeps what comes before its turn, and hands it over once its turn has come', async () => {
+  it('data that arrives during a request is kept and handed over to Node after its answer', async () => {
     const { handedOver, asked, say, answer, socket, connection } = open()
     await say(`${POST}12`)
     await say(`34${GET}`)
     for (let i = 0; i < 40; i++) await say('x'.repeat(1_000))
     expect([handedOver, asked.length, connection.hasMore]).toEqual([[], 1, true])
-    // Nobody reads on and on.
+    // The socket is paused, so the buffered data stays bounded.
     expect(socket.isPaused()).toBe(true)
     await answer()
     await turns()
@@ -78,7 +78,7 @@ describe('a plain connection', () => {
     expect(asked[0]?.request.body?.toString()).toBe('1234')
   })
 
-  it('forgets what is left of a request that was answered early, and takes the next', async () => {
+  it('the rest of a request that was answered early is discarded, and the next request is read', async () => {
     const { asked, say, answer } = open()
     await say(`${POST}1`)
     await answer()
@@ -89,7 +89,7 @@ describe('a plain connection', () => {
     expect(asked.map(({ request }) => request.url)).toEqual(['/b', '/a'])
   })
 
-  it('is closed behind an answer that says so, and nothing that comes until then is read', async () => {
+  it('a connection is closed after an answer with Connection: close and reads nothing more', async () => {
     const { socket, asked, handedOver, say, answer } = open()
     let close = () => {}
     socket._final = (done) => {
@@ -109,7 +109,7 @@ describe('a plain connection', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  it('whose client stops in the middle of something is cut, and otherwise ended', async () => {
+  it('a connection whose client stops within a request is reported as cut, and otherwise ended', async () => {
     for (const [said, told] of [
       [GET.slice(0, 9), ['cut']],
       [`${POST}1`, ['cut']],
@@ -125,8 +125,8 @@ describe('a plain connection', () => {
   })
 })
 
-describe('a look', () => {
-  it('closes a connection that has said nothing in time', async () => {
+describe('periodic check of a connection', () => {
+  it('a connection without a request is closed after headersMs', async () => {
     const { socket, look } = open()
     look(HEADERS_MS - 5_000)
     expect(socket.destroyed).toBe(false)
@@ -134,7 +134,7 @@ describe('a look', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  it('closes one that rests too long between two requests, and none that is at work', async () => {
+  it('an idle connection is closed after idleMs, but not while a request runs', async () => {
     const { socket, look, say, answer } = open()
     await say(GET)
     look(1_000_000)
@@ -145,7 +145,7 @@ describe('a look', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  it('closes one that was answered, and never sends the rest of its request', async () => {
+  it('a connection is closed after idleMs if an answered request never sends the rest of its body', async () => {
     const { socket, look, say, answer } = open()
     await say(`${POST}1`)
     look(1_000_000)
@@ -157,7 +157,7 @@ describe('a look', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  it('hands over half a head, whose time Node watches', async () => {
+  it('a connection with half a head is handed over to Node, which limits the time for the rest', async () => {
     const { handedOver, look, say, answer } = open()
     await say(GET)
     await answer()
@@ -168,8 +168,8 @@ describe('a look', () => {
   })
 })
 
-describe('a body', () => {
-  it('that has not come yet is waited for, and fails with its connection', async () => {
+describe('body of a plain request', () => {
+  it('reading a body waits for the rest of it and rejects when the connection closes', async () => {
     const { socket, asked, say } = open()
     await say(`${POST}12`)
     const reading = asked[0]?.request.readBody()
@@ -181,12 +181,12 @@ describe('a body', () => {
     const failing = other.asked[0]?.request.readBody()
     other.socket.destroy()
     await expect(failing).rejects.toThrow('gone')
-    // Nor does one wait that asks later.
+    // A later read rejects as well.
     await expect(other.asked[0]?.request.readBody()).rejects.toThrow('gone')
     socket.destroy()
   })
 
-  it('that is not wanted any more is never there, not even in part', async () => {
+  it('reading a discarded body rejects, even if part of it had arrived', async () => {
     const { socket, asked, say } = open()
     await say(`${POST}12`)
     const [{ request } = {}] = asked

@@ -4,8 +4,8 @@ import { readPlainHead } from './plain-head.js'
 const head = (first: string, ...lines: string[]) => [first, 'Host: a', ...lines].join('\r\n')
 const POST = 'POST /v1/chat/completions?a=b HTTP/1.1'
 
-describe('a plain head', () => {
-  it('has a method, a URL, headers in small letters and the length of a body', () => {
+describe('readPlainHead', () => {
+  it('a plain head is read with its method, URL, lower-case header names and body length', () => {
     const read = readPlainHead(head(POST, 'Content-LENGTH: 12', 'X-High:  caf\xe9  ', 'x-empty:'))
     expect(read).toEqual({
       method: 'POST',
@@ -17,7 +17,7 @@ describe('a plain head', () => {
     expect(readPlainHead(head('GET / HTTP/1.1'))).toMatchObject({ method: 'GET', bodyBytes: 0 })
   })
 
-  it('has no headers but its own', () => {
+  it('a plain head has only the headers that were sent and no inherited ones', () => {
     const { headers = {} } = readPlainHead(head(POST, 'constructor: x')) ?? {}
     expect(Object.keys(headers)).toEqual(['host', 'constructor'])
     expect(headers.constructor).toBe('x')
@@ -25,12 +25,12 @@ describe('a plain head', () => {
     expect('valueOf' in headers).toBe(false)
   })
 
-  it('may say that its connection stays', () => {
+  it('a plain head may have Connection: keep-alive', () => {
     expect(readPlainHead(head(POST, 'Connection: Keep-Alive'))).toBeDefined()
   })
 })
 
-describe('for Node is a head', () => {
+describe('heads that are left to Node', () => {
   it.each([
     ['of another method', head('PUT / HTTP/1.1')],
     ['of a method in small letters', head('post / HTTP/1.1')],
@@ -46,36 +46,36 @@ describe('for Node is a head', () => {
     ['with a sign before its length', head(POST, 'Content-Length: +1')],
     ['with zeros before its length', head(POST, 'Content-Length: 01')],
     ['with a length in two parts', head(POST, 'Content-Length: 1, 1')],
-    // Node takes a space behind a length, and no tab.
-    ['with a tab behind its length', head(POST, 'Content-Length: 1\t')],
-    ['with a length that nothing has', head(POST, 'Content-Length: 9999999999')],
-    ['in chunks', head(POST, 'Transfer-Encoding: chunked')],
-    ['that is the last', head(POST, 'Connection: close')],
-    ['that names headers for this hop', head(POST, 'Connection: keep-alive, x-a')],
-    ['with an old word for connection', head(POST, 'Proxy-Connection: close')],
-    ['that expects', head(POST, 'Expect: 100-continue')],
-    ['that wants another protocol', head(POST, 'Upgrade: h2c')],
-    ['with trailers', head(POST, 'TE: trailers')],
-    ['with a cookie that Node makes a list of', head(POST, 'Set-Cookie: a=b')],
-    ['with a name that is no name for a property', head(POST, '__proto__: x')],
-    ['with the same in large letters', head(POST, '__PROTO__: x')],
-    ['with a line that goes on', head(POST, 'X-A: 1', ' 2')],
+    // Node accepts a space after a length, but no tab.
+    ['with a tab after its length', head(POST, 'Content-Length: 1\t')],
+    ['with an impossibly large length', head(POST, 'Content-Length: 9999999999')],
+    ['with a chunked body', head(POST, 'Transfer-Encoding: chunked')],
+    ['with Connection: close', head(POST, 'Connection: close')],
+    ['that names hop-by-hop headers', head(POST, 'Connection: keep-alive, x-a')],
+    ['with Proxy-Connection', head(POST, 'Proxy-Connection: close')],
+    ['with Expect', head(POST, 'Expect: 100-continue')],
+    ['with Upgrade', head(POST, 'Upgrade: h2c')],
+    ['that accepts trailers', head(POST, 'TE: trailers')],
+    ['with Set-Cookie, which Node returns as a list', head(POST, 'Set-Cookie: a=b')],
+    ['with a header named __proto__', head(POST, '__proto__: x')],
+    ['with a header named __PROTO__', head(POST, '__PROTO__: x')],
+    ['with a continued header line', head(POST, 'X-A: 1', ' 2')],
     ['with a space before a colon', head(POST, 'X-A : 1')],
     ['with a space in a name', head(POST, 'X A: 1')],
-    ['with half a line break', head(POST, 'X-A: 1\nX-B: 2')],
-    ['with the other half', head(POST, 'X-A: 1\rX-B: 2')],
-    ['with half a line break before a whole one', head(POST, 'X-A: 1\r', 'X-B: 2')],
-    ['with the other half before a whole one', head(POST, 'X-A: 1\n', 'X-B: 2')],
-    ['with half a line break behind a whole one', head(POST, '\rX-A: 1')],
-    ['with the other half behind a whole one', head(POST, '\nX-A: 1')],
-    ['with a line break the wrong way round', head(POST, 'X-A: 1\n\rX-B: 2')],
-    ['with half a line break at its end', head(POST, 'X-A: 1\r')],
-    ['with the other half at its end', head(POST, 'X-A: 1\n')],
-    ['with half a line break and no other', 'GET / HTTP/1.1\nHost: a'],
+    ['with a lone line feed', head(POST, 'X-A: 1\nX-B: 2')],
+    ['with a lone carriage return', head(POST, 'X-A: 1\rX-B: 2')],
+    ['with a carriage return before a line break', head(POST, 'X-A: 1\r', 'X-B: 2')],
+    ['with a line feed before a line break', head(POST, 'X-A: 1\n', 'X-B: 2')],
+    ['with a carriage return after a line break', head(POST, '\rX-A: 1')],
+    ['with a line feed after a line break', head(POST, '\nX-A: 1')],
+    ['with a reversed line break', head(POST, 'X-A: 1\n\rX-B: 2')],
+    ['with a carriage return at its end', head(POST, 'X-A: 1\r')],
+    ['with a line feed at its end', head(POST, 'X-A: 1\n')],
+    ['with a line feed as its only line break', 'GET / HTTP/1.1\nHost: a'],
     ['with a NUL', head(POST, 'X-A: \0')],
-  ])('%s', (_, text) => {
+  ])('a head %s is left to Node', (_, text) => {
     expect(readPlainHead(text)).toBeUndefined()
-    // What was read before does not matter.
+    // The result does not depend on the head that was read before.
     expect(readPlainHead(head(POST, 'X-A: 1', 'Content-Length: 1'))).toBeDefined()
     expect(readPlainHead(text)).toBeUndefined()
   })

@@ -16,8 +16,8 @@ function answer() {
   return { socket, response, told }
 }
 
-describe('an answer', () => {
-  it('leaves in one write if it is small, and says when it has', async () => {
+describe('PlainResponse', () => {
+  it('a small answer is sent in one write, followed by its finish and close events', async () => {
     const { socket, response, told } = answer()
     response.writeHead(200, ['date', 'now', 'content-length', '5'])
     response.end('hello')
@@ -30,7 +30,7 @@ describe('an answer', () => {
     expect(response).toMatchObject({ writableFinished: true, destroyed: true, socket: null })
   })
 
-  it('without a length comes in chunks, counted in bytes', async () => {
+  it('an answer without a length is sent in chunks whose sizes are counted in bytes', async () => {
     const { socket, response } = answer()
     response.writeHead(200, { date: 'now', 'x-two': ['a', 'b'], 'x-none': undefined })
     response.write('caf\u00e9')
@@ -48,14 +48,14 @@ describe('an answer', () => {
     expect(body).toBe(`5\r\ncaf\xc3\xa9\r\n4e20\r\n${'x'.repeat(20_000)}\r\n0\r\n\r\n`)
   })
 
-  it.each([204, 304])('of status %i has no body, whatever is written', (status) => {
+  it.each([204, 304])('an answer with status %i has no body, whatever is written', (status) => {
     const { socket, response } = answer()
     response.writeHead(status, { date: 'now' })
     response.end('not to be')
     expect(socket.said).toMatch(/^HTTP\/1.1 \d+ .*\r\ndate: now\r\nConnection: keep-alive\r\n\r\n$/)
   })
 
-  it('that says close is the last', async () => {
+  it('an answer with Connection: close is the last one on its connection', async () => {
     const { response, told } = answer()
     response.writeHead(400, { connection: 'close', 'content-length': '0' })
     response.end()
@@ -65,20 +65,20 @@ describe('an answer', () => {
 
   it.each([
     ['a value', { 'x-a': 'b\r\nset-cookie: c' }],
-    ['half a line break', { 'x-a': 'b\nc' }],
+    ['a value with a lone line feed', { 'x-a': 'b\nc' }],
     ['a name', { 'x-a: b\r\nx-c': 'd' }],
     ['a list', { 'x-a': ['b', 'c\rd'] }],
-  ])('cannot have a header put into it by %s', (_, headers) => {
+  ])('an answer rejects an injected header in %s', (_, headers) => {
     const { socket, response } = answer()
     expect(() => response.writeHead(200, headers)).toThrow(TypeError)
     expect(response.headersSent).toBe(false)
-    // Something else can be said in its place.
+    // Another answer can still be sent instead.
     response.writeHead(500, { 'content-length': '0' })
     response.end()
     expect(socket.said).toMatch(/^HTTP\/1.1 500 /)
   })
 
-  it('is looked at as far as it is our own, and passed on as it was read', () => {
+  it('passHead() validates the headers of the gateway and passes vendor headers on as they were read', () => {
     const { socket, response } = answer()
     const lines = ['x-ours', 'a\r\nx-b: c', 'date', 'now']
     expect(() => response.passHead(200, lines, 2)).toThrow(TypeError)
@@ -87,7 +87,7 @@ describe('an answer', () => {
     expect(socket.said).toContain('\r\nx-ours: a\r\ndate: now\r\nx-theirs: caf\xe9\r\n')
   })
 
-  it('that could not be sent has not been answered', async () => {
+  it('an answer that could not be sent does not count as answered', async () => {
     const { socket, response, told } = answer()
     socket.failure = new Error('EPIPE')
     response.writeHead(200, { 'content-length': '5' })
@@ -98,7 +98,7 @@ describe('an answer', () => {
     expect(socket.destroyed).toBe(true)
   })
 
-  it('has nothing written to a connection that is about to end', async () => {
+  it('an answer writes nothing to a connection that is about to end', async () => {
     const { socket, response, told } = answer()
     response.writeHead(200, {})
     response.write('one')
@@ -108,7 +108,7 @@ describe('an answer', () => {
     const { said } = socket
     expect(response.write('three')).toBe(false)
     response.end('four')
-    // What was written before still leaves.
+    // Data written before is still sent.
     for (const letGo of socket.held) letGo()
     socket.held = undefined
     await turns()
@@ -116,7 +116,7 @@ describe('an answer', () => {
     expect(told).toEqual([])
   })
 
-  it('tells who waits for room when there is some, once', () => {
+  it('an answer emits drain once when a full socket buffer has drained', () => {
     const { socket, response, told } = answer()
     socket.held = []
     response.writeHead(200, {})

@@ -1,8 +1,8 @@
 // test-group: io
 
 /**
- * Malformed answers, read by us and by Node's client. An answer that we accept has to mean the same
- * to Node; what we refuse, Node may read as it likes.
+ * Malformed answers, read by the gateway and by Node's client. An answer that the gateway accepts
+ * must be read the same by Node. An answer that it refuses may be accepted by Node.
  */
 import { once } from 'node:events'
 import { get } from 'node:http'
@@ -93,8 +93,8 @@ function askNode(): Promise<Got | undefined> {
   })
 }
 
-describe('an odd answer', () => {
-  it('is refused, or means to us what it means to Node', async () => {
+describe('malformed answers', () => {
+  it('a malformed answer is refused, or read by the gateway as Node reads it', async () => {
     const numRuns = usualOrLong(400, 10_000)
     let taken = 0
     await fc.assert(
@@ -102,7 +102,7 @@ describe('an odd answer', () => {
         reply = text
         const ours = await askUs()
         if (ours === undefined) return
-        // A body that a 204 announces is ignored by us; Node refuses the answer.
+        // The gateway ignores the body of a 204; Node refuses the answer.
         if (ours.status === 204 && /^(content-length|transfer-encoding):/im.test(text)) {
           expect(ours.body).toBe('')
           return

@@ -31,9 +31,9 @@ function headersOf({ contentType, contentEncoding }: BodyCase): Record<string, s
   }
 }
 
-/** As Node reads it, chunked or not. */
+/** The request as Node's parser provides it, chunked or not. */
 function nodeRequest(one: BodyCase, isChunked: boolean): IncomingMessage {
-  // Whether an empty chunked body is one is a matter of opinion.
+  // An empty body always has a length: the reference does not cover empty chunked bodies.
   const framing =
     isChunked && one.bytes.length > 0
       ? { 'transfer-encoding': 'chunked' }
@@ -43,7 +43,7 @@ function nodeRequest(one: BodyCase, isChunked: boolean): IncomingMessage {
   return Object.assign(stream, { method: 'POST', headers }) as unknown as IncomingMessage
 }
 
-/** As our own parser reads it. */
+/** The request as the gateway's own parser provides it. */
 function plainRequest(one: BodyCase): PlainRequest {
   const headers = { ...headersOf(one), 'content-length': String(one.bytes.length) }
   const head = {
@@ -101,14 +101,14 @@ function wanted({ status, isUnread, facts, json }: Expected, { bytes }: BodyCase
   return json === undefined ? {} : { facts, json, replaced: { ...json, model: 'replaced' } }
 }
 
-/** Enough to see what is special about it. */
+/** The case in short form for the failure message. */
 function described(index: number, one: BodyCase): string {
   const bytes = one.bytes.toString('latin1').slice(0, 2_000)
   return JSON.stringify({ index, ...one, bytes })
 }
 
 describe('a body', () => {
-  it(`is read as JSON.parse reads it or refused, in ${CASES} cases`, async () => {
+  it(`a body is read as JSON.parse reads it or refused, in ${CASES} cases`, async () => {
     const random = dice(SEED)
     const tally = new Map<string, number>()
     for (let i = 0; i < CASES; i++) {
@@ -123,7 +123,7 @@ describe('a body', () => {
         Object.keys(expected)[0] === 'status' ? JSON.stringify(expected) : Object.keys(expected)[0]
       tally.set(String(outcome), (tally.get(String(outcome)) ?? 0) + 1)
     }
-    // All kinds were there, or this would prove nothing.
+    // Every kind of case must have occurred often enough.
     for (const kind of [
       '{"status":400}',
       '{"status":413}',
@@ -135,7 +135,7 @@ describe('a body', () => {
     }
   }, 120_000)
 
-  it(`reaches the vendor as the gateway understood it or not at all, in ${GATEWAY_CASES} cases`, async () => {
+  it(`a body reaches the vendor as the gateway understood it or not at all, in ${GATEWAY_CASES} cases`, async () => {
     const vendor = await startRecorder()
     const tokens = [{ unit: 'tokens', limit: 1e15, windowMs: '1m' }]
     const { url, records, failures } = await startGateway({
@@ -204,7 +204,7 @@ interface Received {
   readonly body: Buffer
 }
 
-/** A vendor that remembers what it received, and answers as it was asked to. */
+/** A vendor that records what it receives and answers as requested. */
 async function startRecorder() {
   const received = new Map<string, Received>()
   const server = createServer(async (request, response) => {

@@ -35,9 +35,9 @@ const SEED = 31
 
 interface Decision {
   readonly route: string
-  /** Under which limits count the request. */
+  /** The path under which limits count the request. */
   readonly endpoint: string
-  /** What the vendor receives. */
+  /** The path that the vendor receives. */
   readonly vendorUrl: string
 }
 
@@ -70,7 +70,7 @@ const text = JSON.stringify({
 const routes = new Routes(loadConfig({ file: 'test.yaml', text, env: {} }))
 const aim = { forwarded: { of: () => [] }, ownHeaders: [], target: {} } as unknown as Aim
 
-/** As a request goes through the gateway; nothing, if it is refused. */
+/** The gateway's decision about a URL, or undefined if it is refused. */
 function decide(url: string): Decision | undefined {
   if (faultInUrl(url) !== undefined) return undefined
   const { path } = requestTarget(url)
@@ -88,7 +88,7 @@ function decide(url: string): Decision | undefined {
   }
 }
 
-it('of 40,000 odd paths none reaches a vendor in another form than it was decided by', () => {
+it('none of 40,000 odd paths reaches a vendor in another form than the one that was checked', () => {
   const random = dice(SEED)
   const taken = new Map<string, number>()
   let dangerous = 0
@@ -100,12 +100,12 @@ it('of 40,000 odd paths none reaches a vendor in another form than it was decide
     taken.set(decision.route, (taken.get(decision.route) ?? 0) + 1)
     expectSame(url, decision)
   }
-  // All kinds were there, or this would prove nothing.
+  // Every kind of path must have occurred often enough.
   for (const { name } of ROUTES) expect(taken.get(name), name).toBeGreaterThan(CASES / 100)
   expect(dangerous).toBeGreaterThan(CASES / 10)
 })
 
-it('a path whose unreserved characters are encoded is decided as the path itself', () => {
+it('a path with encoded unreserved characters is treated like the decoded path', () => {
   const random = dice(SEED + 1)
   for (let i = 0; i < CASES / 4; i++) {
     const path = random.pick(PATHS)
@@ -114,7 +114,7 @@ it('a path whose unreserved characters are encoded is decided as the path itself
   }
 })
 
-it('over sockets a vendor receives the path under which the gateway counted the request', async () => {
+it('the vendor receives the path under which the gateway counted the request', async () => {
   const vendor = await startRecordingVendor()
   const userLimits = [{ per: 'endpoint', limit: 1_000_000, windowMs: '1h' }]
   const options = { url: vendor.url, userLimits, concurrency: { limit: 50 } }

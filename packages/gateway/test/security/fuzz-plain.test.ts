@@ -177,7 +177,7 @@ function cut(requests: readonly string[], { below, pick }: Dice): Buffer[] {
 }
 
 describe('malformed requests cut anywhere', () => {
-  it('a malformed request and what follows mean the same to us as to Node', async () => {
+  it('a malformed request and what follows are read by the gateway as Node reads them', async () => {
     const random = dice(SEED)
     const tally: Tally = { plain: 0, handedOver: 0 }
     for (let i = 0; i < CASES; i++) {
@@ -193,7 +193,7 @@ describe('malformed requests cut anywhere', () => {
 })
 
 describe('valid requests cut in two', () => {
-  it.each(GOOD)('a valid request means the same wherever it is cut in two (%j)', async (text) => {
+  it.each(GOOD)('a valid request is read the same wherever it is cut in two (%j)', async (text) => {
     const tally: Tally = { plain: 0, handedOver: 0 }
     const bytes = Buffer.from(text, 'latin1')
     for (let at = 1; at < bytes.length; at++) {

@@ -82,7 +82,7 @@ describe.each([false, true])('paths (read by Node: %s)', (byNode) => {
     '/v1/chat/%2e%2e/files',
     '/v1/chat/%252e%252e/files',
     '/v1/chat/completions;a=b',
-  ])('%s is refused with 400 on default and on written routes', async (path) => {
+  ])('path %s is refused with 400 on default and on configured routes', async (path) => {
     const { url: vendorUrl, seen } = await startRecordingVendor()
     const guard = { url: vendorUrl }
     const written = [{ path: '/v1/*', vendor: 'openai' }]
@@ -174,7 +174,7 @@ describe('default routes', () => {
     ['GET', '/v1/models/gpt-4o'],
   ] as const
 
-  it('allow generating and listing models, and nothing else of the account', async () => {
+  it('default routes allow generating and listing models, and nothing else of the account', async () => {
     const { url: vendorUrl, seen } = await startRecordingVendor()
     const { url } = await startGateway({
       guard: { url: vendorUrl },
@@ -203,7 +203,7 @@ describe('default routes', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('of both vendors: anthropic-version chooses Anthropic, and without it a shared path is refused', async () => {
+  it('anthropic-version chooses Anthropic on a shared default path, which is refused without it', async () => {
     const [openai, anthropic] = [await startRecordingVendor(), await startRecordingVendor()]
     const { url } = await startGateway({
       vendors: {
@@ -254,7 +254,7 @@ describe('default routes', () => {
     expect(seen).toHaveLength(3)
   })
 
-  it('the names of vendors are not told to callers without a key', async () => {
+  it('vendor names are not shown to callers without a key', async () => {
     const callers = [{ key: 'env:KEY', user: 'ann' }]
     const { url } = await startGateway({ callers }, {}, { KEY: 'key-of-ann-0123456789' })
     const unknown = await ask(url, '/v1/files', { method: 'GET' })
@@ -268,7 +268,7 @@ describe('default routes', () => {
 
 it('all addresses of one IPv6 network share the limit per address', async () => {
   let address = ''
-  // What `remoteAddress` reads: loopback has one IPv6 address only.
+  // Replaces the source of `remoteAddress`, because loopback has only one IPv6 address.
   const sockets = Socket.prototype as unknown as { _getpeername(): { address: string } }
   vi.spyOn(sockets, '_getpeername').mockImplementation(() => ({ address }))
   onTestFinished(() => void vi.restoreAllMocks())

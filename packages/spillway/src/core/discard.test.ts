@@ -30,19 +30,19 @@ describe('discardResult', () => {
       (stream: unknown) => ({ data: 1, response: new Response(stream as ReadableStream) }),
       webStream,
     ],
-  ] as const)('releases %s', (_, wrap, make) => {
+  ] as const)('discardResult releases %s', (_, wrap, make) => {
     const { stream, isReleased } = make()
     discardResult(wrap(stream))
     expect(isReleased()).toBe(true)
   })
 
-  it('aborts the request of an SDK stream', () => {
+  it('discardResult aborts the request of an SDK stream', () => {
     const controller = new AbortController()
     discardResult({ controller, async *[Symbol.asyncIterator]() {} })
     expect(controller.signal.aborted).toBe(true)
   })
 
-  it('ends a generator that has begun', async () => {
+  it('discardResult ends a generator that has begun', async () => {
     let ended = false
     async function* generate() {
       try {
@@ -59,7 +59,7 @@ describe('discardResult', () => {
     expect(ended).toBe(true)
   })
 
-  it('does not end the process when a destroyed stream emits an error', async () => {
+  it('discardResult does not end the process when a destroyed stream emits an error', async () => {
     const stream = new Readable({
       read() {},
       destroy: (_, done) => done(new Error('aborted before it was read')),
@@ -83,11 +83,11 @@ describe('discardResult', () => {
         throw new Error('not readable')
       },
     }),
-  ])('leaves %j alone', (value) => {
+  ])('discardResult leaves %j alone', (value) => {
     expect(() => discardResult(value)).not.toThrow()
   })
 
-  it('survives a body that is being read', async () => {
+  it('discardResult accepts a body that is being read', async () => {
     const { stream } = webStream()
     stream.getReader()
     discardResult(new Response(new ReadableStream()))

@@ -15,7 +15,7 @@ function setup(windowMs = Number.POSITIVE_INFINITY) {
 }
 
 describe('calls in flight', () => {
-  it('count up to the timeout while no success is known', () => {
+  it('calls in flight count until the timeout while no success is known', () => {
     const { calls, begin } = setup()
     begin(0, 3)
     expect(calls.count(0)).toBe(3)
@@ -23,7 +23,7 @@ describe('calls in flight', () => {
     expect(calls.count(TIMEOUT_MS)).toBe(0)
   })
 
-  it('count until they are older than successes usually take', () => {
+  it('calls in flight count until they are older than successes usually take', () => {
     const { calls, begin } = setup()
     for (const call of begin(0, 20)) calls.end(call, 'success', 1_000)
     begin(1_000, 5)
@@ -32,7 +32,7 @@ describe('calls in flight', () => {
     expect(calls.count(2_100)).toBe(0)
   })
 
-  it('count from the age at which failures usually end', () => {
+  it('calls in flight count from the age at which failures usually end', () => {
     const { calls, begin } = setup()
     for (const call of begin(0, 10)) calls.end(call, 'failure', 5)
     begin(5, 2)
@@ -40,14 +40,14 @@ describe('calls in flight', () => {
     expect(calls.count(10)).toBe(2)
   })
 
-  it('do not count once they are older than the window', () => {
+  it('calls in flight do not count once they are older than the window', () => {
     const { calls, begin } = setup(10_000)
     begin(0, 4)
     expect(calls.count(9_999)).toBe(4)
     expect(calls.count(10_000)).toBe(0)
   })
 
-  it('are counted down once, however often their end is reported', () => {
+  it('a call in flight is counted down once, however often its end is reported', () => {
     const { calls, begin } = setup()
     const [call] = begin(0, 2)
     calls.end(call!, 'success', 1)
@@ -55,7 +55,7 @@ describe('calls in flight', () => {
     expect(calls.count(1)).toBe(1)
   })
 
-  it('of an earlier generation count no longer', () => {
+  it('calls in flight of an earlier generation do not count', () => {
     const { calls, begin } = setup()
     const [call] = begin(0, 4)
     calls.clear(1)
@@ -66,14 +66,14 @@ describe('calls in flight', () => {
 })
 
 describe('the usual duration of calls', () => {
-  it('is not that of the fast ones, which end first after a cold start', () => {
+  it('the usual duration of calls is not that of the fast ones, which end first after a cold start', () => {
     const { calls, begin } = setup()
     const all = begin(0, 100)
     for (const call of all.slice(0, 15)) calls.end(call, 'success', 100)
     expect(calls.count(5_000)).toBe(85)
   })
 
-  it('stays known while all calls hang', () => {
+  it('the usual duration of calls stays known while all calls hang', () => {
     const { calls, begin } = setup()
     for (const call of begin(0, 100)) calls.end(call, 'success', 1_000)
     begin(1_000, 100)
@@ -83,7 +83,7 @@ describe('the usual duration of calls', () => {
     expect(calls.count(31_100)).toBe(0)
   })
 
-  it('is unknown again after a rest', () => {
+  it('the usual duration of calls is unknown again after an idle time', () => {
     const { calls, begin } = setup()
     for (const call of begin(0, 20)) calls.end(call, 'success', 1_000)
     begin(61_000, 3)

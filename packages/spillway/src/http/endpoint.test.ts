@@ -21,14 +21,14 @@ describe('EndpointNames', () => {
   const names = new EndpointNames(['/Chat', '/images/'])
   const LOOSE = { caseSensitive: false, strict: false }
 
-  it('finds the name of a limit in every spelling that a loose router accepts', () => {
+  it('EndpointNames finds the name of a limit in every spelling that a loose router accepts', () => {
     expect(names.find('/CHAT/', LOOSE)).toBe('/Chat')
     expect(names.find('/Images', LOOSE)).toBe('/images/')
     expect(names.find('/Other/', LOOSE)).toBe('/other')
     expect(names.find('/', LOOSE)).toBe('/')
   })
 
-  it('keeps spellings apart that a strict router keeps apart', () => {
+  it('EndpointNames separates spellings that a strict router separates', () => {
     const strict = { caseSensitive: true, strict: true }
     expect(names.find('/CHAT', strict)).toBe('/CHAT')
     expect(names.find('/images', strict)).toBe('/images')

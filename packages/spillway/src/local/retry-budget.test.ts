@@ -112,7 +112,7 @@ describe('retry budget of all calls', () => {
 
 describe('a retry budget that is given a time or number that makes no sense', () => {
   it.each([Number.NaN, Infinity, -Infinity, 1e15])(
-    'counts a request at time %d as now',
+    'retry budget counts a request at the invalid time %d as now',
     async (at) => {
       const clock = createVirtualClock()
       const budget = createRetryBudget({ clock, windowMs: 1_000 })
@@ -126,7 +126,7 @@ describe('a retry budget that is given a time or number that makes no sense', ()
     },
   )
 
-  it('does not allow a retry whose number is no number', () => {
+  it('retry budget does not allow a retry whose number is NaN', () => {
     const budget = createRetryBudget({ clock: createVirtualClock() })
     expect(budget.tryRetry(Number.NaN)).toBe(false)
     expect(budget.tryRetry(1)).toBe(true)

@@ -29,7 +29,7 @@ export function claimPush(fleet: Fleet): void {
   }
 
   describe('a job that runs in another pod', () => {
-    it('shows its progress without waiting for the lease to be renewed, and reports each change', async () => {
+    it('a job in another pod shows each progress change without waiting for the lease renewal', async () => {
       const [worker, reader] = createPods()
       let report = (_: number) => {}
       worker!.work(async (job, { signal }) => {
@@ -41,7 +41,7 @@ export function claimPush(fleet: Fleet): void {
       let changes = 0
       onTestFinished(reader!.watch(id, () => changes++))
       for (const page of [1, 2, 3]) {
-        // Where watching takes a subscription, its start is reported as a change.
+        // With Redis, the start of the subscription is reported as a change.
         if (fleet.kind === 'redis' && page === 1) await eventually(() => changes > 0)
         const before = changes
         report(page)
@@ -51,7 +51,7 @@ export function claimPush(fleet: Fleet): void {
       }
     })
 
-    it('is aborted when it is cancelled elsewhere, without waiting for the lease to be renewed', async () => {
+    it('a job cancelled in another pod is aborted without waiting for the lease renewal', async () => {
       const [worker, other] = createPods()
       const reasons: unknown[] = []
       worker!.work(async (_, { signal }) => {

@@ -20,13 +20,13 @@ export function claimTenantCap(fleet: Fleet): void {
       const jobs = Array.from({ length: count }, () => ({ ...job, tenant, ...own }))
       return queue.store.queues.add({ ...queue.ref, jobs, maxSize: 100, maxPerTenant: 3 })
     }
-    /** How many jobs of this tenant find room now. */
+    /** Number of jobs of this tenant that the queue still accepts. */
     const room = async (tenant: string) => (await addFor(tenant, 10)).jobs.length
     return { ...queue, addFor, room }
   }
 
   describe('maxPerTenant', () => {
-    it('refuses a tenant with that many open jobs, and no other tenant', async () => {
+    it('maxPerTenant refuses a tenant with that number of open jobs, and no other tenant', async () => {
       const { addFor } = kit()
       const reply = await addFor('greedy', 5)
       expect(reply).toMatchObject({ size: 3, tenantSize: 3 })
@@ -38,7 +38,7 @@ export function claimTenantCap(fleet: Fleet): void {
       expect(anonymous).not.toHaveProperty('tenantSize')
     })
 
-    it('counts waiting, delayed and running jobs, and gives the room back however they end', async () => {
+    it('maxPerTenant counts waiting, delayed and running jobs until they end in any way', async () => {
       const { addFor, room, reserve, finish, command } = kit()
       const [waiting] = (await addFor('t')).jobs
       const [delayed] = (await addFor('t', 1, { delayUs: SECOND * 60 })).jobs
@@ -51,7 +51,7 @@ export function claimTenantCap(fleet: Fleet): void {
       expect(await room('t')).toBe(3)
     })
 
-    it('frees the room of dead letters, takes it again when they are replayed, and once only', async () => {
+    it('maxPerTenant does not count dead letters until they are replayed, and then once', async () => {
       const { addFor, room, reserve, finish, command } = kit()
       const [first] = (await addFor('t')).jobs
       const [job] = (await reserve()).jobs
@@ -65,7 +65,7 @@ export function claimTenantCap(fleet: Fleet): void {
       expect(await room('t')).toBe(3)
     })
 
-    it('frees the room of jobs whose deadline has passed and of those whose lease ended', async () => {
+    it('maxPerTenant does not count jobs whose deadline has passed or whose lease has ended', async () => {
       const { addFor, room, reserve } = kit({ leaseUs: LEASE_US })
       await addFor('t', 1, { priority: 0 })
       await reserve()
@@ -76,7 +76,7 @@ export function claimTenantCap(fleet: Fleet): void {
       expect(await room('t')).toBe(3)
     })
 
-    it('is a tenth of maxSize by default, and the error names the numbers and what was added', async () => {
+    it('maxPerTenant is a tenth of maxSize by default, and its error names the numbers and added jobs', async () => {
       const name = `capped-${fleet.kind}`
       const spillway = createSpillway({ store: fleet.store(), clock: fleet.clock, pod: 'p' })
       onTestFinished(() => fleet.until(spillway.close({ graceMs: 0 })))

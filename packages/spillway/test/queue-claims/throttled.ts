@@ -1,4 +1,4 @@
-/** Jobs that are throttled, refused or open the breaker: they wait, make room and end. */
+/** Jobs that are throttled, refused or open the breaker wait, let others run and end. */
 import { createSpillway, type JobQueueOptions } from 'spillway'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { GuardOptions } from '../../src/guard/options.js'
@@ -32,7 +32,7 @@ export function claimThrottled(fleet: Fleet): void {
       ['without limits', {}],
       ['with limits', { limits: [{ limit: 10_000, windowMs: '1h' as const }] }],
     ])(
-      'on a guard %s waits at least basePauseMs, longer each time, and becomes a dead letter',
+      'a job that always gets 429 on a guard %s waits basePauseMs, then ever longer, and becomes a dead letter',
       async (_, options) => {
         const settings = { uncountedTurns: 3, attempts: 2 }
         const { queue } = createPod(fleet, { ...options, basePauseMs: 20 }, settings)
@@ -51,7 +51,7 @@ export function claimThrottled(fleet: Fleet): void {
       },
     )
 
-    it('lets the other jobs of its priority and the calls of its guard through', async () => {
+    it('a job that always gets 429 lets other jobs of its priority and calls of its guard through', async () => {
       const limits = [{ limit: 10_000, windowMs: '1h' as const }]
       const { guard, queue } = createPod(fleet, {
         limits,
@@ -69,14 +69,14 @@ export function claimThrottled(fleet: Fleet): void {
       const jobs = Array.from({ length: 21 }, (_, at) => ({ data: at === 0 ? 'poison' : 'good' }))
       await fleet.until(queue.addMany(jobs))
       await eventually(fleet, () => done === 20)
-      // The good jobs did not wait until it had given up.
+      // The good jobs did not wait until the failing one became a dead letter.
       expect(worker.snapshot().dead).toBe(0)
       for (let call = 0; call < 20; call++) {
         expect(await fleet.until(guard.run(() => 'served'))).toBe('served')
       }
     })
 
-    it('by Retry-After, too, is limited to uncountedTurns and its attempts', async () => {
+    it('a job that always gets Retry-After is limited to uncountedTurns and its attempts', async () => {
       const { queue } = createPod(fleet, { basePauseMs: 1 }, { uncountedTurns: 2, attempts: 1 })
       let turns = 0
       const worker = queue.work(async () => {
@@ -90,7 +90,7 @@ export function claimThrottled(fleet: Fleet): void {
   })
 
   describe('a call that gets 429 on a guard without limits', () => {
-    it('holds back the jobs of its lane in this pod until its pause is over', async () => {
+    it('a call that gets 429 on a guard without limits pauses the jobs of its lane in this pod', async () => {
       const { guard, queue } = createPod(fleet, { basePauseMs: 300 })
       const pausedMs = clock.now()
       await fleet.until(
@@ -109,7 +109,7 @@ export function claimThrottled(fleet: Fleet): void {
   })
 
   describe('a released job', () => {
-    it('lines up behind the others of its priority; a returned one keeps its position', async () => {
+    it('a released job is queued behind the others of its priority, and a returned one is not', async () => {
       const { addMany, reserve, finish } = createQueueKit(fleet)
       const [first, second, third] = await addMany([{}, {}, {}])
       const [one] = (await reserve()).jobs
@@ -121,7 +121,7 @@ export function claimThrottled(fleet: Fleet): void {
       expect(order).toEqual([second, third, first])
     })
 
-    it('counts as an attempt once it has used up uncountedTurns', async () => {
+    it('a released job counts as an attempt once it has used up uncountedTurns', async () => {
       const { add, reserve, finish, dead } = createQueueKit(fleet)
       const id = await add({ attempts: 2 })
       const answers: unknown[] = []
@@ -136,7 +136,7 @@ export function claimThrottled(fleet: Fleet): void {
   })
 
   describe('a job that opens the breaker by itself each time', () => {
-    it('becomes a dead letter after uncountedTurns and its attempts', async () => {
+    it('a job that opens the breaker each time becomes a dead letter after uncountedTurns and attempts', async () => {
       const breaker = { consecutiveFailures: 1, openMs: 20, maxOpenMs: 20, probes: 1, successes: 1 }
       const settings = { uncountedTurns: 3, attempts: 2, baseMs: 1, maxMs: 5 }
       const { queue } = createPod(fleet, { breaker }, settings)

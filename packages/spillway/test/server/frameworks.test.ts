@@ -116,7 +116,7 @@ describe.each(Object.keys(FRAMEWORKS))('HTTP server on %s', (framework) => {
     expect(statuses).toEqual(endpointOf === 1 ? [429, 429] : [200, 429])
   })
 
-  it('counts every spelling of a path that reaches the same handler as one endpoint', async () => {
+  it('server counts every spelling of a path that reaches the same handler as one endpoint', async () => {
     const { url } = await start({
       limits: [{ per: 'endpoint', limit: { '/chat': 1, '/*': 1 }, windowMs: '1h' }],
     })

@@ -321,7 +321,7 @@ describe('Node stream', () => {
     expect(endsOf(guard)).toEqual({ complete: 1 })
   })
 
-  it('a client that disconnects from a piped stream is no failure of the vendor', async () => {
+  it('a client that disconnects from a piped stream is not a failure of the vendor', async () => {
     const { vendor, guard, ask } = await start(FORMS[3] as Form, { tokens: 1_000, tokenMs: 5 })
     const stream = (await ask()) as unknown as IncomingMessage
     const client = new PassThrough()

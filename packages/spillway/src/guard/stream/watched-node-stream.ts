@@ -60,19 +60,19 @@ function createWrapper(source: Readable, watch: BodyWatch): Readable {
     wrapper.push(null)
   })
   source.once('error', (error) => wrapper.destroy(error))
-  // Without `end` or `error` it was destroyed by its owner.
+  // A `close` without `end` or `error` means that the owner destroyed the source.
   source.once('close', () => {
     if (!source.readableEnded) wrapper.destroy()
   })
   wrapper.on('pause', () => watch.resting())
-  // A stream that is ended while nobody reads it must not end the process.
+  // Without a listener, an error on a stream that has no reader would end the process.
   wrapper.on('error', () => {})
   return wrapper
 }
 
 /** Whether `pipeline` or `for await` ended the stream because its reader does not want the rest. */
 function isReaderLeaving(source: Readable, { name, code }: NodeJS.ErrnoException): boolean {
-  // Of an `IncomingMessage` they abort the request.
+  // For an `IncomingMessage`, both abort the request.
   const { req } = source as { req?: { aborted?: unknown } }
   return name === 'AbortError' || code === 'ERR_STREAM_PREMATURE_CLOSE' || req?.aborted === true
 }

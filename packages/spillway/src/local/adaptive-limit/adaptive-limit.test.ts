@@ -189,7 +189,7 @@ describe.each(['aimd', 'gradient2'] as const)('an adaptive limit with %s', (adap
     ['latencyMs 1e300', { latencyMs: 1e300 }],
     ['inFlight NaN', { inFlight: Number.NaN }],
     ['inFlight Infinity', { inFlight: Number.POSITIVE_INFINITY }],
-  ])('still finds the capacity after calls with %s', async (_, wrong) => {
+  ])('an adaptive limit still finds the capacity after calls with %s', async (_, wrong) => {
     const latencyMs = adaptive === 'aimd' ? 130 : undefined
     const { limit, forMs } = createWorld({ adaptive, ...(latencyMs && { latencyMs }) }, 50)
     await forMs(5_000)

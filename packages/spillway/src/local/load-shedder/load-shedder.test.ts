@@ -420,7 +420,7 @@ it('load shedder rejects an unknown priority and suggests the right one', async 
 })
 
 describe('a signal that is no number', () => {
-  it.each([Number.NaN, Infinity, -1, undefined])('from a sensor reads as 0: %s', async (value) => {
+  it.each([Number.NaN, Infinity, -1, undefined])('sensor value %s is read as 0', async (value) => {
     const clock = createVirtualClock()
     let cpu = value as number
     const shedder = createLoadShedder({ cpu: 0.5, sensors: { cpu: () => cpu }, clock })
@@ -434,7 +434,7 @@ describe('a signal that is no number', () => {
     shedder.close()
   })
 
-  it.each([Number.NaN, Infinity, -1, undefined])('as the queue length reads as 0: %s', (value) => {
+  it.each([Number.NaN, Infinity, -1, undefined])('queue length %s is read as 0', (value) => {
     let waiting = value as number
     const shedder = createLoadShedder({
       maxQueue: 2,

@@ -4,16 +4,16 @@ import { mostAtOnce, RecentPeak } from './ramp.js'
 describe('the ramp after closing', () => {
   const ramp = { rampMs: 6_000, probes: 3, carried: 100 }
 
-  it('begins with a quarter of what the pod carried and is back after a third of rampMs', () => {
+  it('ramp begins with a quarter of the former load and ends after a third of rampMs', () => {
     expect(mostAtOnce({ ...ramp, closedForMs: 0 })).toBe(25)
     expect(mostAtOnce({ ...ramp, closedForMs: 2_000 })).toBe(100)
   })
 
-  it('begins with the number of probes if the pod carried few calls', () => {
+  it('ramp begins with the number of probes if the pod carried few calls', () => {
     expect(mostAtOnce({ ...ramp, carried: 4, closedForMs: 0 })).toBe(3)
   })
 
-  it('knows the most calls at once of the last 30 to 60 seconds', () => {
+  it('RecentPeak is the highest concurrency of the last 30 to 60 seconds', () => {
     const peak = new RecentPeak()
     peak.note(7, 0)
     peak.note(2, 30_000)

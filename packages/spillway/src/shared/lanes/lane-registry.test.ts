@@ -23,7 +23,7 @@ function createLanes(maxLanes: number, named: string[] = []) {
 }
 
 describe('a lane registry', () => {
-  it('drops the idle lane that was not used for longest, with all its state', () => {
+  it('lane registry drops the least recently used idle lane with all its state', () => {
     const { registry, map, use } = createLanes(2)
     for (const name of ['a', 'b', 'a', 'c']) expect(use(name)).toBe(name)
     expect(registry.names()).toEqual(['c', 'a'])
@@ -31,7 +31,7 @@ describe('a lane registry', () => {
     expect(map.size).toBe(2)
   })
 
-  it('moves calls beyond maxLanes to (other) while no lane is idle, and back when one is', () => {
+  it('lane registry moves calls beyond maxLanes to (other) until a lane is idle', () => {
     const { busy, map, use } = createLanes(2)
     for (const name of ['a', 'b']) busy.add(use(name))
     expect(use('c')).toBe(OTHER_LANE)
@@ -41,7 +41,7 @@ describe('a lane registry', () => {
     expect(map.get('b')).toBeUndefined()
   })
 
-  it('never drops a lane whose attempts hold slots', () => {
+  it('lane registry never drops a lane whose attempts hold slots', () => {
     const { registry, use } = createLanes(1)
     use('a')
     registry.hold('a', 2)
@@ -51,7 +51,7 @@ describe('a lane registry', () => {
     expect(use('b')).toBe('b')
   })
 
-  it('always has room for named lanes and the default lane, and drops neither', () => {
+  it('lane registry always has room for named lanes and the default lane, and drops neither', () => {
     const { registry, busy, use } = createLanes(1, ['named'])
     busy.add(use('a'))
     expect(use('named')).toBe('named')
@@ -63,7 +63,7 @@ describe('a lane registry', () => {
     expect(registry.has('default')).toBe(true)
   })
 
-  it('emits one event for as long as calls share (other), and another one after a minute without', async () => {
+  it('lane registry emits one event while calls share (other), and another after a minute without', async () => {
     const { clock, busy, use } = createLanes(1)
     const events: SpillwayEvent[] = []
     const stop = onEvent((event) => events.push(event))
@@ -80,7 +80,7 @@ describe('a lane registry', () => {
     stop()
   })
 
-  it('creates nothing when a lane is looked up or expected', () => {
+  it('lane registry creates nothing when a lane is looked up or expected', () => {
     const { registry, map } = createLanes(10)
     expect(registry.expected('a')).toBe('a')
     expect(map.get('a')).toBeUndefined()
@@ -88,7 +88,7 @@ describe('a lane registry', () => {
     expect(registry.size).toBe(0)
   })
 
-  it('drops a lane that was idle for five minutes even if there is room', async () => {
+  it('lane registry drops a lane that was idle for five minutes even if there is room', async () => {
     const { clock, registry, busy, use } = createLanes(10)
     busy.add(use('busy'))
     use('idle')
@@ -97,7 +97,7 @@ describe('a lane registry', () => {
     expect(registry.names()).toEqual(['busy'])
   })
 
-  it('with random histories never exceeds maxLanes, nor drops busy, held or named lanes', () => {
+  it('lane registry never exceeds maxLanes nor drops busy, held or named lanes in random histories', () => {
     const name = fc.integer({ min: 0, max: 11 }).map((number) => `lane ${number}`)
     const step = fc.oneof(
       { weight: 4, arbitrary: fc.record({ kind: fc.constant('use' as const), name }) },

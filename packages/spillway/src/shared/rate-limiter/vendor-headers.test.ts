@@ -59,7 +59,7 @@ describe('vendor rate limit headers', () => {
   })
 
   it.each(['1e3', '0x10', 'Infinity', '-1', '+1', '1_0', '9'.repeat(400), ' ', 'true'])(
-    'ignores %j as an amount that is left',
+    'the invalid remaining amount %j is ignored',
     (value) => {
       expect(left({ 'x-ratelimit-remaining-requests': value })).toEqual([])
       expect(left({ 'anthropic-ratelimit-tokens-remaining': value })).toEqual([])
@@ -68,7 +68,7 @@ describe('vendor rate limit headers', () => {
   )
 
   it.each(['1e3', '0x10', 'Infinity', 'soon 2099', 'May 2099', '2099', '9'.repeat(400), '-5s'])(
-    'ignores %j as the time of a reset',
+    'the invalid reset time %j is ignored',
     (value) => {
       const [known] = left({
         'x-ratelimit-remaining-requests': '1',

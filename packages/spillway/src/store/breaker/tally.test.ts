@@ -121,7 +121,7 @@ describe('failure rate and slow rate', () => {
 describe('calls in flight', () => {
   const half = specOf({ failureRate: 0.5, minimumCalls: 10 })
 
-  it('are in the denominator of the failure rate', () => {
+  it('calls in flight are in the denominator of the failure rate', () => {
     const { see, fly, trips, tally } = counting(half)
     fly(90)
     see(FAILURE, 10)
@@ -131,14 +131,14 @@ describe('calls in flight', () => {
     expect(trips()).toBe(true)
   })
 
-  it('are in the denominator of the slow rate', () => {
+  it('calls in flight are in the denominator of the slow rate', () => {
     const { see, fly, trips } = counting(specOf({ slowRate: 0.5, minimumCalls: 10 }))
     fly(90)
     see(SLOW, 10)
     expect(trips()).toBe(false)
   })
 
-  it('are those of all pods, and of each pod its last number', () => {
+  it('calls in flight are the sum over all pods of the last number each one reported', () => {
     const { fly, tally } = counting(half)
     fly(5, SECOND, 'a')
     fly(7, SECOND, 'b')
@@ -146,7 +146,7 @@ describe('calls in flight', () => {
     expect(totals(tally).inFlight).toBe(10)
   })
 
-  it('do not count after the time their pod has given', () => {
+  it('calls in flight do not count after the time their pod has reported', () => {
     const { fly, pass, tally } = counting(half)
     fly(5, SECOND)
     pass(SECOND - 1)
@@ -155,14 +155,14 @@ describe('calls in flight', () => {
     expect(totals(tally).inFlight).toBe(0)
   })
 
-  it('do not make up for minimumCalls', () => {
+  it('calls in flight do not count towards minimumCalls', () => {
     const { see, fly, trips } = counting(half)
     fly(3)
     see(FAILURE, 9)
     expect(trips()).toBe(false)
   })
 
-  it('keep a row of failures from opening it that is shorter than their number', () => {
+  it('fewer consecutive failures than calls in flight do not trip the breaker', () => {
     const { see, fly, trips } = counting(specOf({ consecutive: 10 }))
     fly(11)
     see(FAILURE, 10)
@@ -171,7 +171,7 @@ describe('calls in flight', () => {
     expect(trips()).toBe(true)
   })
 
-  it('of a pod that does well count for the quorum, too', () => {
+  it('calls in flight of a healthy pod count for the quorum', () => {
     const { see, fly, trips } = counting(specOf({ failureRate: 0.5, minimumCalls: 10, quorum: 2 }))
     see(FAILURE, 30, 'a')
     see(FAILURE, 20, 'b')
@@ -181,7 +181,7 @@ describe('calls in flight', () => {
     expect(trips(5)).toBe(true)
   })
 
-  it('never keep a failureRate of 1 from being reached', () => {
+  it('calls in flight never keep a failureRate of 1 from being reached', () => {
     const { see, fly, trips } = counting(specOf({ failureRate: 1, minimumCalls: 10 }))
     fly(5)
     see(FAILURE, 80)
@@ -192,7 +192,7 @@ describe('calls in flight', () => {
 })
 
 describe('attempts after the first', () => {
-  it('are not in the rates, but lengthen and end a row of failures', () => {
+  it('attempts after the first do not count in the rates, but extend or end a row of failures', () => {
     const { see, tally } = counting(specOf({ failureRate: 0.5, consecutive: 100 }))
     see(FAILURE, 1)
     see(REPEATED_FAILURE, 2)
@@ -203,7 +203,7 @@ describe('attempts after the first', () => {
 })
 
 describe('tally window', () => {
-  it('counts a success when its call began, and none that began before the window', () => {
+  it('tally window counts a success at the start of its call, and none that began before the window', () => {
     const { seeOld, pass, tally } = counting(specOf({ failureRate: 0.5 }))
     pass(30 * SECOND)
     seeOld(SUCCESS, 5, 9)

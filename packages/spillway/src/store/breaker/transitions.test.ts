@@ -143,7 +143,7 @@ describe('half-open breaker', () => {
     expect(breaker.fail(1).kind).toBe(CLOSED)
   })
 
-  it('with one success required opens again at one failure, and later probes change nothing', () => {
+  it('half-open breaker that needs one success opens again at one failure and ignores later probes', () => {
     const breaker = setup({ successes: 1 })
     breaker.breakDown()
     breaker.probe('a', 'b')
@@ -153,7 +153,7 @@ describe('half-open breaker', () => {
     expect(breaker.endProbe('b', SUCCESS)).toEqual({ ...opened, probes: 0 })
   })
 
-  it('opens again at the second failure if it requires two successes', () => {
+  it('half-open breaker opens again at the second failure if it requires two successes', () => {
     const breaker = setup({ failureRate: 0.5, successes: 2 })
     breaker.breakDown()
     breaker.probe('a', 'b', 'c')
@@ -162,7 +162,7 @@ describe('half-open breaker', () => {
     expect(breaker.endProbe('c', FAILURE)).toMatchObject({ kind: OPEN, openings: 1 })
   })
 
-  it('closes in spite of one failed probe if enough others succeed', () => {
+  it('half-open breaker closes in spite of one failed probe if enough others succeed', () => {
     const breaker = setup({ failureRate: 0.5, successes: 2 })
     breaker.breakDown()
     breaker.probe('a', 'b', 'c')
@@ -172,7 +172,7 @@ describe('half-open breaker', () => {
   })
 
   it.each([1, 0])(
-    'opens again after a success if all later probes fail (failureRate %d)',
+    'half-open breaker opens again after a success if all later probes fail (failureRate %d)',
     (rate) => {
       const breaker = setup({ failureRate: rate, successes: 5 })
       breaker.breakDown()

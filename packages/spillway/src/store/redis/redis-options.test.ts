@@ -239,7 +239,7 @@ describe('the servers in a warning', () => {
     [{ urls: ['redis://:secret@a', 'redis://[fe80::1]:1'] }, 'redis://a:6379, redis://[fe80::1]:1'],
     [{ sentinels: ['redis://s:secret@a'] }, 'Sentinels redis://a:26379'],
     [{}, 'redis://127.0.0.1:6379'],
-  ])('are URLs without logins: %j', (options, shown) => {
+  ])('server URLs are shown without logins: %j', (options, shown) => {
     expect(describeServers(check(options))).toBe(shown)
   })
 })
@@ -249,7 +249,7 @@ describe('a url that is left out', () => {
     {},
     { url: undefined, sentinels: ['redis://a'] },
     { url: undefined, urls: ['redis://a'] },
-  ])('is no mistake: %j', (options) => {
+  ])('Redis options without a url are accepted: %j', (options) => {
     expect(() => check(options)).not.toThrow()
   })
 })

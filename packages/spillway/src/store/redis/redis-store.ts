@@ -108,7 +108,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
       confirming: confirming.open,
     }),
     get ready() {
-      return client.ready
+      return first.made && client.ready
     },
     get problem() {
       return client.problem

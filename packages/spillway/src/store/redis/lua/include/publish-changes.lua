@@ -1,5 +1,5 @@
--- Changes of jobs that pods hear of at once. In the JSON of include/queue-state: changes { channel, guard, queue }.
--- Being told early is for speed: a server that does not let us publish must not keep the script from its work.
+-- Publishes job changes to all pods. Setting in the JSON of include/queue-state: changes { channel, guard, queue }.
+-- Publishing only lets pods react sooner, so the script continues if the server forbids PUBLISH.
 local function publish_changes(kind, ids)
   if #ids == 0 then return end
   local to = settings().changes
