@@ -119,15 +119,22 @@ export function createFleet(run: Run): Fleet {
 
 export const BREAKER = { failureRate: 0.5, minimumCalls: 10 } as const
 
+/** Limits and minimums of the random runs; the first of each is the default. */
+const FAILURE_RATES = [0.5, 0.2, 0.3, 0.7] as const
+const MINIMUM_CALLS = [10, 5, 20] as const
+
 /** A run with an error rate of at most 0.6 times the threshold. */
 export function drawHealthy(seed: number): Run & { idleFirst: boolean } {
   const random = createRandom(seed)
   const between = (low: number, high: number) => low + (high - low) * random()
   const logBetween = (low: number, high: number) => low * (high / low) ** random()
+  const oneOf = (values: readonly number[]) =>
+    values[Math.floor(random() * values.length)] as number
   const successMs = logBetween(100, 30_000)
+  const failureRate = oneOf(FAILURE_RATES)
   return {
     seed,
-    errorRate: between(0, 0.6 * BREAKER.failureRate),
+    errorRate: between(0, 0.6 * failureRate),
     failureMs: logBetween(1, 1_000),
     successMs,
     spread: random() < 0.5 ? 1 : between(1, 5),
@@ -135,7 +142,7 @@ export function drawHealthy(seed: number): Run & { idleFirst: boolean } {
     callers: Math.ceil(random() < 0.5 ? between(0, 500) : logBetween(1, 500)),
     pods: Math.ceil(between(0, 8)),
     retries: random() < 0.5,
-    breaker: BREAKER,
+    breaker: { failureRate, minimumCalls: oneOf(MINIMUM_CALLS) },
     timeoutMs: 180_000,
     startWithinMs: random() < 0.5 ? 0 : between(0, 2_000),
     idleFirst: random() < 0.5,

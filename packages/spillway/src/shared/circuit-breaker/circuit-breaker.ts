@@ -108,8 +108,8 @@ class SharedCircuitBreaker implements CircuitBreaker {
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#fleet.closed) return refuse(closedError('breaker', this.name))
     const entry = this.#fleet.enter(this.#laneOf(options?.lane))
-    if (isThenable(entry)) return toPromise(entry).then((each) => this.#call(each, fn, signal))
-    return this.#call(entry, fn, signal)
+    if (isPermit(entry) || !isThenable(entry)) return this.#call(entry, fn, signal)
+    return toPromise(entry).then((each) => this.#call(each, fn, signal))
   }
 
   flush(): Promise<void> {
