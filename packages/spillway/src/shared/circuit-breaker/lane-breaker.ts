@@ -60,13 +60,10 @@ const KIND: Record<Outcome, number> = {
   ignored: NOTHING,
 }
 
-/** What the duration of a call with this outcome says. */
-const DURATION_OF: Record<Outcome, 'success' | 'failure' | undefined> = {
-  success: 'success',
-  failure: 'failure',
-  slow: 'success',
-  throttled: undefined,
-  ignored: undefined,
+/** What the duration of a call of this kind says. */
+function durationOf(kind: number): 'success' | 'failure' | undefined {
+  if (kind === NOTHING) return undefined
+  return kind === FAILURE ? 'failure' : 'success'
 }
 
 export interface LanePermit extends BreakerPermit {
@@ -260,7 +257,7 @@ export class LaneBreaker {
     if (call.repeated) return this.#count(kind, true, 0)
     const nowMs = turnMs(this.#options.clock)
     const startMs = call.batch?.startMs ?? nowMs
-    this.#inFlight.end(call, DURATION_OF[outcome], nowMs)
+    this.#inFlight.end(call, durationOf(kind), nowMs)
     this.#count(kind, false, this.#slices(nowMs - startMs))
   }
 
