@@ -1,12 +1,13 @@
 /**
  * Failures end within milliseconds while successes take seconds. The breaker must stay closed for a
  * healthy downstream and open for a failing one. `BREAKER_RUNS` sets the number of random runs of the
- * first claim.
+ * first claim, and `BREAKER_SEED` the first seed.
  */
 import { describe, expect, it } from 'vitest'
-import { BREAKER, createFleet, drawHealthy, type Run } from './breaker-simulation.js'
+import { BREAKER, createFleet, drawDead, drawHealthy, type Run } from './breaker-simulation.js'
 
 const RUNS = Number(process.env.BREAKER_RUNS ?? 25)
+const FIRST_SEED = Number(process.env.BREAKER_SEED ?? 1)
 
 const WELL: Run = {
   seed: 1,
@@ -33,7 +34,7 @@ async function openedMs(run: Run, forMs: number): Promise<number | undefined> {
 describe('breaker of a healthy downstream', () => {
   it(`breaker of a healthy downstream opens in at most 1 of 100 runs at error rates up to 0.6 of its limit (${RUNS} runs)`, async () => {
     const opened: number[] = []
-    for (let seed = 1; seed <= RUNS; seed++) {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + RUNS; seed++) {
       const run = drawHealthy(seed)
       const fleet = createFleet(run)
       const callMs = Math.max(2_000, 2.5 * run.successMs)
@@ -115,6 +116,40 @@ describe('breaker of a dead downstream', () => {
       const startedMs = sinceMs + run.startWithinMs
       expect(fleet.openedMs()! - startedMs).toBeLessThanOrEqual(run.timeoutMs + 1.1 * run.successMs)
     },
+  )
+
+  it('opens at most four failures later than by finished calls alone, in random fleets', async () => {
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + 20; seed++) {
+      const run = drawDead(seed)
+      const fleet = createFleet(run)
+      await fleet.call(10_000)
+      await fleet.close()
+      const lateMs = fleet.openedMs()! - fleet.finishedOnlyMs()!
+      expect(lateMs, `seed ${seed}`).toBeLessThanOrEqual(4 * run.failureMs)
+    }
+  }, 60_000)
+
+  it.each([
+    ['an empty window', 0],
+    ['a window full of successes', 40_000],
+  ])(
+    'that hangs, with %s, opens at most the usual duration later than by finished calls alone',
+    async (_window, warmMs) => {
+      for (let seed = FIRST_SEED; seed < FIRST_SEED + 10; seed++) {
+        const run = { ...drawDead(seed), errorRate: 0 }
+        const fleet = createFleet(run)
+        if (warmMs > 0) await fleet.call(warmMs)
+        fleet.become({ hangs: true })
+        await fleet.call(5 * run.timeoutMs)
+        await fleet.close()
+        // The simulation ends when the breaker opens, which may be sooner.
+        const lateMs = fleet.openedMs()! - (fleet.finishedOnlyMs() ?? fleet.nowMs())
+        // Callers that start apart from each other time out apart from each other.
+        const usualMs = Math.max(1.05 * run.successMs * run.spread, run.startWithinMs)
+        expect(lateMs, `seed ${seed}`).toBeLessThanOrEqual(usualMs)
+      }
+    },
+    60_000,
   )
 
   it.each([0.1, 0.3, 0.5])(

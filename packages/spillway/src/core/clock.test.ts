@@ -3,7 +3,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock } from './clock.js'
+import { createVirtualClock } from '../testing/virtual-clock.js'
+import { systemClock, turnMs } from './clock.js'
 
 describe('system clock', () => {
   beforeEach(() => {
@@ -86,5 +87,24 @@ describe('system clock pollTurn()', () => {
     near.destroy()
     server.close()
     expect(seen).toEqual(['read', 'turn'])
+  })
+})
+
+describe('the time of a turn of the event loop', () => {
+  it('turnMs() stays the same while promises settle and is later in the next turn', async () => {
+    const firstMs = turnMs(systemClock)
+    for (let step = 0; step < 100; step++) await undefined
+    expect(turnMs(systemClock)).toBe(firstMs)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(turnMs(systemClock)).toBeGreaterThan(firstMs)
+  })
+
+  it('turnMs() of a virtual clock is its time, even if that changes within one turn', async () => {
+    const clock = createVirtualClock()
+    const seen: number[] = []
+    clock.schedule(5, () => seen.push(turnMs(clock)))
+    clock.schedule(9, () => seen.push(turnMs(clock)))
+    await clock.advance(10)
+    expect(seen).toEqual([5, 9])
   })
 })

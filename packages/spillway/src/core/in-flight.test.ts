@@ -7,8 +7,8 @@ function setup(windowMs = Number.POSITIVE_INFINITY) {
   const calls = new InFlight(TIMEOUT_MS, windowMs)
   const begin = (startMs: number, times = 1) =>
     Array.from({ length: times }, () => {
-      const call = new InFlightCall(startMs)
-      calls.begin(call)
+      const call = new InFlightCall()
+      calls.begin(call, startMs)
       return call
     })
   return { calls, begin }
@@ -53,6 +53,26 @@ describe('calls in flight', () => {
     calls.end(call!, 'success', 1)
     calls.end(call!, 'success', 1)
     expect(calls.count(1)).toBe(1)
+  })
+
+  it('calls that are overdue when a generation ends do not keep old durations known', () => {
+    const { calls, begin } = setup()
+    for (const call of begin(0, 20)) calls.end(call, 'success', 1_000)
+    begin(1_000, 5)
+    expect(calls.count(5_000)).toBe(0)
+    calls.clear(5_000)
+    begin(66_000, 3)
+    expect(calls.count(70_000)).toBe(3)
+  })
+
+  it('calls that begin in the same millisecond are all counted', () => {
+    const { calls, begin } = setup()
+    const [first] = begin(0, 2)
+    expect(calls.count(0)).toBe(2)
+    const [second] = begin(0.5, 3)
+    expect(calls.count(0.5)).toBe(5)
+    for (const call of [first!, second!]) calls.end(call, 'success', 1)
+    expect(calls.count(1)).toBe(3)
   })
 
   it('calls in flight of an earlier generation do not count', () => {

@@ -9,19 +9,30 @@
 import { type Linked, LinkedList } from './linked-list.js'
 import { type Cohort, UsualDuration } from './usual-duration.js'
 
-/** A call in flight. */
-export class InFlightCall implements Linked<InFlightCall> {
+/** Calls that began in the same millisecond, counted together. */
+export class Batch implements Linked<Batch> {
   readonly startMs: number
-  /** Too young to count, counting, too old to count, or ended. */
-  phase: 'young' | 'counting' | 'overdue' | 'ended' = 'young'
-  /** The calls its duration is compared with; undefined for calls that are not measured. */
-  cohort: Cohort | undefined = undefined
-  before: InFlightCall | undefined = undefined
-  after: InFlightCall | undefined = undefined
+  /** Too young to count, counting, too old to count, or left out. */
+  phase: 'young' | 'counting' | 'overdue' | 'left out' = 'young'
+  /** Those that are in flight. */
+  calls = 0
+  /** The calls their durations are compared with; undefined if they are not measured. */
+  readonly cohort: Cohort | undefined
+  before: Batch | undefined = undefined
+  after: Batch | undefined = undefined
 
-  constructor(startMs: number) {
+  constructor(startMs: number, cohort: Cohort | undefined) {
     this.startMs = startMs
+    this.cohort = cohort
   }
+}
+
+const BATCH_MS = 1
+
+/** A call in flight. */
+export class InFlightCall {
+  /** Undefined before the call begins and after it has ended. */
+  batch: Batch | undefined = undefined
 }
 
 /** The durations of this number of failures are remembered, for this long. */
@@ -29,8 +40,11 @@ const FAILURES = 32
 const FAILURE_LIFE_MS = 10_000
 
 export class InFlight {
-  readonly #young = new LinkedList<InFlightCall>()
-  readonly #counting = new LinkedList<InFlightCall>()
+  readonly #young = new LinkedList<Batch>()
+  readonly #counting = new LinkedList<Batch>()
+  /** Calls in the batches that count. */
+  #countingCalls = 0
+  #newest: Batch | undefined
   readonly #usual: UsualDuration
   readonly #longestMs: number
   #failures: { durationMs: number; endMs: number }[] = []
@@ -41,20 +55,28 @@ export class InFlight {
     this.#longestMs = windowMs
   }
 
-  begin(call: InFlightCall): void {
-    call.cohort = this.#usual.begin(call.startMs)
-    this.#young.push(call)
+  begin(call: InFlightCall, nowMs: number): void {
+    let batch = this.#newest
+    if (batch === undefined || nowMs - batch.startMs >= BATCH_MS) batch = this.#startBatch(nowMs)
+    batch.calls++
+    if (batch.phase === 'counting') this.#countingCalls++
+    this.#usual.begin(batch.cohort)
+    call.batch = batch
   }
 
   /** `outcome` is undefined if the end says nothing about the downstream. */
   end(call: InFlightCall, outcome: 'success' | 'failure' | undefined, nowMs: number): void {
+    const { batch } = call
     // Some callers report the end of a call twice.
-    if (call.phase === 'ended') return
-    this.#remove(call)
-    const durationMs = nowMs - call.startMs
+    if (batch === undefined) return
+    call.batch = undefined
+    if (batch.phase === 'left out') return
+    batch.calls--
+    if (batch.phase === 'counting') this.#countingCalls--
+    if (batch.calls === 0 && batch !== this.#newest) this.#remove(batch)
+    const durationMs = nowMs - batch.startMs
     if (outcome === 'failure') this.#failed({ durationMs, endMs: nowMs })
-    this.#usual.end(call.cohort, outcome === 'success' ? durationMs : undefined, nowMs)
-    call.cohort = undefined
+    this.#usual.end(batch.cohort, outcome === 'success' ? durationMs : undefined, nowMs)
   }
 
   /** The call goes on, but counts as nothing: it is not the first attempt. */
@@ -65,8 +87,14 @@ export class InFlight {
   /** A new generation begins: calls of earlier ones no longer count. Durations stay known. */
   clear(nowMs: number): void {
     for (const list of [this.#young, this.#counting]) {
-      while (list.first !== undefined) this.leaveOut(list.first, nowMs)
+      for (let batch = list.first; batch !== undefined; batch = list.first) {
+        list.remove(batch)
+        batch.phase = 'left out'
+      }
     }
+    this.#newest = undefined
+    this.#countingCalls = 0
+    this.#usual.leaveOutAll(nowMs)
   }
 
   /** The age up to which calls count. */
@@ -78,18 +106,22 @@ export class InFlight {
   count(nowMs: number): number {
     const oldestMs = nowMs - this.usualMs
     const newestMs = nowMs - this.#usualFailureMs(nowMs)
-    for (let call = this.#young.first; call !== undefined && call.startMs <= newestMs; ) {
-      this.#young.remove(call)
-      call.phase = 'counting'
-      this.#counting.push(call)
-      call = this.#young.first
+    let batch = this.#young.first
+    while (batch !== undefined && batch.startMs <= newestMs) {
+      this.#young.remove(batch)
+      this.#counting.push(batch)
+      batch.phase = 'counting'
+      this.#countingCalls += batch.calls
+      batch = this.#young.first
     }
-    for (let call = this.#counting.first; call !== undefined && call.startMs <= oldestMs; ) {
-      this.#counting.remove(call)
-      call.phase = 'overdue'
-      call = this.#counting.first
+    batch = this.#counting.first
+    while (batch !== undefined && batch.startMs <= oldestMs) {
+      this.#counting.remove(batch)
+      batch.phase = 'overdue'
+      this.#countingCalls -= batch.calls
+      batch = this.#counting.first
     }
-    return this.#counting.length
+    return this.#countingCalls
   }
 
   /** When the next call that is too young now will count. */
@@ -104,10 +136,18 @@ export class InFlight {
     return first === undefined ? undefined : first.startMs + this.usualMs
   }
 
-  #remove(call: InFlightCall): void {
-    if (call.phase === 'young') this.#young.remove(call)
-    else if (call.phase === 'counting') this.#counting.remove(call)
-    call.phase = 'ended'
+  #startBatch(nowMs: number): Batch {
+    const previous = this.#newest
+    const batch = new Batch(nowMs, this.#usual.cohort(nowMs))
+    this.#newest = batch
+    if (previous?.calls === 0) this.#remove(previous)
+    this.#young.push(batch)
+    return batch
+  }
+
+  #remove(batch: Batch): void {
+    if (batch.phase === 'young') this.#young.remove(batch)
+    else if (batch.phase === 'counting') this.#counting.remove(batch)
   }
 
   #failed(failure: { durationMs: number; endMs: number }): void {

@@ -14,7 +14,7 @@ export interface Cohort {
   succeeded: number
   /** The longest of those that succeeded. */
   longestMs: number
-  /** No more calls are added. */
+  /** It has enough calls; those of the same millisecond are still added. */
   full: boolean
 }
 
@@ -51,17 +51,20 @@ export class UsualDuration {
     return Math.min(this.#timeoutMs, usualMs)
   }
 
-  /** A call begins. Returns the cohort it belongs to, if one is being collected. */
-  begin(nowMs: number): Cohort | undefined {
+  /** The cohort of calls that begin now; undefined if an earlier one is still being measured. */
+  cohort(nowMs: number): Cohort | undefined {
     if (this.#running === 0 && nowMs - this.#lastEndMs >= REST_MS) this.#forget()
-    this.#running++
     // Its last calls may never end.
     const cohort = this.#cohort
     if (cohort?.full === true && nowMs - cohort.sinceMs > this.#timeoutMs) this.#cohort = undefined
     this.#cohort ??= { sinceMs: nowMs, calls: 0, succeeded: 0, longestMs: 0, full: false }
-    if (this.#cohort.full) return undefined
-    this.#cohort.full = ++this.#cohort.calls === COHORT_CALLS
-    return this.#cohort
+    return this.#cohort.full ? undefined : this.#cohort
+  }
+
+  /** A call of this cohort begins. */
+  begin(cohort: Cohort | undefined): void {
+    this.#running++
+    if (cohort !== undefined && ++cohort.calls >= COHORT_CALLS) cohort.full = true
   }
 
   /** `durationMs` is undefined unless the call succeeded. */
@@ -75,6 +78,13 @@ export class UsualDuration {
       cohort.longestMs = Math.max(cohort.longestMs, durationMs)
     }
     if (cohort === this.#cohort && cohort.succeeded > 0) this.#measure(cohort)
+  }
+
+  /** The ends of the calls that are running will not be reported. */
+  leaveOutAll(nowMs: number): void {
+    if (this.#running > 0) this.#lastEndMs = nowMs
+    this.#running = 0
+    this.#cohort = undefined
   }
 
   #measure(cohort: Cohort): void {

@@ -134,8 +134,8 @@ export class Acceptance {
 
   /** A call begins. Its end is reported with what this returns. */
   began(nowMs: number): InFlightCall {
-    const call = new InFlightCall(nowMs)
-    this.#inFlight.begin(call)
+    const call = new InFlightCall()
+    this.#inFlight.begin(call, nowMs)
     return call
   }
 

@@ -25,7 +25,7 @@ import type {
 } from './api.js'
 import { createControls } from './controls.js'
 import { FleetBreaker } from './fleet-breaker.js'
-import type { Entry, LanePermit } from './lane-breaker.js'
+import type { LanePermit } from './lane-breaker.js'
 import { policyFields, readingPolicy } from './options.js'
 import { isPermit } from './quorum-lane.js'
 
@@ -108,8 +108,11 @@ class SharedCircuitBreaker implements CircuitBreaker {
     if (signal?.aborted) return refuse(signal.reason)
     if (this.#fleet.closed) return refuse(closedError('breaker', this.name))
     const entry = this.#fleet.enter(this.#laneOf(options?.lane))
-    if (isThenable(entry)) return toPromise(entry).then((each) => this.#call(each, fn, signal))
-    return this.#call(entry, fn, signal)
+    if (isPermit(entry)) return this.#call(entry, fn, signal)
+    if (!isThenable(entry)) return refuse(entry)
+    return toPromise(entry).then((each) =>
+      isPermit(each) ? this.#call(each, fn, signal) : refuse(each),
+    )
   }
 
   flush(): Promise<void> {
@@ -126,30 +129,29 @@ class SharedCircuitBreaker implements CircuitBreaker {
   }
 
   #call<T>(
-    entry: Entry,
+    permit: LanePermit,
     fn: () => T | PromiseLike<T>,
     signal: AbortSignal | undefined,
   ): Promise<T> {
-    if (!isPermit(entry)) return refuse(entry)
     const startMs = this.#slowMs === undefined ? 0 : this.#clock.now()
     let result: T | PromiseLike<T>
     try {
       result = fn()
       if (!isThenable(result)) {
-        this.#end(entry, { value: result, signal }, startMs)
+        this.#end(permit, { value: result, signal }, startMs)
         return Promise.resolve(result)
       }
     } catch (error) {
-      this.#end(entry, { error, signal }, startMs)
+      this.#end(permit, { error, signal }, startMs)
       return refuse(error)
     }
     return toPromise(result).then(
       (value) => {
-        this.#end(entry, { value, signal }, startMs)
+        this.#end(permit, { value, signal }, startMs)
         return value
       },
       (error) => {
-        this.#end(entry, { error, signal }, startMs)
+        this.#end(permit, { error, signal }, startMs)
         throw error
       },
     )

@@ -125,10 +125,9 @@ export class FleetBreaker {
       if (error !== undefined) return this.#no(own, error)
     }
     const entry = (own.quorum ?? own.fleet).enter()
-    if (isThenable(entry)) {
-      return entry.then((each) => (isPermit(each) ? each : this.#no(own, each)))
-    }
-    return isPermit(entry) ? entry : this.#no(own, entry)
+    if (isPermit(entry)) return entry
+    if (!isThenable(entry)) return this.#no(own, entry)
+    return entry.then((each) => (isPermit(each) ? each : this.#no(own, each)))
   }
 
   exit(permit: LanePermit, outcome: Outcome): void {

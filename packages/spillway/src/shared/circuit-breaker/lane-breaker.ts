@@ -2,7 +2,7 @@
  * The breaker of one lane, as this pod sees it. Entering a closed breaker and being refused by an open
  * one are decided in memory. Only probes of a half-open breaker need a round trip to the store.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+import { type Clock, type Timer, turnMs } from '../../core/clock.js'
 import type { Scope, SpillwayError } from '../../core/errors.js'
 import { InFlight, InFlightCall } from '../../core/in-flight.js'
 import type { Outcome } from '../../core/outcome.js'
@@ -60,13 +60,10 @@ const KIND: Record<Outcome, number> = {
   ignored: NOTHING,
 }
 
-/** What the duration of a call with this outcome says. */
-const DURATION_OF: Record<Outcome, 'success' | 'failure' | undefined> = {
-  success: 'success',
-  failure: 'failure',
-  slow: 'success',
-  throttled: undefined,
-  ignored: undefined,
+/** What the duration of a call of this kind says. */
+function durationOf(kind: number): 'success' | 'failure' | undefined {
+  if (kind === NOTHING) return undefined
+  return kind === FAILURE ? 'failure' : 'success'
 }
 
 export interface LanePermit extends BreakerPermit {
@@ -79,15 +76,21 @@ export interface LanePermit extends BreakerPermit {
 class CallPermit extends InFlightCall implements LanePermit {
   readonly lane: string
   readonly generation: number
-  readonly probe = false
-  readonly id = undefined
   /** A retry or a hedge: not counted in the rates. */
   repeated = false
 
-  constructor(lane: string, generation: number, startMs: number) {
-    super(startMs)
+  constructor(lane: string, generation: number) {
+    super()
     this.lane = lane
     this.generation = generation
+  }
+
+  get probe(): boolean {
+    return false
+  }
+
+  get id(): undefined {
+    return undefined
   }
 }
 
@@ -236,7 +239,7 @@ export class LaneBreaker {
 
   /** A permit, or the error to refuse with; a promise if the store has to be asked. */
   enter(): Entry | Promise<Entry> {
-    if (this.#clear) return this.#admit(this.#options.clock.now())
+    if (this.#clear) return this.#admit(turnMs(this.#options.clock))
     if (this.#learning !== undefined) return this.#learning.then(() => this.enter())
     return this.#enterWarily(this.#options.clock.now())
   }
@@ -250,10 +253,12 @@ export class LaneBreaker {
     // From before the last transition: it says nothing about the present.
     if (permit.generation !== this.#generation) return
     if (this.#running > 0) this.#running--
-    const { startMs, repeated } = permit as CallPermit
-    const nowMs = this.#options.clock.now()
-    if (!repeated) this.#inFlight.end(permit as CallPermit, DURATION_OF[outcome], nowMs)
-    this.#count(kind, repeated, this.#slices(nowMs - startMs))
+    const call = permit as CallPermit
+    if (call.repeated) return this.#count(kind, true, 0)
+    const nowMs = turnMs(this.#options.clock)
+    const startMs = call.batch?.startMs ?? nowMs
+    this.#inFlight.end(call, durationOf(kind), nowMs)
+    this.#count(kind, false, this.#slices(nowMs - startMs))
   }
 
   /** The attempt is a retry or a hedge: its call is counted in the rates by another attempt. */
@@ -351,7 +356,7 @@ export class LaneBreaker {
         const nowMs = this.#options.clock.now()
         const ours = generation === this.#generation
         return Array.from({ length: calls }, () =>
-          ours ? this.#admit(nowMs) : new CallPermit(lane, generation, nowMs),
+          ours ? this.#admit(nowMs) : new CallPermit(lane, generation),
         )
       },
     }
@@ -397,8 +402,8 @@ export class LaneBreaker {
 
   /** A permit that counts. */
   #admit(nowMs: number): LanePermit {
-    const permit = new CallPermit(this.lane, this.#generation, nowMs)
-    this.#inFlight.begin(permit)
+    const permit = new CallPermit(this.lane, this.#generation)
+    this.#inFlight.begin(permit, nowMs)
     this.#peak.note(++this.#running, nowMs)
     this.#announceLater(nowMs)
     return permit

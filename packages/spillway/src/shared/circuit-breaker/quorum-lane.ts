@@ -109,7 +109,9 @@ export class QuorumLane {
   }
 }
 
-export function isPermit(entry: LanePermit | SpillwayError): entry is LanePermit {
+export function isPermit(entry: Entry | Promise<Entry>): entry is LanePermit
+export function isPermit(entry: Entry): entry is LanePermit
+export function isPermit(entry: Entry | Promise<Entry>): entry is LanePermit {
   return 'generation' in entry
 }
 

@@ -42,6 +42,8 @@ export class Reporter {
   readonly #options: ReporterOptions
   #generation = 0
   #outcomes: [kind: number, times: number, slicesAgo?: number][] = []
+  /** Of the last of them. */
+  #lastSlicesAgo = 0
   /** Something is to be sent without waiting. */
   #urgent = false
   #probes: [probe: string, kind: number][] = []
@@ -141,8 +143,9 @@ export class Reporter {
 
   #add(kind: number, slicesAgo: number): void {
     const last = this.#outcomes[this.#outcomes.length - 1]
-    if (last?.[0] === kind && (last[2] ?? 0) === slicesAgo) last[1]++
+    if (last?.[0] === kind && this.#lastSlicesAgo === slicesAgo) last[1]++
     else this.#outcomes.push(slicesAgo === 0 ? [kind, 1] : [kind, 1, slicesAgo])
+    this.#lastSlicesAgo = slicesAgo
     if (this.#outcomes.length > MOST_OUTCOMES) this.#outcomes.shift()
   }
 

@@ -5,7 +5,7 @@
  * Each call resolves its lane name here, once per attempt. Everything that keeps state by lane does so in a
  * `LaneMap` (or is attached as a `LaneHolder`), so all of it is dropped together with its lane.
  */
-import type { Clock } from '../../core/clock.js'
+import { type Clock, turnMs } from '../../core/clock.js'
 import { emit, listening } from '../../core/events.js'
 import { integer, optional } from '../../core/options.js'
 import { ALL_LANES, DEFAULT_LANE, OTHER_LANE } from '../default-lane.js'
@@ -134,7 +134,7 @@ export class LaneRegistry {
   enter(name: string): string {
     if (name === ALL_LANES) return name
     if (name === this.#lastName) {
-      ;(this.#last as LaneUse).usedMs = this.#clock.now()
+      ;(this.#last as LaneUse).usedMs = turnMs(this.#clock)
       return name
     }
     if (this.tryAdd(name)) return this.#use(name)
