@@ -133,7 +133,8 @@ function fileOf(turn: number, { windowMs, limit }: Extent, url: string): object 
       // Comes and goes.
       ...(turn % 2 === 0 && { other: { protocol: 'anthropic', url } }),
     },
-    routes: [{ path: '/v1/*', vendor: 'vendor', timeoutMs: `${10 + turn}s` }],
+    // Named, so that its limit is one lane's from the first request on.
+    routes: [{ path: '/v1/*', vendor: 'vendor', models: ['gpt', '*'], timeoutMs: `${10 + turn}s` }],
   }
 }
 

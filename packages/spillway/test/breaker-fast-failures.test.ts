@@ -118,7 +118,7 @@ describe('breaker of a dead downstream', () => {
     },
   )
 
-  it('opens at most four failures later than by finished calls alone, in random fleets', async () => {
+  it('a dead downstream opens the breaker at most four failures later than finished calls alone would', async () => {
     for (let seed = FIRST_SEED; seed < FIRST_SEED + 20; seed++) {
       const run = drawDead(seed)
       const fleet = createFleet(run)
@@ -133,7 +133,7 @@ describe('breaker of a dead downstream', () => {
     ['an empty window', 0],
     ['a window full of successes', 40_000],
   ])(
-    'that hangs, with %s, opens at most the usual duration later than by finished calls alone',
+    'a hang with %s opens the breaker at most the usual duration later than finished calls would',
     async (_window, warmMs) => {
       for (let seed = FIRST_SEED; seed < FIRST_SEED + 10; seed++) {
         const run = { ...drawDead(seed), errorRate: 0 }

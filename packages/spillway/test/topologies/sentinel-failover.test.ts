@@ -52,7 +52,8 @@ describe('unknown master name', () => {
     const message = "no Sentinel knows a master called 'another': see redis.master"
     expect(store.problem).toMatchObject({ code: 'REDIS_SETUP', message })
     expect(store.ready).toBe(false)
-    expect(warned).toHaveBeenCalledExactlyOnceWith(message, { type: 'SpillwayWarning' })
+    const code = 'SPILLWAY_STORE_UNREACHABLE'
+    expect(warned).toHaveBeenCalledExactlyOnceWith(message, { type: 'SpillwayWarning', code })
   })
 })
 

@@ -74,7 +74,10 @@ async function problemOf(options: Parameters<typeof redisStore>[0]): Promise<str
   expect(store.ready).toBe(false)
   const { message } = store.problem as Error
   expect(store.warnings).toEqual([message])
-  expect(warned).toHaveBeenCalledWith(message, { type: 'SpillwayWarning' })
+  expect(warned).toHaveBeenCalledWith(message, {
+    type: 'SpillwayWarning',
+    code: 'SPILLWAY_STORE_UNREACHABLE',
+  })
   return message
 }
 

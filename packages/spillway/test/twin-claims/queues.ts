@@ -159,6 +159,7 @@ const operation = fc.oneof(
         'resume',
         'cancel',
         'cancel',
+        'cancel',
         'replay',
         'replay',
         'drop',
