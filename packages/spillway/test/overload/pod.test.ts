@@ -1,4 +1,4 @@
-// test-group: io
+// test-group: io, slow
 
 /** A real process with far more work than it can do. `npm run e2e -- shed` is a longer version. */
 import { fork } from 'node:child_process'

@@ -181,11 +181,11 @@ export function claimWorkers(fleet: Fleet): void {
         },
         { concurrency: 2 },
       )
-      const quick = await fleet.until(queue.add(100))
+      const quick = await fleet.until(queue.add(1_000))
       const slow = await fleet.until(queue.add(60_000))
       const waiting = await fleet.until(queue.add(1))
       await fleet.sleep(30)
-      await fleet.until(worker.close({ graceMs: 300 }))
+      await fleet.until(worker.close({ graceMs: 5_000 }))
       expect(await fleet.until(queue.job(quick.id))).toMatchObject({ result: 'finished' })
       expect(await fleet.until(queue.job(slow.id))).toMatchObject({ state: 'waiting', attempt: 0 })
       expect(await fleet.until(queue.job(waiting.id))).toMatchObject({ state: 'waiting' })
