@@ -63,6 +63,8 @@ export default defineConfig({
           name: 'io',
           include: io,
           setupFiles: ['./scripts/patient-waits.mjs'],
+          // A few of these still depend on the load of the machine. Quick tests are never repeated.
+          retry: 1,
           // Many of these tests wait for processes and servers, so more run at once than there are cores.
           maxWorkers: Math.ceil(availableParallelism() * 1.5),
           sequence: { groupOrder: 1 },
