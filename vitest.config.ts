@@ -43,14 +43,14 @@ export default defineConfig({
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
     retry: 0,
-    // The files that run in one thread share the loaded modules, which saves most of their start-up time.
-    isolate: false,
     sequence: { sequencer: SlowFirst },
     projects: [
       {
         extends: true,
         test: {
           name: 'quick',
+          // The files that run in one thread share the loaded modules, which saves most of their start-up time.
+          isolate: false,
           include: quick,
           setupFiles: ['./scripts/forbid-io.mjs'],
           maxWorkers: availableParallelism(),
