@@ -39,7 +39,7 @@ const folderRules = Object.entries(MAY_IMPORT).map(([folder, allowed]) => ({
 const OPTIONAL_PEERS = {
   fastify: 'http/fastify\\.ts$',
   hono: 'http/hono\\.ts$',
-  piscina: 'local/worker-[\\w-]+\\.ts$',
+  piscina: 'local/bulkhead/worker-[\\w-]+\\.ts$',
   redis: 'store/redis/drivers/node-redis\\.ts$',
   ioredis: 'store/redis/drivers/ioredis\\.ts$',
 }

@@ -1,13 +1,4 @@
 export { type CallerSignal, LeaveSignal } from './core/abort.js'
-export { type Clock, systemClock, type Timer } from './core/clock.js'
-export {
-  createDeadline,
-  currentDeadline,
-  Deadline,
-  earlierOf,
-  runWithDeadline,
-} from './core/deadline.js'
-export type { Duration } from './core/duration.js'
 export {
   type Details,
   type ErrorCode,
@@ -23,7 +14,8 @@ export {
   type StopReason,
   type TimeoutKind,
 } from './core/events.js'
-export { type OptionProblem, OptionsError } from './core/options.js'
+export { type OptionProblem, OptionsError } from './core/options/checks.js'
+export type { Priority } from './core/options/priority.js'
 export {
   type CallEnd,
   judge,
@@ -32,10 +24,22 @@ export {
   type OutcomeOptions,
   type Verdict,
 } from './core/outcome.js'
-export type { Priority } from './core/priority.js'
 export type { Random } from './core/random.js'
 export { parseRetryAfter, retryAfterFromHeaders } from './core/retry-after.js'
-export { createTimeBudget, type TimeBudget, type TimeBudgetOptions } from './core/time-budget.js'
+export { type Clock, systemClock, type Timer } from './core/time/clock.js'
+export {
+  createDeadline,
+  currentDeadline,
+  Deadline,
+  earlierOf,
+  runWithDeadline,
+} from './core/time/deadline.js'
+export type { Duration } from './core/time/duration.js'
+export {
+  createTimeBudget,
+  type TimeBudget,
+  type TimeBudgetOptions,
+} from './core/time/time-budget.js'
 export type { Dependency, DependencyStatus } from './degrade/dependencies.js'
 export { type EnqueuedJob, type EnqueueOptions, enqueue } from './degrade/enqueue.js'
 export {
@@ -115,7 +119,7 @@ export {
   type HealthOptions,
   type HealthReport,
 } from './health/health.js'
-export type { PressureSource } from './local/pressure.js'
+export type { PressureSource } from './local/pod-metrics/pressure.js'
 export type { OperatorAction, OperatorRequest, OperatorResult } from './operate/actions.js'
 export { createOperator, type Operator, type OperatorOptions } from './operate/operator.js'
 export type { RecentAction } from './operate/recent-actions.js'

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { SpillwayError } from '../src/core/errors.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/guard/spillway.js'
-import { attemptsOf } from '../src/local/attempts.js'
+import { attemptsOf } from '../src/local/retry/attempts.js'
 import {
   countFates,
   createFailure,

@@ -1,7 +1,7 @@
 /** A guard has at most `maxLanes` lanes, whatever lane names its calls use. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
-import { sleep } from '../src/core/sleep.js'
+import { sleep } from '../src/core/time/sleep.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'
 import { createRateLimiter } from '../src/shared/rate-limiter/rate-limiter.js'
 import { memoryStore } from '../src/store/memory/memory-store.js'

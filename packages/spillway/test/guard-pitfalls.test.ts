@@ -1,6 +1,6 @@
 /** Bugs known from other libraries, applied to a guard. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { sleep } from '../src/core/sleep.js'
+import { sleep } from '../src/core/time/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'

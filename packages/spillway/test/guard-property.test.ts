@@ -5,7 +5,7 @@
 
 import { describe, expect, it } from 'vitest'
 import { SpillwayError } from '../src/core/errors.js'
-import { sleep } from '../src/core/sleep.js'
+import { sleep } from '../src/core/time/sleep.js'
 import type { CallContext } from '../src/guard/context.js'
 import type { Guard } from '../src/guard/guard.js'
 import type { GuardOptions } from '../src/guard/options.js'

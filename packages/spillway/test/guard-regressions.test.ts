@@ -1,8 +1,8 @@
 /** Fixed bugs, each with the claim that it broke. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it } from 'vitest'
-import { createDeadline, currentDeadline, runWithDeadline } from '../src/core/deadline.js'
 import { hopNames, runHop } from '../src/core/hops.js'
+import { createDeadline, currentDeadline, runWithDeadline } from '../src/core/time/deadline.js'
 import type { CallContext } from '../src/guard/context.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import { createCircuitBreaker } from '../src/shared/circuit-breaker/circuit-breaker.js'

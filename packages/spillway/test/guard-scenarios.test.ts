@@ -1,14 +1,14 @@
 /** Typical incidents and how a guard handles them. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { createDeadline, runWithDeadline } from '../src/core/deadline.js'
 import type { SpillwayError } from '../src/core/errors.js'
 import { onEvent } from '../src/core/events.js'
 import { createRandom } from '../src/core/random.js'
-import { sleep } from '../src/core/sleep.js'
+import { createDeadline, runWithDeadline } from '../src/core/time/deadline.js'
+import { sleep } from '../src/core/time/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/guard/spillway.js'
-import { attemptsOf } from '../src/local/attempts.js'
+import { attemptsOf } from '../src/local/retry/attempts.js'
 import { createVendor } from '../src/testing/vendor.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
 import {

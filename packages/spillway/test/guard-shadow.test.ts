@@ -1,7 +1,7 @@
 /** Stages in shadow mode decide as usual, report refusals and let every call pass. */
 import { describe, expect, it } from 'vitest'
 import { onEvent, type SpillwayEvent } from '../src/core/events.js'
-import { sleep } from '../src/core/sleep.js'
+import { sleep } from '../src/core/time/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import type { ShadowStage } from '../src/guard/order.js'
 import { createSpillway } from '../src/index.js'

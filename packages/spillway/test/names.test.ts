@@ -1,6 +1,6 @@
 /** Names and ids that callers choose, and values of the wrong type in their place. */
 import { describe, expect, it } from 'vitest'
-import { OptionsError } from '../src/core/options.js'
+import { OptionsError } from '../src/core/options/checks.js'
 import { createFeatureManager } from '../src/degrade/feature-manager.js'
 import { createSpillway } from '../src/guard/spillway.js'
 import { createLoadShedder } from '../src/local/load-shedder/load-shedder.js'

@@ -2,14 +2,14 @@
 
 /** Store epochs: both stores have to behave the same, and a real server is tested as well. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { systemClock } from '../src/core/clock.js'
+import { systemClock } from '../src/core/time/clock.js'
 import { createSpillway } from '../src/index.js'
 import { createKeys } from '../src/store/keys.js'
 import { createMemoryPulses } from '../src/store/memory/memory-pulses.js'
 import type { PulsePart, PulseStore } from '../src/store/port.js'
+import { createScriptRunner, type ScriptRunner } from '../src/store/redis/connection/runner.js'
 import { redisStore } from '../src/store/redis/index.js'
-import { createRedisPulses } from '../src/store/redis/redis-pulses.js'
-import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
+import { createRedisPulses } from '../src/store/redis/operations/redis-pulses.js'
 import { type RedisServer, startRedis } from './redis-server.js'
 import { connectTestRedis } from './test-connection.js'
 

@@ -2,12 +2,12 @@
 
 /** Live pods: both stores have to give the same replies. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../src/core/clock.js'
+import { systemClock } from '../src/core/time/clock.js'
 import { createKeys } from '../src/store/keys.js'
 import { createMemoryPods } from '../src/store/memory/memory-pods.js'
 import type { PodStore } from '../src/store/port.js'
-import { createRedisPods } from '../src/store/redis/redis-pods.js'
-import { createScriptRunner, type ScriptRunner } from '../src/store/redis/runner.js'
+import { createScriptRunner, type ScriptRunner } from '../src/store/redis/connection/runner.js'
+import { createRedisPods } from '../src/store/redis/operations/redis-pods.js'
 import { type RedisServer, startRedis } from './redis-server.js'
 import { connectTestRedis } from './test-connection.js'
 

@@ -1,7 +1,7 @@
 /** Typical uses of a job queue, in virtual time. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { SpillwayError } from '../src/core/errors.js'
-import { sleep } from '../src/core/sleep.js'
+import { sleep } from '../src/core/time/sleep.js'
 import type { JobQueueOptions } from '../src/guard/jobs/api.js'
 import type { GuardOptions } from '../src/guard/options.js'
 import { createSpillway } from '../src/guard/spillway.js'

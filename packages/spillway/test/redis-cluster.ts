@@ -1,6 +1,6 @@
 /** A real cluster for tests: three masters with a replica each, as separate processes. */
 import { vi } from 'vitest'
-import { slotOf } from '../src/store/redis/servers/slot.js'
+import { slotOf } from '../src/store/redis/topology/slot.js'
 import { freePort, type RedisServer, type ServerOptions, startRedis } from './redis-server.js'
 
 const MASTERS = 3

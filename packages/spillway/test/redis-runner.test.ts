@@ -9,8 +9,12 @@ import { promisify } from 'node:util'
 import { Worker } from 'node:worker_threads'
 import { createClient } from 'redis'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { systemClock } from '../src/core/clock.js'
-import { createScriptRunner, type Script, type ScriptRunner } from '../src/store/redis/runner.js'
+import { systemClock } from '../src/core/time/clock.js'
+import {
+  createScriptRunner,
+  type Script,
+  type ScriptRunner,
+} from '../src/store/redis/connection/runner.js'
 import { StoreFailure } from '../src/store/store-failure.js'
 import { type RedisServer, startRedis } from './redis-server.js'
 import { connectTestRedis } from './test-connection.js'

@@ -1,10 +1,10 @@
 /** Errors that several calls share: one call's retries must not end another's. */
 import { describe, expect, it } from 'vitest'
-import { sleep } from '../src/core/sleep.js'
+import { sleep } from '../src/core/time/sleep.js'
 import type { GuardOptions } from '../src/guard/options.js'
-import { attemptsOf } from '../src/local/attempts.js'
-import { createRetry } from '../src/local/retry.js'
-import { createTimeout } from '../src/local/timeout.js'
+import { attemptsOf } from '../src/local/retry/attempts.js'
+import { createRetry } from '../src/local/retry/retry.js'
+import { createTimeout } from '../src/local/timeout/timeout.js'
 import { createVirtualClock } from '../src/testing/virtual-clock.js'
 import { createGuardPod, EVERYWHERE } from './guard-pod.js'
 

@@ -4,7 +4,7 @@
  * per signal, which is gone when nobody waits any more. A signal that is aborted already is heard at
  * once.
  */
-import { OptionsError } from './options.js'
+import { OptionsError } from './options/checks.js'
 
 /**
  * A caller's leave, at a tenth of the cost of an AbortSignal: for servers that have one for each request.

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createVirtualClock } from '../testing/virtual-clock.js'
-import { createDeadline, currentDeadline } from './deadline.js'
 import { currentHop, hasRetried, hopHeadersFor, hopNames, noteRetried, runHop } from './hops.js'
+import { createDeadline, currentDeadline } from './time/deadline.js'
 
 const NAMES = hopNames()
 

@@ -4,10 +4,10 @@
  * tried again already comes back with the answer. What came in is kept with the request it came with.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Clock } from './clock.js'
-import { createDeadline, currentDeadline, type Deadline, runWithDeadline } from './deadline.js'
-import { object, optional, text, validate } from './options.js'
+import { object, optional, text, validate } from './options/checks.js'
 import { headerOf } from './retry-after.js'
+import type { Clock } from './time/clock.js'
+import { createDeadline, currentDeadline, type Deadline, runWithDeadline } from './time/deadline.js'
 
 export interface HopHeaders {
   /** Milliseconds left. Default: `spillway-deadline-ms`. */

@@ -2,8 +2,8 @@ import { memoryStore } from 'spillway/shared'
 import { expect, it } from 'vitest'
 import { createLevels } from '../shared/user-limits/levels.js'
 import { createOwnCharges } from '../shared/user-limits/own-charges.js'
-import { systemClock } from './clock.js'
 import { boundedName } from './long-name.js'
+import { systemClock } from './time/clock.js'
 
 const LONG = 'x'.repeat(14_000)
 const LEVELS = (['user', 'ip', 'tier', 'endpoint'] as const).map((per) => ({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { SpillwayError } from './errors.js'
 import { onEvent, type SpillwayEvent } from './events.js'
-import { OptionsError } from './options.js'
+import { OptionsError } from './options/checks.js'
 import { judge, judgeStatus, type Outcome } from './outcome.js'
 
 const outcomeOf = (error: unknown) => judge({ error }).outcome

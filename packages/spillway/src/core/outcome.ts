@@ -5,7 +5,7 @@
 import type { CallerSignal } from './abort.js'
 import { type ErrorCode, SpillwayError } from './errors.js'
 import { callSafely } from './events.js'
-import { OptionsError } from './options.js'
+import { OptionsError } from './options/checks.js'
 import { retryAfterFromHeaders } from './retry-after.js'
 import { isThenable, swallow } from './thenable.js'
 

@@ -1,5 +1,5 @@
 /** How what a feature needs is doing. */
-import type { Check } from '../core/options.js'
+import type { Check } from '../core/options/checks.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 
 export type DependencyStatus = 'healthy' | 'degraded' | 'unavailable'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { createDeadline, runWithDeadline } from '../core/deadline.js'
 import { SpillwayError } from '../core/errors.js'
 import { onEvent, type SpillwayEvent } from '../core/events.js'
+import { createDeadline, runWithDeadline } from '../core/time/deadline.js'
 import type { Guard } from '../guard/guard.js'
 import type { GuardOptions } from '../guard/options.js'
 import { createSpillway } from '../guard/spillway.js'

@@ -3,11 +3,12 @@
  * depends on. They come back by themselves, after a while, so that they do not flap. Looked at now and then:
  * asking whether a feature is on costs a look into a map.
  */
-import type { Clock, Timer } from '../core/clock.js'
+
 import { callSafely, emit, listening } from '../core/events.js'
-import { OptionsError, oneOf, text, validate } from '../core/options.js'
-import { suggest } from '../core/suggest.js'
-import { Steady } from '../local/steady.js'
+import { OptionsError, oneOf, text, validate } from '../core/options/checks.js'
+import { suggest } from '../core/options/suggest.js'
+import type { Clock, Timer } from '../core/time/clock.js'
+import { Steady } from '../local/pod-metrics/steady.js'
 import { type DependencyStatus, STATUSES } from './dependencies.js'
 import {
   type DegradationLevel,

@@ -1,6 +1,5 @@
 /** How a user writes down which features there are, and when they go. */
-import type { Clock } from '../core/clock.js'
-import { clockOption } from '../core/injected.js'
+
 import {
   arrayOf,
   type Check,
@@ -13,8 +12,10 @@ import {
   optional,
   text,
   together,
-} from '../core/options.js'
-import { type PressureSource, readPressure } from '../local/pressure.js'
+} from '../core/options/checks.js'
+import type { Clock } from '../core/time/clock.js'
+import { clockOption } from '../core/time/clock-options.js'
+import { type PressureSource, readPressure } from '../local/pod-metrics/pressure.js'
 import { type Dependency, readDependency } from './dependencies.js'
 import type { PodLoad } from './pod-load.js'
 

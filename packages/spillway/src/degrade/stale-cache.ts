@@ -3,8 +3,7 @@
  * only when one does not: it never saves a call. Bounded: the answers nobody got again for longest go first.
  * Kept as they are, without a copy, unless `copy` makes one.
  */
-import type { Clock } from '../core/clock.js'
-import { clockOption } from '../core/injected.js'
+
 import {
   type Duration,
   duration,
@@ -13,7 +12,9 @@ import {
   object,
   optional,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
+import type { Clock } from '../core/time/clock.js'
+import { clockOption } from '../core/time/clock-options.js'
 import type { FallbackStep } from '../guard/fallback.js'
 import type { RunOptions } from '../guard/run-options.js'
 import { isStreamed } from '../guard/stream/watched-bodies.js'

@@ -1,5 +1,5 @@
 /** What every fallback can be told. */
-import { arrayOf, oneOf, optional, text } from '../core/options.js'
+import { arrayOf, oneOf, optional, text } from '../core/options/checks.js'
 import { type DegradedReason, REASONS } from '../guard/fallback.js'
 
 export interface StepOptions {

@@ -1,12 +1,20 @@
 /** Fallbacks: another guard, less of an answer, a value that always is there. */
-import type { Clock } from '../core/clock.js'
-import { createDeadline, runWithDeadline } from '../core/deadline.js'
-import { clockOption } from '../core/injected.js'
-import { type Duration, duration, func, object, optional, validate } from '../core/options.js'
+
+import {
+  type Duration,
+  duration,
+  func,
+  object,
+  optional,
+  validate,
+} from '../core/options/checks.js'
+import type { Clock } from '../core/time/clock.js'
+import { clockOption } from '../core/time/clock-options.js'
+import { createDeadline, runWithDeadline } from '../core/time/deadline.js'
 import type { CallFunction } from '../guard/context.js'
 import { type FailedCall, type FallbackStep, type GuardLike, guardStep } from '../guard/fallback.js'
-import type { TimeoutContext } from '../local/timed-call.js'
-import { createTimeout } from '../local/timeout.js'
+import type { TimeoutContext } from '../local/timeout/timed-call.js'
+import { createTimeout } from '../local/timeout/timeout.js'
 import { type StepOptions, stepFields } from './step-options.js'
 
 const readStep = object(stepFields)

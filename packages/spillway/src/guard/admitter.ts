@@ -3,10 +3,11 @@
  * them in one trip. What this pod has to give is reserved meanwhile; who does not get everything
  * gives everything back, and goes back to the room.
  */
-import type { Clock } from '../core/clock.js'
+
 import { SpillwayError } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
 import { isThenable } from '../core/thenable.js'
+import type { Clock } from '../core/time/clock.js'
 import type { MaybePromise, TakeReply } from '../store/port.js'
 import type { Gate } from './gate.js'
 import { LazyAdmission } from './lazy-admission.js'

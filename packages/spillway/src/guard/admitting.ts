@@ -1,7 +1,7 @@
 /** Whether a call may begin now, as far as this pod can tell. */
 import type { CallerSignal } from '../core/abort.js'
-import { type Deadline, deadlineError } from '../core/deadline.js'
 import { closedError } from '../core/errors.js'
+import { type Deadline, deadlineError } from '../core/time/deadline.js'
 import { limitedRefusal, type NewCall } from './known-refusals.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 

@@ -1,15 +1,20 @@
 /** Puts a guard together: from its options, everything its calls have in common. */
-import type { Clock } from '../core/clock.js'
-import { definedOf } from '../core/defined.js'
-import { LinkedList } from '../core/linked-list.js'
+
+import { LinkedList } from '../core/collections/linked-list.js'
+import { definedOf } from '../core/options/omit-undefined.js'
 import { isResponse, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
+import type { Clock } from '../core/time/clock.js'
 import { Shedder } from '../local/load-shedder/shedder.js'
 import { tokenBucket } from '../local/rate-limiter/token-bucket.js'
-import { createRetryBudget, type RetryBudget } from '../local/retry-budget.js'
-import type { RetryPolicy } from '../local/retry-call.js'
-import type { TimedCall } from '../local/timed-call.js'
-import { createDeadlineTimeout, createLocalTimeout, type LocalTimeout } from '../local/timeout.js'
+import { createRetryBudget, type RetryBudget } from '../local/retry/retry-budget.js'
+import type { RetryPolicy } from '../local/retry/retry-call.js'
+import type { TimedCall } from '../local/timeout/timed-call.js'
+import {
+  createDeadlineTimeout,
+  createLocalTimeout,
+  type LocalTimeout,
+} from '../local/timeout/timeout.js'
 import { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'
 import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
@@ -17,7 +22,7 @@ import type { StoreWatch } from '../shared/outage/store-watch.js'
 import { watchOver } from '../shared/outage/watch-over.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
 import { createLevels } from '../shared/user-limits/levels.js'
-import { LevelsAlone } from '../shared/user-limits/levels-alone.js'
+import { LevelsAlone } from '../shared/user-limits/outage-levels.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
 import { AttemptMeter } from './attempt-meter.js'

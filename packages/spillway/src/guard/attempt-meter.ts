@@ -1,7 +1,8 @@
 /** Reports how attempts end to the throttle and the adaptive limits; absent without both. */
-import type { Clock } from '../core/clock.js'
+
 import { SpillwayError } from '../core/errors.js'
 import { answerOf, type CallEnd, type Outcome, type Verdict } from '../core/outcome.js'
+import type { Clock } from '../core/time/clock.js'
 import type { LaneLimits } from './lane-limits.js'
 import type { LaneThrottles } from './lane-throttles.js'
 

@@ -2,11 +2,12 @@
  * One attempt of a call, from the moment it has everything it needs until everything is given back:
  * the stages from the timeout on, and the way out through those before it.
  */
-import { type Deadline, runWithDeadline } from '../core/deadline.js'
+
+import { allEnded, unfinishedWork } from '../core/abandoned-work.js'
 import { callSafely } from '../core/events.js'
 import { type CallEnd, judge, type Outcome, probeOutcome, type Verdict } from '../core/outcome.js'
-import { allEnded, unfinishedWork } from '../core/unfinished.js'
-import type { CallEndListener, TimedCall } from '../local/timed-call.js'
+import { type Deadline, runWithDeadline } from '../core/time/deadline.js'
+import type { CallEndListener, TimedCall } from '../local/timeout/timed-call.js'
 import { DEFAULT_LANE, OTHER_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { MeteredAttempt } from './attempt-meter.js'

@@ -5,12 +5,12 @@
  * Ten thousand may wait: a call is one object of few fields, and what only some calls have is apart.
  */
 import type { CallerSignal } from '../core/abort.js'
-import { type Deadline, deadlineError } from '../core/deadline.js'
 import { refuse, SpillwayError } from '../core/errors.js'
 import type { Verdict } from '../core/outcome.js'
-import { type Attempt, AttemptScope } from '../local/attempts.js'
+import { type Deadline, deadlineError } from '../core/time/deadline.js'
 import type { Shedder } from '../local/load-shedder/shedder.js'
-import { learnUsual, RetryCall } from '../local/retry-call.js'
+import { type Attempt, AttemptScope } from '../local/retry/attempts.js'
+import { learnUsual, RetryCall } from '../local/retry/retry-call.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'

@@ -1,8 +1,8 @@
 /** A guard on its way out: wakes whoever waits to try again, and waits for whoever still runs. */
 import { type CallerSignal, LeaveSignal, onAbort } from '../core/abort.js'
-import type { Clock } from '../core/clock.js'
-import { sleep } from '../core/sleep.js'
-import type { Closing } from '../local/retry-call.js'
+import type { Clock } from '../core/time/clock.js'
+import { sleep } from '../core/time/sleep.js'
+import type { Closing } from '../local/retry/retry-call.js'
 
 export class ClosingSign implements Closing {
   closed = false

@@ -4,9 +4,9 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe } from 'node:diagnostics_channel'
-import type { Clock } from '../core/clock.js'
 import { type Details, inMs, SpillwayError } from '../core/errors.js'
 import { emit, listening as isHeard } from '../core/events.js'
+import type { Clock } from '../core/time/clock.js'
 import type { CallContext } from './context.js'
 
 const attempts = new AsyncLocalStorage<{ connected(): void }>()

@@ -1,5 +1,5 @@
 /** What a guarded function is given. */
-import type { Deadline } from '../core/deadline.js'
+import type { Deadline } from '../core/time/deadline.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 
 export interface CallContext {

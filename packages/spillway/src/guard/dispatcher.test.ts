@@ -8,7 +8,7 @@ import {
   fateOf,
   vendorError,
 } from '../../test/guard-pod.js'
-import { sleep } from '../core/sleep.js'
+import { sleep } from '../core/time/sleep.js'
 import type { Store } from '../store/port.js'
 
 const MINUTE = { windowMs: '1m' } as const

@@ -4,9 +4,10 @@
  * them in one trip, and starts those who got theirs. The others go back to where they stood, and the
  * lane sleeps exactly as long as the store said. While a trip is under way the next one gathers.
  */
-import type { Timer } from '../core/clock.js'
+
 import type { SpillwayError } from '../core/errors.js'
-import { gathering } from '../core/gathering.js'
+import { gathering } from '../core/next-tick-batch.js'
+import type { Timer } from '../core/time/clock.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { TakeReply } from '../store/port.js'
 import { Admitter, type AdmitterOptions } from './admitter.js'

@@ -3,12 +3,13 @@
  * why and how. Each is asked once at most for a call, in order. What they are is in `degrade/`; a guard knows
  * only this port.
  */
-import type { Clock } from '../core/clock.js'
+
 import { type ErrorCode, SpillwayError } from '../core/errors.js'
 import { callSafely, emit, listening } from '../core/events.js'
-import { arrayOf, type Check, OptionsError } from '../core/options.js'
+import { arrayOf, type Check, OptionsError } from '../core/options/checks.js'
+import { described } from '../core/options/schema.js'
 import { judge, type OutcomeOptions } from '../core/outcome.js'
-import { described } from '../core/schema.js'
+import type { Clock } from '../core/time/clock.js'
 import type { CallFunction } from './context.js'
 import { leftOf, type RunOptions } from './run-options.js'
 

@@ -3,10 +3,10 @@
  * key whether a request may be sent twice, and never after its answer has begun to be read.
  */
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '../core/clock.js'
 import { SpillwayError } from '../core/errors.js'
 import { type HopNames, hopHeadersFor } from '../core/hops.js'
 import { refusalBody, retryAfterMilliseconds, retryAfterSeconds } from '../core/refusal-answer.js'
+import type { Clock } from '../core/time/clock.js'
 import { withinConnectTime } from './connect-time.js'
 import type { CallContext } from './context.js'
 import type { RunOptions } from './run-options.js'

@@ -1,5 +1,5 @@
 /** What the dispatcher knows of one lane. */
-import type { Timer } from '../core/clock.js'
+import type { Timer } from '../core/time/clock.js'
 import type { Waiting } from './wish.js'
 
 export class Gate {

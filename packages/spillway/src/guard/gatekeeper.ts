@@ -2,8 +2,9 @@
  * Knows which lanes are blocked, and until when: because the vendor wants a pause, or because the
  * limits have nothing left for the next in turn. Tells whoever cannot wait so long at once.
  */
-import type { Clock } from '../core/clock.js'
+
 import type { SpillwayError } from '../core/errors.js'
+import type { Clock } from '../core/time/clock.js'
 import { ASK_AGAIN_MS } from '../shared/rate-limiter/pause.js'
 import type { TakeReply } from '../store/port.js'
 import type { Entry } from './entry.js'

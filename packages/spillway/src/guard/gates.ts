@@ -1,5 +1,5 @@
 /** The gate of each lane that is in use, or recently was. */
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/time/clock.js'
 import { LaneMap } from '../shared/lanes/lane-map.js'
 import type { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import { Gate } from './gate.js'

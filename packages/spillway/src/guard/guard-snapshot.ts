@@ -1,7 +1,7 @@
 /** What a guard says of itself. */
-import type { Priority } from '../core/priority.js'
+import type { Priority } from '../core/options/priority.js'
 import type { ShedderSnapshot } from '../local/load-shedder/shedder.js'
-import type { RetryBudget } from '../local/retry-budget.js'
+import type { RetryBudget } from '../local/retry/retry-budget.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 import type { OutageRule } from '../shared/outage/rules.js'
 import type { StoreSnapshot } from '../shared/outage/store-watch.js'

@@ -5,12 +5,12 @@
  * permits.
  */
 
-import { definedOf } from '../core/defined.js'
 import { closedError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
-import { type Duration, duration, validate } from '../core/options.js'
-import type { Attempt } from '../local/attempts.js'
-import type { RetryResult } from '../local/retry.js'
+import { type Duration, duration, validate } from '../core/options/checks.js'
+import { definedOf } from '../core/options/omit-undefined.js'
+import type { Attempt } from '../local/retry/attempts.js'
+import type { RetryResult } from '../local/retry/retry.js'
 import type { BreakerChange } from '../shared/circuit-breaker/api.js'
 import { type BreakerControls, createControls } from '../shared/circuit-breaker/controls.js'
 import type { FleetBreaker } from '../shared/circuit-breaker/fleet-breaker.js'

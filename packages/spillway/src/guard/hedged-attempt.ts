@@ -2,18 +2,19 @@
  * An attempt of a call that may get a second one beside it, when it takes longer than nearly all others.
  * To the call it is one attempt; to breaker, limits and slots they are two.
  */
-import type { Timer } from '../core/clock.js'
-import type { Deadline } from '../core/deadline.js'
+
 import { callSafely } from '../core/events.js'
 import type { Verdict } from '../core/outcome.js'
 import { isThenable } from '../core/thenable.js'
+import type { Timer } from '../core/time/clock.js'
+import type { Deadline } from '../core/time/deadline.js'
 import {
   HedgeLostError,
   Race,
   type RaceEnd,
   type RaceRunner,
   type RaceSide,
-} from '../local/race.js'
+} from '../local/hedge/race.js'
 import { type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import { giveBack, takeFree } from './free-now.js'

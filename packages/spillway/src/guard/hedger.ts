@@ -1,8 +1,9 @@
 /** What all hedged calls of one guard have in common: when, from what budget, and how many. */
-import type { Clock } from '../core/clock.js'
+
 import { emit, listening } from '../core/events.js'
-import { HedgeDelay } from '../local/hedge-delay.js'
-import type { RetryBudget } from '../local/retry-budget.js'
+import type { Clock } from '../core/time/clock.js'
+import { HedgeDelay } from '../local/hedge/hedge-delay.js'
+import type { RetryBudget } from '../local/retry/retry-budget.js'
 import type { CheckedGuard } from './options.js'
 
 export interface HedgeCounts {

@@ -1,6 +1,7 @@
 /** What a Spillway is made of, for those who show it or operate it. Users see the interface alone. */
-import type { Clock } from '../core/clock.js'
+
 import type { Random } from '../core/random.js'
+import type { Clock } from '../core/time/clock.js'
 import type { Membership } from '../shared/membership.js'
 import type { Store } from '../store/port.js'
 import type { SharedGuard } from './guard.js'

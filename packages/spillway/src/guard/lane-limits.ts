@@ -1,5 +1,5 @@
 /** The adaptive concurrency limit of each lane: models differ in capacity and latency. */
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/time/clock.js'
 import {
   type AdaptiveLimitSnapshot,
   WatchedLimit,

@@ -4,9 +4,9 @@
  * deadline waits for that: what was charged for a call that is gone is given back.
  */
 import { type CallerSignal, onAbort } from '../core/abort.js'
-import type { Clock, Timer } from '../core/clock.js'
-import type { Deadline } from '../core/deadline.js'
 import type { SpillwayError } from '../core/errors.js'
+import type { Clock, Timer } from '../core/time/clock.js'
+import type { Deadline } from '../core/time/deadline.js'
 import type { Asker } from '../shared/user-limits/batcher.js'
 import type { UserRequest } from '../shared/user-limits/levels.js'
 import type { UserReply } from '../shared/user-limits/user-charges.js'

@@ -17,22 +17,22 @@ import {
   text,
   together,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
+import type { Priority } from '../core/options/priority.js'
+import { describedAs } from '../core/options/schema.js'
 import type { OutcomeOptions } from '../core/outcome.js'
-import type { Priority } from '../core/priority.js'
-import { describedAs } from '../core/schema.js'
 import {
   type AdaptiveLimitOptions,
   adaptiveFields,
   checkBounds,
   readAlgorithm,
 } from '../local/adaptive-limit/adaptive-limit.js'
-import { readAdaptive } from '../local/adaptive-timeout.js'
-import { type BackoffOptions, backoffFields } from '../local/backoff.js'
-import { type HedgeDelayOptions, hedgeDelayFields } from '../local/hedge-delay.js'
+import { type HedgeDelayOptions, hedgeDelayFields } from '../local/hedge/hedge-delay.js'
 import { type ShedOptions, shedFields } from '../local/load-shedder/options.js'
+import { type BackoffOptions, backoffFields } from '../local/retry/backoff.js'
 import { type ThrottleOptions, throttleFields } from '../local/throttle.js'
-import { checkAdaptive, type TimeoutOptions } from '../local/timeout.js'
+import { readAdaptive } from '../local/timeout/adaptive-timeout.js'
+import { checkAdaptive, type TimeoutOptions } from '../local/timeout/timeout.js'
 import {
   type BreakerPolicy,
   policyFields,

@@ -2,8 +2,8 @@
  * Sends away who has waited too long. That is as long for everybody, so those who came first are due
  * first, and one timer for the first of them is enough.
  */
-import type { Clock } from '../core/clock.js'
-import { type Timed, TimerList } from '../core/timer-list.js'
+import type { Clock } from '../core/time/clock.js'
+import { type Timed, TimerList } from '../core/time/timer-list.js'
 import type { Entry } from './entry.js'
 import { EntryLine } from './entry-line.js'
 

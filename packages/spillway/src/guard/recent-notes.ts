@@ -1,5 +1,5 @@
 /** What happened on this pod lately that whoever looks at any pod should see. */
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/time/clock.js'
 import type { PodNote } from './vitals.js'
 
 const MOST = 5

@@ -1,5 +1,5 @@
 /** One lane's part of the room: a line for each priority, oldest first. */
-import { PRIORITIES } from '../core/priority.js'
+import { PRIORITIES } from '../core/options/priority.js'
 import { CoDel } from './codel.js'
 import { type Entry, isBefore } from './entry.js'
 import { EntryLine } from './entry-line.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { RoomGuest } from '../../test/room-guest.js'
-import { PRIORITIES, type Priority } from '../core/priority.js'
+import { PRIORITIES, type Priority } from '../core/options/priority.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import type { Leaving } from './entry.js'
 import { Room, type RoomOptions } from './room.js'

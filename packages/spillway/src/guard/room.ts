@@ -5,8 +5,8 @@
  * back where they were.
  */
 import { type CallerSignal, onAbort } from '../core/abort.js'
-import type { Clock } from '../core/clock.js'
-import { PRIORITIES, type Priority } from '../core/priority.js'
+import { PRIORITIES, type Priority } from '../core/options/priority.js'
+import type { Clock } from '../core/time/clock.js'
 import type { Entry, Leaving } from './entry.js'
 import { Patience } from './patience.js'
 import { RoomLane } from './room-lane.js'

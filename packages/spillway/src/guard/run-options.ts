@@ -1,8 +1,8 @@
 /** What a caller says about one call. */
 import type { CallerSignal } from '../core/abort.js'
-import { type Duration, parseDuration } from '../core/duration.js'
 import type { SpillwayError } from '../core/errors.js'
-import type { Priority } from '../core/priority.js'
+import type { Priority } from '../core/options/priority.js'
+import { type Duration, parseDuration } from '../core/time/duration.js'
 import type { UserLevel } from '../shared/user-limits/levels.js'
 
 /** Of the level that has least left. */

@@ -4,8 +4,8 @@
  */
 
 import { SpillwayError } from '../core/errors.js'
-import type { Check } from '../core/options.js'
-import { described } from '../core/schema.js'
+import type { Check } from '../core/options/checks.js'
+import { described } from '../core/options/schema.js'
 
 /** As those of OpenAI, Anthropic, and of all that are generated the same way have them. */
 export interface SdkErrors {

@@ -1,7 +1,7 @@
 /** Which calls may be tried a second time, after their first attempt or beside it. */
 import { currentHop } from '../core/hops.js'
 import type { Verdict } from '../core/outcome.js'
-import type { JudgedRunOptions } from '../local/retry-call.js'
+import type { JudgedRunOptions } from '../local/retry/retry-call.js'
 import type { CallAdmission, Machinery } from './machinery.js'
 import type { RunOptions } from './run-options.js'
 

@@ -1,7 +1,7 @@
 /** Stage 1: refuses early, before anything is done. Critical calls are never shed. */
 import type { SpillwayError } from '../core/errors.js'
 import { callSafely } from '../core/events.js'
-import { PRIORITIES, type Priority } from '../core/priority.js'
+import { PRIORITIES, type Priority } from '../core/options/priority.js'
 import { shedError } from '../local/load-shedder/load-shedder.js'
 import type { Machinery } from './machinery.js'
 import { shedByHookError, shedByQueueError } from './refusals.js'

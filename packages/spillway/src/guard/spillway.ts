@@ -1,8 +1,7 @@
 /** Where everything begins: one store, one pod, and a guard for each downstream. */
-import { type Clock, systemClock } from '../core/clock.js'
+
 import { closedError } from '../core/errors.js'
 import { emit } from '../core/events.js'
-import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
   having,
@@ -12,10 +11,12 @@ import {
   optional,
   text,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
+import { suggest } from '../core/options/suggest.js'
 import type { Random } from '../core/random.js'
-import { suggest } from '../core/suggest.js'
-import { openProcessGauge, readProcess } from '../local/process-gauge.js'
+import { type Clock, systemClock } from '../core/time/clock.js'
+import { clockOption, randomOption } from '../core/time/clock-options.js'
+import { openProcessGauge, readProcess } from '../local/pod-metrics/process-gauge.js'
 import { createMembership, type Member, type Membership } from '../shared/membership.js'
 import { isSharingOff } from '../shared/outage/rules.js'
 import type { StoreStatus } from '../shared/outage/store-watch.js'

@@ -3,10 +3,10 @@
  * it but a few numbers. Overload is when that has to be cheap.
  */
 import { checkSignal } from '../core/abort.js'
-import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/deadline.js'
 import { refuse } from '../core/errors.js'
-import { duration, number, text, validate } from '../core/options.js'
-import { importanceOf, NORMAL_IMPORTANCE } from '../core/priority.js'
+import { duration, number, text, validate } from '../core/options/checks.js'
+import { importanceOf, NORMAL_IMPORTANCE } from '../core/options/priority.js'
+import { currentDeadline, Deadline, deadlineError, earlierOf } from '../core/time/deadline.js'
 import { DEFAULT_LANE } from '../shared/default-lane.js'
 import { type CallWatchers, GuardCall } from './call.js'
 import type { CallFunction } from './context.js'

@@ -1,5 +1,5 @@
 /** How long calls wait and attempts take. Measured once somebody wants to know: it takes a look at the clock. */
-import { Durations } from '../core/durations.js'
+import { Durations } from '../core/collections/histogram.js'
 
 /** Later ones are few, and alike. */
 const ATTEMPTS = ['1', '2', '3+'] as const

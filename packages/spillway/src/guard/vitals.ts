@@ -2,7 +2,7 @@
  * What a pod says of itself with every heartbeat: small, of bounded size, and with a version, because pods of
  * another release hear it. Counts are since the pod began; whoever wants a rate compares two beats.
  */
-import type { ProcessReading } from '../local/process-gauge.js'
+import type { ProcessReading } from '../local/pod-metrics/process-gauge.js'
 import type { StoreStatus } from '../shared/outage/store-watch.js'
 
 const VITALS_VERSION = 1

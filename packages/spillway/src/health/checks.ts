@@ -2,7 +2,7 @@
  * Checks, all at once, each with its own time. One that hangs, throws or takes long is told of as such, and
  * neither the others nor the answer wait for it; one that has not come back from the last time is not begun again.
  */
-import type { Clock } from '../core/clock.js'
+import type { Clock } from '../core/time/clock.js'
 
 export type HealthStatus = 'healthy' | 'degraded' | 'unhealthy'
 

@@ -2,8 +2,7 @@
  * Whether this process works at all (`live`), whether it wants to be sent requests (`ready`), and how everything
  * stands (`deep`). For load balancers, orchestrators and people. Not a reason to restart: only `live` is.
  */
-import type { Clock, Timer } from '../core/clock.js'
-import { clockOption } from '../core/injected.js'
+
 import {
   bool,
   type Duration,
@@ -17,11 +16,13 @@ import {
   optional,
   text,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
+import type { Clock, Timer } from '../core/time/clock.js'
+import { clockOption } from '../core/time/clock-options.js'
 import type { FleetReport } from '../guard/fleet.js'
 import type { Spillway } from '../guard/spillway.js'
-import { type PressureSource, readPressure } from '../local/pressure.js'
-import { Steady } from '../local/steady.js'
+import { type PressureSource, readPressure } from '../local/pod-metrics/pressure.js'
+import { Steady } from '../local/pod-metrics/steady.js'
 import {
   type Check,
   type CheckAnswer,

@@ -4,7 +4,7 @@
  * the client's. Without a word on proxies it is the other end of the connection.
  */
 import { BlockList, isIP } from 'node:net'
-import type { Check } from '../core/options.js'
+import type { Check } from '../core/options/checks.js'
 
 /** How many proxies of ours a request comes through, or in which networks they are. */
 export type TrustedProxies = number | readonly string[]

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { currentDeadline } from '../core/deadline.js'
 import { noteRetried } from '../core/hops.js'
+import { currentDeadline } from '../core/time/deadline.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createHops } from './hops.js'
 

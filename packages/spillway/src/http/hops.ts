@@ -4,10 +4,10 @@
  * that somebody in here has tried again already. Guards with `fetch: { hops: true }` send both on.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Clock } from '../core/clock.js'
 import { type HopHeaders, hasRetried, hopNames, runHop } from '../core/hops.js'
-import { clockOption } from '../core/injected.js'
-import { object, validate } from '../core/options.js'
+import { object, validate } from '../core/options/checks.js'
+import type { Clock } from '../core/time/clock.js'
+import { clockOption } from '../core/time/clock-options.js'
 
 export interface HopsOptions {
   /** Names of the headers, if not Spillway's own. */

@@ -17,7 +17,7 @@ import {
   text,
   together,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
 
 export interface OperatorAccessOptions {
   /** What operators have to show, `Authorization: Bearer …`; at least 16 characters, no blanks. Default: none. */

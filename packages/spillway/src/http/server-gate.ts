@@ -3,12 +3,12 @@
  * shedding, limits. With a store in memory all of it happens at once, without a promise.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { createDeadline, deadlineError, runWithDeadline } from '../core/deadline.js'
 import { type ErrorCode, SpillwayError } from '../core/errors.js'
 import { type HopNames, hopNames, runHop } from '../core/hops.js'
-import { validate } from '../core/options.js'
-import type { Priority } from '../core/priority.js'
+import { validate } from '../core/options/checks.js'
+import type { Priority } from '../core/options/priority.js'
 import { isThenable } from '../core/thenable.js'
+import { createDeadline, deadlineError, runWithDeadline } from '../core/time/deadline.js'
 import { shedByHookError, storeError } from '../guard/refusals.js'
 import { userLimitedError } from '../guard/user-standing.js'
 import type { HealthLevel } from '../health/health.js'

@@ -1,7 +1,6 @@
 /** How a user says what a server does with a request before its handler sees it. */
-import type { Clock } from '../core/clock.js'
+
 import type { HopHeaders } from '../core/hops.js'
-import { clockOption, randomOption } from '../core/injected.js'
 import {
   arrayOf,
   type Check,
@@ -14,9 +13,11 @@ import {
   oneOf,
   optional,
   text,
-} from '../core/options.js'
-import type { Priority } from '../core/priority.js'
+} from '../core/options/checks.js'
+import type { Priority } from '../core/options/priority.js'
 import type { Random } from '../core/random.js'
+import type { Clock } from '../core/time/clock.js'
+import { clockOption, randomOption } from '../core/time/clock-options.js'
 import type { HealthLevel } from '../health/health.js'
 import { readStore } from '../shared/store-option.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'

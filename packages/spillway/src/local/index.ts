@@ -5,9 +5,6 @@ export {
   createAdaptiveLimit,
   type LimitedCall,
 } from './adaptive-limit/adaptive-limit.js'
-export type { AdaptiveOptions } from './adaptive-timeout.js'
-export { type Attempt, attemptsOf } from './attempts.js'
-export type { BackoffOptions } from './backoff.js'
 export {
   type BackpressureQueue,
   type BackpressureQueueOptions,
@@ -25,8 +22,15 @@ export {
   type BulkheadOptions,
   type BulkheadSnapshot,
   createBulkhead,
-} from './bulkhead.js'
-export { type BulkheadRegistry, createBulkheadRegistry } from './bulkhead-registry.js'
+} from './bulkhead/bulkhead.js'
+export { type BulkheadRegistry, createBulkheadRegistry } from './bulkhead/bulkhead-registry.js'
+export {
+  createWorkerBulkhead,
+  createWorkerBulkheadRegistry,
+  type WorkerBulkhead,
+  type WorkerBulkheadOptions,
+  type WorkerBulkheadRegistry,
+} from './bulkhead/worker-bulkhead.js'
 export {
   createHedge,
   type Hedge,
@@ -34,8 +38,8 @@ export {
   type HedgeOptions,
   type HedgeRunOptions,
   type HedgeSnapshot,
-} from './hedge.js'
-export type { HedgeDelayOptions } from './hedge-delay.js'
+} from './hedge/hedge.js'
+export type { HedgeDelayOptions } from './hedge/hedge-delay.js'
 export {
   createLoadShedder,
   type LoadShedder,
@@ -52,33 +56,29 @@ export {
   type PodMetrics,
   type PodMetricsOptions,
   type PodMetricsSnapshot,
-} from './pod-metrics.js'
+} from './pod-metrics/pod-metrics.js'
 export {
   createRateLimiter,
   type RateLimiter,
   type RateLimiterOptions,
 } from './rate-limiter/rate-limiter.js'
 export type { Registry } from './registry.js'
-export { createRetry, type Retry, type RetryOptions, type RetryResult } from './retry.js'
+export { type Attempt, attemptsOf } from './retry/attempts.js'
+export type { BackoffOptions } from './retry/backoff.js'
+export { createRetry, type Retry, type RetryOptions, type RetryResult } from './retry/retry.js'
 export {
   createRetryBudget,
   type RetryBudget,
   type RetryBudgetOptions,
   type RetryConditions,
-} from './retry-budget.js'
-export type { RetryContext, RetryFunction, RetryRunOptions } from './retry-call.js'
+} from './retry/retry-budget.js'
+export type { RetryContext, RetryFunction, RetryRunOptions } from './retry/retry-call.js'
 export {
   createThrottle,
   type Throttle,
   type ThrottleOptions,
   type ThrottleSnapshot,
 } from './throttle.js'
-export type { TimeoutContext } from './timed-call.js'
-export { createTimeout, type Timeout, type TimeoutOptions } from './timeout.js'
-export {
-  createWorkerBulkhead,
-  createWorkerBulkheadRegistry,
-  type WorkerBulkhead,
-  type WorkerBulkheadOptions,
-  type WorkerBulkheadRegistry,
-} from './worker-bulkhead.js'
+export type { AdaptiveOptions } from './timeout/adaptive-timeout.js'
+export type { TimeoutContext } from './timeout/timed-call.js'
+export { createTimeout, type Timeout, type TimeoutOptions } from './timeout/timeout.js'

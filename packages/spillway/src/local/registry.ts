@@ -3,7 +3,7 @@
  * calls the same dependency shares its slots, and an operator sees all of them in one place.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { type OptionProblem, OptionsError } from '../core/options.js'
+import { type OptionProblem, OptionsError } from '../core/options/checks.js'
 
 interface Member {
   snapshot(): unknown

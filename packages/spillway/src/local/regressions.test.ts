@@ -1,16 +1,16 @@
 /** Fixed bugs. Each test failed before its fix. */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { describe, expect, it, vi } from 'vitest'
-import { createDeadline, currentDeadline, runWithDeadline } from '../core/deadline.js'
 import { onEvent } from '../core/events.js'
 import { judge } from '../core/outcome.js'
-import { sleep } from '../core/sleep.js'
+import { createDeadline, currentDeadline, runWithDeadline } from '../core/time/deadline.js'
+import { sleep } from '../core/time/sleep.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
-import { createBulkhead } from './bulkhead.js'
-import { createPodMetrics } from './pod-metrics.js'
+import { createBulkhead } from './bulkhead/bulkhead.js'
+import { createPodMetrics } from './pod-metrics/pod-metrics.js'
 import { createRateLimiter } from './rate-limiter/rate-limiter.js'
-import { createRetry } from './retry.js'
-import { createTimeout } from './timeout.js'
+import { createRetry } from './retry/retry.js'
+import { createTimeout } from './timeout/timeout.js'
 
 const never = () => new Promise<never>(() => {})
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../core/random.js'
-import { sleep } from '../core/sleep.js'
+import { sleep } from '../core/time/sleep.js'
 import { createVirtualClock } from '../testing/virtual-clock.js'
 import { createThrottle, type ThrottleOptions } from './throttle.js'
 

@@ -7,10 +7,10 @@
  * Calls in flight count as accepted until they are older than calls usually take. Otherwise rejections,
  * which end at once, would be nearly all that is known after a cold start.
  */
-import type { Clock } from '../core/clock.js'
+
+import { InFlight, InFlightCall } from '../core/collections/in-flight.js'
+import { RollingCounter } from '../core/collections/rolling-counter.js'
 import { type Details, refuse, SpillwayError } from '../core/errors.js'
-import { InFlight, InFlightCall } from '../core/in-flight.js'
-import { clockOption, randomOption } from '../core/injected.js'
 import {
   type Duration,
   duration,
@@ -21,10 +21,11 @@ import {
   optional,
   text,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
 import { judge, type OutcomeOptions } from '../core/outcome.js'
 import type { Random } from '../core/random.js'
-import { RollingCounter } from '../core/rolling-counter.js'
+import type { Clock } from '../core/time/clock.js'
+import { clockOption, randomOption } from '../core/time/clock-options.js'
 
 export interface ThrottleOptions {
   /** Stands in errors. Default: `throttle`. */

@@ -1,5 +1,5 @@
 /** Which durations are told of, and of which guards. */
-import type { Durations } from '../core/durations.js'
+import type { Durations } from '../core/collections/histogram.js'
 import type { Labels } from './instrument.js'
 import type { View } from './source.js'
 

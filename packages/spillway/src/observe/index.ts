@@ -1,4 +1,4 @@
-export { Durations } from '../core/durations.js'
+export { Durations } from '../core/collections/histogram.js'
 export {
   exposeToOpenTelemetry,
   type OpenTelemetryMeter,

@@ -1,5 +1,5 @@
 /** For Prometheus, through the registry of prom-client; all of it is read when somebody scrapes. */
-import { type Durations, SECONDS } from '../core/durations.js'
+import { type Durations, SECONDS } from '../core/collections/histogram.js'
 import { TIMED } from './durations-of.js'
 import type { Row } from './instrument.js'
 import { bounded, INSTRUMENTS } from './instruments.js'

@@ -11,7 +11,7 @@ import {
   object,
   optional,
   text,
-} from '../core/options.js'
+} from '../core/options/checks.js'
 import { lineOfText } from './line-of-text.js'
 import type { OperatedGuard } from './operated-guard.js'
 

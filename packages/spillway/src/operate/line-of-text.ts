@@ -1,5 +1,5 @@
 /** Something a person wrote that ends up in logs: one line, and not too long. */
-import type { Check } from '../core/options.js'
+import type { Check } from '../core/options/checks.js'
 
 export function lineOfText(most: number): Check<string> {
   return (value, path, problems) => {

@@ -1,5 +1,5 @@
 /** A guard as an operator sees it: what is shared of it, in the store, whatever pods there are. */
-import { OptionsError } from '../core/options.js'
+import { OptionsError } from '../core/options/checks.js'
 import { type FleetGuardReport, lanesOf, MOST_LANES, readGuard } from '../guard/fleet.js'
 import type { CheckedGuard } from '../guard/options.js'
 import { lookAt } from '../shared/circuit-breaker/look.js'

@@ -5,8 +5,8 @@
  */
 import { SpillwayError } from '../core/errors.js'
 import { emit } from '../core/events.js'
-import { type Check, OptionsError, object, oneOf, validate } from '../core/options.js'
-import { suggest } from '../core/suggest.js'
+import { type Check, OptionsError, object, oneOf, validate } from '../core/options/checks.js'
+import { suggest } from '../core/options/suggest.js'
 import type { FleetReport } from '../guard/fleet.js'
 import { type CheckedGuard, checkGuard, type GuardOptions } from '../guard/options.js'
 import { listMembers } from '../shared/membership.js'

@@ -18,9 +18,15 @@ export {
   text,
   together,
   validate,
-} from '../core/options.js'
-export { readPriority } from '../core/priority.js'
-export { described, describedAs, type JsonSchema, markOptional, schemaOf } from '../core/schema.js'
-export { suggest } from '../core/suggest.js'
+} from '../core/options/checks.js'
+export { readPriority } from '../core/options/priority.js'
+export {
+  described,
+  describedAs,
+  type JsonSchema,
+  markOptional,
+  schemaOf,
+} from '../core/options/schema.js'
+export { suggest } from '../core/options/suggest.js'
 export { jobQueueFields } from '../guard/jobs/worked-queue.js'
 export { readGuardOptions } from '../guard/options.js'

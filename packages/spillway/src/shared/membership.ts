@@ -2,13 +2,22 @@
  * Which pods are alive. Each says so now and then, with a few words about itself; one that dies
  * disappears by itself, one that leaves says so.
  */
-import { untilBeatMs } from '../core/beat.js'
-import type { Clock, Timer } from '../core/clock.js'
+
 import { callSafely } from '../core/events.js'
-import { clockOption, randomOption } from '../core/injected.js'
-import { type Duration, duration, func, object, optional, text, validate } from '../core/options.js'
+import {
+  type Duration,
+  duration,
+  func,
+  object,
+  optional,
+  text,
+  validate,
+} from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
 import { swallow } from '../core/thenable.js'
+import type { Clock, Timer } from '../core/time/clock.js'
+import { clockOption, randomOption } from '../core/time/clock-options.js'
+import { untilBeatMs } from '../core/time/pod-phase.js'
 import type { Store } from '../store/port.js'
 import { createPodId } from './pod-id.js'
 import { readStore } from './store-option.js'

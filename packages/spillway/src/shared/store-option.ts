@@ -1,4 +1,4 @@
-import type { Check } from '../core/options.js'
+import type { Check } from '../core/options/checks.js'
 import type { Store } from '../store/port.js'
 
 export const readStore: Check<Store> = (value, path, problems) => {

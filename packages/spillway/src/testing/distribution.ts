@@ -1,4 +1,4 @@
-import { type Check, type Duration, duration, either, func } from '../core/options.js'
+import { type Check, type Duration, duration, either, func } from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
 
 /** How long something takes: always as long, or drawn anew each time, in milliseconds. */

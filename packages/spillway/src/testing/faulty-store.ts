@@ -6,7 +6,7 @@
  * Like one TCP connection to one server: commands run in the order they were sent in, and no answer
  * overtakes an earlier one. Pushed messages have a connection of their own. What travels is a copy.
  */
-import type { Clock, Timer } from '../core/clock.js'
+
 import { refuse } from '../core/errors.js'
 import {
   type Check,
@@ -19,16 +19,17 @@ import {
   object,
   optional,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
 import { isThenable } from '../core/thenable.js'
-import { TimerList } from '../core/timer-list.js'
+import type { Clock, Timer } from '../core/time/clock.js'
+import { TimerList } from '../core/time/timer-list.js'
 import type { BreakerWatcher, Store } from '../store/port.js'
 import { StoreFailure } from '../store/store-failure.js'
-import { DelayLine } from './delay-line.js'
+import { PushLine } from './delayed-push.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
-import { PushLine } from './push-line.js'
-import { wireCopy } from './wire-copy.js'
+import { DelayLine } from './fifo-delay.js'
+import { wireCopy } from './message-copy.js'
 
 export interface FaultyStoreOptions {
   clock: Clock

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
-import { sleep } from '../core/sleep.js'
+import { sleep } from '../core/time/sleep.js'
 import { createCircuitBreaker } from '../shared/circuit-breaker/circuit-breaker.js'
 import { createMembership, type Membership } from '../shared/membership.js'
 import { createRateLimiter } from '../shared/rate-limiter/rate-limiter.js'

@@ -3,7 +3,7 @@
  * their own each, and one store behind all of them. The same seed gives the same history, event by
  * event. For property tests and simulations of what happens between pods.
  */
-import type { Clock } from '../core/clock.js'
+
 import {
   arrayOf,
   either,
@@ -14,8 +14,9 @@ import {
   optional,
   text,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
 import { createRandom, type Random } from '../core/random.js'
+import type { Clock } from '../core/time/clock.js'
 import { memoryStore } from '../store/memory/memory-store.js'
 import type { Store } from '../store/port.js'
 import { createFaultyStore, type FaultyStore, type FaultyStoreOptions } from './faulty-store.js'

@@ -1,6 +1,6 @@
-export type { Clock, Timer } from '../core/clock.js'
 export { createRandom, type Random } from '../core/random.js'
-export { sleep } from '../core/sleep.js'
+export type { Clock, Timer } from '../core/time/clock.js'
+export { sleep } from '../core/time/sleep.js'
 export type { Distribution } from './distribution.js'
 export {
   createFaultyStore,

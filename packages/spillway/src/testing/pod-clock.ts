@@ -2,7 +2,7 @@
  * The clock of one pod among others: begins when the pod does, may show the wrong time of day, may
  * run too fast or too slow, and stops when the pod dies.
  */
-import type { Clock, Timer } from '../core/clock.js'
+import type { Clock, Timer } from '../core/time/clock.js'
 
 export interface PodClockOptions {
   /** So far its time of day is ahead; negative: behind. Default: 0. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { gathering } from '../core/gathering.js'
+import { gathering } from '../core/next-tick-batch.js'
 import { createVirtualClock } from './virtual-clock.js'
 
 /** Timers that defer work repeatedly through promises and ticks. */

@@ -3,7 +3,6 @@
  * browns out and throttles as told, and remembers who came when. All on a clock you hold.
  */
 import { onAbort } from '../core/abort.js'
-import type { Clock } from '../core/clock.js'
 import {
   arrayOf,
   type Duration,
@@ -18,13 +17,14 @@ import {
   positive,
   text,
   validate,
-} from '../core/options.js'
+} from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
+import type { Clock } from '../core/time/clock.js'
 import { ArrivalLog } from './arrival-log.js'
 import { Contract } from './contract.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
+import { Job, Workshop } from './limited-capacity.js'
 import { answerOf, errorOf, type VendorAnswer } from './vendor-answer.js'
-import { Job, Workshop } from './workshop.js'
 
 export interface VendorLimit {
   /** Units in any window. */

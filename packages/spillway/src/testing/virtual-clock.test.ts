@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../test/fast-check.js'
-import { sleep } from '../core/sleep.js'
+import { sleep } from '../core/time/sleep.js'
 import { createRandom } from './index.js'
 import { createVirtualClock } from './virtual-clock.js'
 

@@ -3,8 +3,8 @@
  * their time, then of their arming; after each one every promise that can settle has settled before
  * the next fires, as it would be in real time. Same program, same order, every run.
  */
-import type { Clock, Timer } from '../core/clock.js'
-import { passQuickly } from './quick-pass.js'
+import type { Clock, Timer } from '../core/time/clock.js'
+import { passQuickly } from './run-due-timers.js'
 import { type HeapItem, TimerHeap } from './timer-heap.js'
 
 export interface VirtualClockOptions {

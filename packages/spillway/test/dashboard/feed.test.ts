@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { insideOf } from '../../src/guard/inside.js'
 import { ORDER } from '../../src/guard/order.js'
-import { GuardWatch } from '../../src/http/dashboard/guard-watch.js'
+import { GuardWatch } from '../../src/http/dashboard/feed/guard-watch.js'
 import { memoryStore } from '../../src/store/memory/memory-store.js'
 import { startPod } from './dashboard-kit.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { PodVitals } from '../../src/guard/vitals.js'
-import { FleetWatch } from '../../src/http/dashboard/fleet-watch.js'
+import { FleetWatch } from '../../src/http/dashboard/feed/fleet-watch.js'
 import type { Fleet } from '../../src/http/dashboard/wire/fleet.js'
 import type { Membership } from '../../src/shared/membership.js'
 import { createVirtualClock } from '../../src/testing/virtual-clock.js'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { Durations } from '../../src/core/durations.js'
-import { HistoryOf } from '../../src/http/dashboard/history.js'
-import { RecentPercentiles } from '../../src/http/dashboard/percentiles.js'
+import { Durations } from '../../src/core/collections/histogram.js'
+import { HistoryOf } from '../../src/http/dashboard/feed/history.js'
+import { RecentPercentiles } from '../../src/http/dashboard/feed/percentiles.js'
 
 const COLUMNS = { calls: 'mean', waiting: 'max' } as const
 const START = 1_900_000_000_000

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { Writable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { FeedReader } from '../../src/http/dashboard/reader.js'
+import { FeedReader } from '../../src/http/dashboard/feed/reader.js'
 import { createVirtualClock } from '../../src/testing/virtual-clock.js'
 
 /** A response whose other end reads only on request. */

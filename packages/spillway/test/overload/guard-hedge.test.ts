@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { onEvent } from '../../src/core/events.js'
 import { createRandom } from '../../src/core/random.js'
-import { sleep } from '../../src/core/sleep.js'
+import { sleep } from '../../src/core/time/sleep.js'
 import type { CallContext } from '../../src/guard/context.js'
 import type { GuardOptions } from '../../src/guard/options.js'
 import { createVendor } from '../../src/testing/vendor.js'

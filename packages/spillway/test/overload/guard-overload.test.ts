@@ -1,7 +1,7 @@
 /** Shedding, adaptive limits and throttling as stages of a guard. */
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../src/core/random.js'
-import { sleep } from '../../src/core/sleep.js'
+import { sleep } from '../../src/core/time/sleep.js'
 import { createSpillway } from '../../src/guard/spillway.js'
 import { createVendor } from '../../src/testing/vendor.js'
 import { countFates, createGuardPod, createJob, fateOf, vendorError } from '../guard-pod.js'

@@ -1,7 +1,7 @@
 /** Mechanisms against overload, each compared with its absence. */
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../../src/core/random.js'
-import { sleep } from '../../src/core/sleep.js'
+import { sleep } from '../../src/core/time/sleep.js'
 import type { GuardOptions } from '../../src/guard/options.js'
 import type { RunOptions } from '../../src/guard/run-options.js'
 import { createSpillway } from '../../src/guard/spillway.js'

@@ -2,7 +2,7 @@
 
 /** Pods on a cluster whose slots move and whose nodes fail. */
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { slotOf } from '../../src/store/redis/servers/slot.js'
+import { slotOf } from '../../src/store/redis/topology/slot.js'
 import { type RedisCluster, startCluster } from '../redis-cluster.js'
 import type { RedisServer } from '../redis-server.js'
 import { START_MS } from '../topologies.js'

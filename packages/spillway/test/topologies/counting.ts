@@ -1,10 +1,14 @@
 /** Scripts that show whether a command ran twice, on connections of every library. */
 import { createHash } from 'node:crypto'
 import { onTestFinished, vi } from 'vitest'
-import { systemClock } from '../../src/core/clock.js'
-import type { RedisConnection } from '../../src/store/redis/redis-connection.js'
+import { systemClock } from '../../src/core/time/clock.js'
+import type { RedisConnection } from '../../src/store/redis/connection/redis-connection.js'
+import {
+  createScriptRunner,
+  type Script,
+  type ScriptRunner,
+} from '../../src/store/redis/connection/runner.js'
 import type { RedisConnectionOptions } from '../../src/store/redis/redis-options.js'
-import { createScriptRunner, type Script, type ScriptRunner } from '../../src/store/redis/runner.js'
 import type { StoreFailure } from '../../src/store/store-failure.js'
 import { connectTestRedis } from '../test-connection.js'
 import { DRIVERS, type DriverName, driversToTest } from '../topologies.js'

@@ -18,8 +18,11 @@ import type { BreakerSpec } from '../../src/store/breaker-spec.js'
 import { createKeys } from '../../src/store/keys.js'
 import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
 import type { BreakerCommand, BreakerReport, BreakerView } from '../../src/store/port.js'
-import { createRedisBreakers, readPublished } from '../../src/store/redis/redis-breakers.js'
-import { createRedisPods } from '../../src/store/redis/redis-pods.js'
+import {
+  createRedisBreakers,
+  readPublished,
+} from '../../src/store/redis/operations/redis-breakers.js'
+import { createRedisPods } from '../../src/store/redis/operations/redis-pods.js'
 import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 

@@ -24,8 +24,8 @@ import {
   settlePermits,
   takePermits,
 } from '../../src/store/limits/transitions.js'
-import { createRedisLevels } from '../../src/store/redis/redis-levels.js'
-import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
+import { createRedisLevels } from '../../src/store/redis/operations/redis-levels.js'
+import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
 import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 

@@ -25,7 +25,7 @@ import {
 import { addJobs } from '../../src/store/queue/add-jobs.js'
 import { extendJobs, finishJobs } from '../../src/store/queue/finish-jobs.js'
 import { readStanding } from '../../src/store/queue/job-standing.js'
-import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/look-after.js'
+import { commandQueue, countJobs, listDead, readJob } from '../../src/store/queue/maintenance.js'
 import { ACTIVE, emptyQueue } from '../../src/store/queue/queue-state.js'
 import { reserveJobs } from '../../src/store/queue/reserve-jobs.js'
 import type {
@@ -35,9 +35,9 @@ import type {
   QueueCounts,
   ReserveRequest,
 } from '../../src/store/queue-port.js'
-import { createRedisBreakers } from '../../src/store/redis/redis-breakers.js'
-import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
-import { createRedisQueues } from '../../src/store/redis/redis-queues.js'
+import { createRedisBreakers } from '../../src/store/redis/operations/redis-breakers.js'
+import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
+import { createRedisQueues } from '../../src/store/redis/operations/redis-queues.js'
 import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 

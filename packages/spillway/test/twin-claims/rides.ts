@@ -31,9 +31,12 @@ import {
 } from '../../src/store/limits/transitions.js'
 import { createMemoryPods } from '../../src/store/memory/memory-pods.js'
 import type { BreakerReport, BreakerView, TakeReply, TakeRequest } from '../../src/store/port.js'
-import { createRedisBreakers, readPublished } from '../../src/store/redis/redis-breakers.js'
-import { createRedisLimits } from '../../src/store/redis/redis-limits.js'
-import { createRedisPods } from '../../src/store/redis/redis-pods.js'
+import {
+  createRedisBreakers,
+  readPublished,
+} from '../../src/store/redis/operations/redis-breakers.js'
+import { createRedisLimits } from '../../src/store/redis/operations/redis-limits.js'
+import { createRedisPods } from '../../src/store/redis/operations/redis-pods.js'
 import { fc } from '../fast-check.js'
 import { ALL_HISTORIES, type TwinRedis } from './twin-redis.js'
 

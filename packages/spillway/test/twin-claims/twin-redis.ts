@@ -1,8 +1,8 @@
 /** A Redis for twin tests: runs scripts and keeps everything that is published. */
 import { createClient } from 'redis'
 import { afterAll, beforeAll, vi } from 'vitest'
-import { systemClock } from '../../src/core/clock.js'
-import { createScriptRunner, type ScriptRunner } from '../../src/store/redis/runner.js'
+import { systemClock } from '../../src/core/time/clock.js'
+import { createScriptRunner, type ScriptRunner } from '../../src/store/redis/connection/runner.js'
 import { usualOrLong } from '../long-run.js'
 import { connectTestRedis } from '../test-connection.js'
 import { DRIVERS, driversToTest, type Servers, START_MS } from '../topologies.js'

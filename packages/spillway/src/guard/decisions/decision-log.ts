@@ -3,7 +3,7 @@
  * of those that are refused, of each kind at least one a second; when nobody looks, fewer still. A guard without a
  * log pays a branch for it.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { DecisionRecord } from './decision-record.js'
 
 const WINDOW_MS = 100

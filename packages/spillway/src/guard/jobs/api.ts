@@ -1,7 +1,7 @@
 /** What whoever works on jobs says, and is given. */
-import type { Duration } from '../../core/options.js'
-import type { Priority } from '../../core/priority.js'
-import type { BackoffOptions } from '../../local/backoff.js'
+import type { Duration } from '../../core/options/checks.js'
+import type { Priority } from '../../core/options/priority.js'
+import type { BackoffOptions } from '../../local/retry/backoff.js'
 import type { JobQueue } from '../../shared/job-queue/api.js'
 import type { JobQueueSettings } from '../../shared/job-queue/options.js'
 import type { CallContext } from '../context.js'

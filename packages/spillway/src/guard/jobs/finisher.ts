@@ -3,8 +3,8 @@
  * themselves where there is none. A job has a number for each turn, so one whose answer was lost is
  * simply told again, until its lease is over and it does not matter any more.
  */
-import type { Clock } from '../../core/clock.js'
-import { sleep } from '../../core/sleep.js'
+import type { Clock } from '../../core/time/clock.js'
+import { sleep } from '../../core/time/sleep.js'
 import type { Finished, JobEnd } from '../../store/queue-port.js'
 
 export interface FinisherOptions {

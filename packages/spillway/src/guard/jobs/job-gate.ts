@@ -5,9 +5,9 @@
  * meanwhile.
  */
 import type { CallerSignal } from '../../core/abort.js'
-import type { Clock } from '../../core/clock.js'
-import { Deadline } from '../../core/deadline.js'
 import { isThenable } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
+import { Deadline } from '../../core/time/deadline.js'
 import type { LanePermit as BreakerPermit } from '../../shared/circuit-breaker/lane-breaker.js'
 import { isPermit } from '../../shared/circuit-breaker/quorum-lane.js'
 import { DEFAULT_LANE } from '../../shared/default-lane.js'

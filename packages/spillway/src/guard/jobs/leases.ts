@@ -2,7 +2,7 @@
  * Renews the leases of running jobs in one round trip, and stops those that are lost or cancelled. Progress is
  * sent with a round trip of its own, at most every `PROGRESS_MS`.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import type { Extended, ExtendRequest } from '../../store/queue-port.js'
 
 export interface Leased {

@@ -1,8 +1,8 @@
 /** One job in the hands of a worker, from its start to its end. */
 import { LeaveSignal } from '../../core/abort.js'
 import { SpillwayError } from '../../core/errors.js'
+import { PRIORITIES, type Priority } from '../../core/options/priority.js'
 import type { Verdict } from '../../core/outcome.js'
-import { PRIORITIES, type Priority } from '../../core/priority.js'
 import type { EndKind, ReservedJob } from '../../store/queue-port.js'
 import type { AttemptListener } from '../attempt.js'
 import type { CallAdmission } from '../machinery.js'

@@ -9,10 +9,10 @@ import {
   object,
   optional,
   validate,
-} from '../../core/options.js'
-import type { Priority } from '../../core/priority.js'
+} from '../../core/options/checks.js'
+import type { Priority } from '../../core/options/priority.js'
 import type { Random } from '../../core/random.js'
-import { type BackoffPolicy, backoffFields } from '../../local/backoff.js'
+import { type BackoffPolicy, backoffFields } from '../../local/retry/backoff.js'
 import type { AddedJob } from '../../shared/job-queue/api.js'
 import { SharedJobQueue } from '../../shared/job-queue/job-queue.js'
 import { type CheckedSettings, settingFields, toUs } from '../../shared/job-queue/options.js'

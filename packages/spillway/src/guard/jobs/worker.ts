@@ -3,11 +3,12 @@
  * until it is woken, or until the store said that somebody should look. Of all who sleep, one is woken
  * for each job; whoever takes all it wanted and leaves something behind wakes the next.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+
 import { callSafely, emit, listening } from '../../core/events.js'
-import { gathering } from '../../core/gathering.js'
+import { gathering } from '../../core/next-tick-batch.js'
 import type { Random } from '../../core/random.js'
-import { type BackoffPolicy, backoffMs } from '../../local/backoff.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
+import { type BackoffPolicy, backoffMs } from '../../local/retry/backoff.js'
 import { type CheckedSettings, toUs } from '../../shared/job-queue/options.js'
 import type {
   Finished,

@@ -1,7 +1,7 @@
 /** What all bodies of one guard have in common: how long each of them may keep its call waiting. */
-import type { Clock } from '../../core/clock.js'
-import { TimerList } from '../../core/timer-list.js'
-import type { LocalTimeout } from '../../local/timeout.js'
+import type { Clock } from '../../core/time/clock.js'
+import { TimerList } from '../../core/time/timer-list.js'
+import type { LocalTimeout } from '../../local/timeout/timeout.js'
 
 export interface BodyLimits {
   readonly name: string

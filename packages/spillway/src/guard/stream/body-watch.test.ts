@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fc } from '../../../test/fast-check.js'
 import { SpillwayError } from '../../core/errors.js'
-import { createLocalTimeout } from '../../local/timeout.js'
+import { createLocalTimeout } from '../../local/timeout/timeout.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { bodyLimits } from './body-limits.js'
 import { BodyWatch } from './body-watch.js'

@@ -4,8 +4,8 @@
  * while somebody reads, and a body nobody reads is let go.
  */
 import { type Details, inMs, SpillwayError } from '../../core/errors.js'
-import type { Timed } from '../../core/timer-list.js'
-import type { ComingBody, TimedCall } from '../../local/timed-call.js'
+import type { Timed } from '../../core/time/timer-list.js'
+import type { ComingBody, TimedCall } from '../../local/timeout/timed-call.js'
 import type { BodyLimits } from './body-limits.js'
 
 /** How a body ended. */

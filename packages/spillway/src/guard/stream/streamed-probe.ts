@@ -2,7 +2,7 @@
  * A probe whose answer streams for minutes: after its first byte and two quiet seconds it has shown
  * what it was to show. If it breaks off later, that is an ordinary failure.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 
 const QUIET_MS = 2_000
 

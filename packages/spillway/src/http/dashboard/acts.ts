@@ -18,7 +18,7 @@ import {
   optional,
   text,
   validate,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
 import type { SharedGuard } from '../../guard/guard.js'
 import type { SpillwayInside } from '../../guard/inside.js'
 import { packAsk } from '../../guard/pod-asks.js'

@@ -12,7 +12,7 @@ import {
   text,
   together,
   validate,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
 import { insideOf } from '../../guard/inside.js'
 import type { Spillway } from '../../guard/spillway.js'
 import {
@@ -24,10 +24,10 @@ import {
   type OperatorAccessOptions,
 } from '../operator-access.js'
 import { actsOf, type DashboardDemo, readAct, statusOf, tellDenied, type Who } from './acts.js'
-import { Feed } from './feed.js'
+import { Feed } from './feed/feed.js'
+import { deadLetters } from './feed/queue-tick.js'
+import { FEED_HEADERS, FeedReader } from './feed/reader.js'
 import { loadPage } from './page.js'
-import { deadLetters } from './queue-tick.js'
-import { FEED_HEADERS, FeedReader } from './reader.js'
 import { readJson } from './request-json.js'
 import { namesShownAs, shown } from './shown.js'
 import type { ActAnswer, ActNote } from './wire/acts.js'

@@ -4,7 +4,7 @@
  */
 import { toUSVString } from 'node:util'
 import type { Details } from '../../core/errors.js'
-import { PRIORITIES, type Priority } from '../../core/priority.js'
+import { PRIORITIES, type Priority } from '../../core/options/priority.js'
 import { ALL_LANES } from '../../shared/default-lane.js'
 import type { ByPriority, EveryLane, MostText } from './wire/words.js'
 

@@ -3,9 +3,8 @@
  * enforce. For downstreams whose capacity you do not know or that changes; where it is known and
  * constant, write it down. One for each thing that has a capacity of its own, such as a model.
  */
-import type { Clock } from '../../core/clock.js'
+
 import { emit, listening } from '../../core/events.js'
-import { clockOption } from '../../core/injected.js'
 import {
   type Duration,
   duration,
@@ -18,7 +17,9 @@ import {
   text,
   together,
   validate,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption } from '../../core/time/clock-options.js'
 import { Aimd } from './aimd.js'
 import type { LimitAlgorithm } from './algorithm.js'
 import { CallWindow } from './call-window.js'

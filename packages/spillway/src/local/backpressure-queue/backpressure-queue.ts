@@ -14,7 +14,7 @@ import {
   text,
   together,
   validate,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
 import { Ring } from './ring.js'
 
 export interface BackpressureQueueOptions {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { createDeadline, runWithDeadline } from '../../core/deadline.js'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
 import { createRandom } from '../../core/random.js'
+import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
 import { createVirtualClock, type VirtualClock } from '../../testing/virtual-clock.js'
 import { createLoadShedder, type LoadShedder, type LoadShedderOptions } from './load-shedder.js'
 

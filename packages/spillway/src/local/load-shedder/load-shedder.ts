@@ -3,15 +3,16 @@
  * up and those it lets in get a good answer. Put it where a request comes in, before anything is done
  * for it. In front of a downstream use the stage of a guard: it knows its own queue.
  */
-import type { Clock } from '../../core/clock.js'
-import { currentDeadline } from '../../core/deadline.js'
+
 import { closedError, type Details, refuse, SpillwayError } from '../../core/errors.js'
 import { callSafely, emit, listening } from '../../core/events.js'
-import { clockOption, randomOption } from '../../core/injected.js'
-import { func, object, optional, text, validate } from '../../core/options.js'
-import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/priority.js'
+import { func, object, optional, text, validate } from '../../core/options/checks.js'
+import { importanceOf, NORMAL_IMPORTANCE, type Priority } from '../../core/options/priority.js'
 import type { Random } from '../../core/random.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption, randomOption } from '../../core/time/clock-options.js'
+import { currentDeadline } from '../../core/time/deadline.js'
 import { type ShedOptions, shedFields } from './options.js'
 import { figureOf } from './pressure-gauge.js'
 import { type ShedCall, Shedder, type ShedderSnapshot, type ShedReason } from './shedder.js'

@@ -12,9 +12,9 @@ import {
   optional,
   positive,
   text,
-} from '../../core/options.js'
-import type { Priority } from '../../core/priority.js'
-import { described, schemaOf } from '../../core/schema.js'
+} from '../../core/options/checks.js'
+import type { Priority } from '../../core/options/priority.js'
+import { described, schemaOf } from '../../core/options/schema.js'
 
 export interface ShedOptions {
   /** Calls that wait. With so many, all but critical ones are refused. */

@@ -3,8 +3,9 @@
  * `sampleMs` while calls come, and not per call; a pod without calls has no timer. A timer cannot fire
  * while the event loop is blocked: then the next call takes the sample, and how late it is is a signal.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+
 import { callSafely } from '../../core/events.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import { RollingHistogram } from '../rolling-histogram.js'
 import type { CheckedShed, Sensors } from './options.js'
 import { SystemSensors } from './system-sensors.js'

@@ -2,9 +2,10 @@
  * Whom to refuse, from what was sampled and from two counters. No I/O, no allocation, no percentile:
  * overload is when the cost of a decision matters.
  */
-import type { Clock } from '../../core/clock.js'
-import { placeOf } from '../../core/name-place.js'
+
 import type { Random } from '../../core/random.js'
+import { placeOf } from '../../core/stable-hash.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { CheckedShed } from './options.js'
 import { PressureGauge, type SampledSignal } from './pressure-gauge.js'
 

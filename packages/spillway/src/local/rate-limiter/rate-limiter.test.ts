@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Clock } from '../../core/clock.js'
-import { createDeadline, runWithDeadline } from '../../core/deadline.js'
 import { onEvent, type SpillwayEvent } from '../../core/events.js'
+import type { Clock } from '../../core/time/clock.js'
+import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { createRateLimiter, type RateLimiterOptions } from './rate-limiter.js'
 

@@ -5,12 +5,9 @@
  * Nobody overtakes: whoever waits is served in order, and only the head of the line has a timer.
  */
 
-import type { Clock, Timer } from '../../core/clock.js'
-import { currentDeadline } from '../../core/deadline.js'
+import { Line } from '../../core/collections/wait-list.js'
 import { closedError, refuse } from '../../core/errors.js'
 import { emit, listening } from '../../core/events.js'
-import { clockOption } from '../../core/injected.js'
-import { Line } from '../../core/line.js'
 import {
   type Duration,
   duration,
@@ -21,7 +18,10 @@ import {
   optional,
   text,
   validate,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
+import { clockOption } from '../../core/time/clock-options.js'
+import { currentDeadline } from '../../core/time/deadline.js'
 import type { Algorithm } from './algorithm.js'
 import { fixedWindow } from './fixed-window.js'
 import { leakyBucket } from './leaky-bucket.js'

@@ -1,4 +1,4 @@
-import { RollingCounter } from '../../core/rolling-counter.js'
+import { RollingCounter } from '../../core/collections/rolling-counter.js'
 import type { Algorithm } from './algorithm.js'
 
 /**

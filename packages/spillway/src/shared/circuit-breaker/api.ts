@@ -1,9 +1,10 @@
 /** What users of the shared circuit breaker type. */
-import type { Clock } from '../../core/clock.js'
+
 import type { SpillwayError } from '../../core/errors.js'
-import type { Duration } from '../../core/options.js'
+import type { Duration } from '../../core/options/checks.js'
 import type { Outcome } from '../../core/outcome.js'
 import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Store } from '../../store/port.js'
 import type { BreakerPolicy } from './options.js'
 

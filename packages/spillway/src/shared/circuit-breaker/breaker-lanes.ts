@@ -2,7 +2,7 @@
  * The breakers of all lanes that this pod knows. A lane's breaker is created when a call uses the lane, or when
  * the store reports that it is open or isolated; it is dropped together with its lane.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { BreakerStore, BreakerView } from '../../store/port.js'

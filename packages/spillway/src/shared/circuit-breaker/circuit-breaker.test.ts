@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'
-import { sleep } from '../../core/sleep.js'
+import { sleep } from '../../core/time/sleep.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { PodStore } from '../../store/port.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'

@@ -3,12 +3,13 @@
  * a few probes, few in the whole fleet, find out when it is back. Protects a failing downstream, and
  * callers from waiting for it. Not for a dependency that only this pod has: leave out the store.
  */
-import type { Clock } from '../../core/clock.js'
+
 import { closedError, refuse } from '../../core/errors.js'
-import { clockOption, randomOption } from '../../core/injected.js'
-import { object, optional, text, validate } from '../../core/options.js'
+import { object, optional, text, validate } from '../../core/options/checks.js'
 import { type CallEnd, judge, type Outcome, probeOutcome } from '../../core/outcome.js'
 import { isThenable, toPromise } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'

@@ -1,5 +1,5 @@
 /** A breaker operated by hand: what an operator may do to it, on all pods at once. */
-import { type Duration, duration, validate } from '../../core/options.js'
+import { type Duration, duration, validate } from '../../core/options/checks.js'
 import type { CircuitBreaker, LaneOption } from './api.js'
 import type { FleetBreaker } from './fleet-breaker.js'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { distantBreakers } from '../../../test/distant-breakers.js'
 import { onEvent } from '../../core/events.js'
-import { object, validate } from '../../core/options.js'
+import { object, validate } from '../../core/options/checks.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import type { BreakerChange } from './api.js'
 import { FleetBreaker } from './fleet-breaker.js'

@@ -4,10 +4,10 @@
  * the circuit breaker or the guard around it.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Clock } from '../../core/clock.js'
 import { SpillwayError } from '../../core/errors.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import type {
   BreakerCommand,

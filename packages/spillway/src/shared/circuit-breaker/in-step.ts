@@ -3,7 +3,7 @@
  * repairs what a lost message left behind. The same rounds renew the leases of probes, count this pod for a
  * quorum, and drop lanes that were not used for long.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import type { BreakerStore, Store } from '../../store/port.js'
 import { BEATS_IN_A_LIFE } from '../membership.js'

@@ -2,11 +2,12 @@
  * The breaker of one lane, as this pod sees it. Entering a closed breaker and being refused by an open
  * one are decided in memory. Only probes of a half-open breaker need a round trip to the store.
  */
-import { type Clock, type Timer, turnMs } from '../../core/clock.js'
+
+import { InFlight, InFlightCall } from '../../core/collections/in-flight.js'
 import type { Scope, SpillwayError } from '../../core/errors.js'
-import { InFlight, InFlightCall } from '../../core/in-flight.js'
 import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
+import { type Clock, type Timer, turnMs } from '../../core/time/clock.js'
 import {
   type BreakerSpec,
   FAILURE,

@@ -13,7 +13,7 @@ import {
   optional,
   positive,
   together,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
 import type { OutcomeOptions } from '../../core/outcome.js'
 import type { BreakerSpec } from '../../store/breaker-spec.js'
 import { breakerOutage, type OutageRule } from '../outage/rules.js'

@@ -3,7 +3,7 @@
  * learnt in an outage stays here: when the store is back, its word counts, and nothing is told to it
  * that happened without it.
  */
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { createLocalBreakers, type LocalBreakers } from '../../store/local-breakers.js'
 import type {
   BreakerCommand,

@@ -2,8 +2,9 @@
  * Requests probes of a half-open breaker from the store. One round trip at a time serves all calls
  * that want one. When all probes of the fleet are taken, no call asks again for a moment.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+
 import { isThenable } from '../../core/thenable.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import type { MaybePromise, ProbeReply } from '../../store/port.js'
 
 export interface ProbeDeskOptions {

@@ -4,8 +4,9 @@
  * question asked since: a store that took over from another may be less far on, and has lost what
  * that one knew.
  */
+
+import { SET_BACK_US } from '../../store/clock-setback.js'
 import type { BreakerView } from '../../store/port.js'
-import { SET_BACK_US } from '../../store/set-back.js'
 import type { BreakerStateName } from './api.js'
 
 const NOTHING_KNOWN: BreakerView = {

@@ -5,8 +5,9 @@
  * worse. One report is in flight at a time; later outcomes go with the next. A report whose reply was
  * lost is sent again under the same number, which the store remembers.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+
 import { isThenable } from '../../core/thenable.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import type { BreakerReport, MaybePromise } from '../../store/port.js'
 
 export type Report = Pick<

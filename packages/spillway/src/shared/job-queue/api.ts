@@ -1,6 +1,6 @@
 /** What a job queue looks like to whoever adds jobs and looks after them. */
-import type { Duration } from '../../core/options.js'
-import type { Priority } from '../../core/priority.js'
+import type { Duration } from '../../core/options/checks.js'
+import type { Priority } from '../../core/options/priority.js'
 import type { JobState } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
 

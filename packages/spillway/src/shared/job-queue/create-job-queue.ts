@@ -2,7 +2,7 @@
  * A job queue for whoever only adds jobs to it, or looks after them, and has no guard: it belongs to the
  * fleet no more than a look at it does. Those who work on them call `spillway.queue(name, { guard })`.
  */
-import { object, text, validate } from '../../core/options.js'
+import { object, text, validate } from '../../core/options/checks.js'
 import type { Store } from '../../store/port.js'
 import { readStore } from '../store-option.js'
 import type { JobQueue } from './api.js'

@@ -7,8 +7,8 @@
 import { inMs, SpillwayError } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { boundedName } from '../../core/long-name.js'
-import { func, OptionsError, text, validate } from '../../core/options.js'
-import { PRIORITIES, type Priority } from '../../core/priority.js'
+import { func, OptionsError, text, validate } from '../../core/options/checks.js'
+import { PRIORITIES, type Priority } from '../../core/options/priority.js'
 import type { JobView, NewJob, QueueRef, QueueStore, TenantDepths } from '../../store/queue-port.js'
 import type { Subject } from '../user-limits/levels.js'
 import type {

@@ -10,8 +10,8 @@ import {
   object,
   optional,
   text,
-} from '../../core/options.js'
-import { readPriority } from '../../core/priority.js'
+} from '../../core/options/checks.js'
+import { readPriority } from '../../core/options/priority.js'
 
 export interface JobQueueSettings {
   /** The lane of the guard that jobs go to. Default: the one of calls that name none. */

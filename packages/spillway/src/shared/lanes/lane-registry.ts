@@ -5,9 +5,10 @@
  * Each call resolves its lane name here, once per attempt. Everything that keeps state by lane does so in a
  * `LaneMap` (or is attached as a `LaneHolder`), so all of it is dropped together with its lane.
  */
-import { type Clock, turnMs } from '../../core/clock.js'
+
 import { emit, listening } from '../../core/events.js'
-import { integer, optional } from '../../core/options.js'
+import { integer, optional } from '../../core/options/checks.js'
+import { type Clock, turnMs } from '../../core/time/clock.js'
 import { ALL_LANES, DEFAULT_LANE, OTHER_LANE } from '../default-lane.js'
 
 /** Keeps state by lane. */

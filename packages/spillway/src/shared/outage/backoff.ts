@@ -1,6 +1,7 @@
 /** How long until the store is asked again: longer each time, until it has been well for a while. */
-import type { Clock } from '../../core/clock.js'
+
 import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
 
 const FIRST_MS = 50
 const LONGEST_MS = 800

@@ -1,7 +1,7 @@
 /** Rules by which the store is judged unreachable, without a store and without time. */
 import { describe, expect, it } from 'vitest'
 import { StoreFailure } from '../../store/store-failure.js'
-import { Doubts } from './doubts.js'
+import { Doubts } from './distrust.js'
 import { PodShares } from './pod-shares.js'
 import { StoreEpoch } from './store-epoch.js'
 

@@ -1,5 +1,5 @@
 /** Among how many pods limits are shared out, and how many of them are not heard of. */
-import type { Fleet } from '../../store/own-spend.js'
+import type { Fleet } from '../../store/local-spend.js'
 import type { PulseReply } from '../../store/port.js'
 
 /** After a return it takes so long until all pods have been heard of again. */

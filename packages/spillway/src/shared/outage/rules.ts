@@ -1,6 +1,6 @@
 /** What a mechanism does while the store does not answer. */
-import { OptionsError, oneOf, optional } from '../../core/options.js'
-import { suggest } from '../../core/suggest.js'
+import { OptionsError, oneOf, optional } from '../../core/options/checks.js'
+import { suggest } from '../../core/options/suggest.js'
 
 /**
  * - `share`: this pod's equal part of the limit, so that the fleet as a whole stays within it;

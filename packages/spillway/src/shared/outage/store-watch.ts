@@ -4,16 +4,17 @@
  * is back. Pulses also tell whether it is still the store that was known (its epoch), and among how
  * many pods limits are shared.
  */
-import { untilBeatMs } from '../../core/beat.js'
-import type { Clock, Timer } from '../../core/clock.js'
+
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
-import type { Fleet } from '../../store/own-spend.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
+import { untilBeatMs } from '../../core/time/pod-phase.js'
+import type { Fleet } from '../../store/local-spend.js'
 import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
 import { createPodId } from '../pod-id.js'
 import { Backoff } from './backoff.js'
-import { Doubts } from './doubts.js'
+import { Doubts } from './distrust.js'
 import { PodShares } from './pod-shares.js'
 import { StoreEpoch } from './store-epoch.js'
 

@@ -1,7 +1,8 @@
 /** What users of the shared rate limiter type. */
-import type { Clock } from '../../core/clock.js'
-import type { Duration } from '../../core/options.js'
+
+import type { Duration } from '../../core/options/checks.js'
 import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Store } from '../../store/port.js'
 import type { SharedLimit } from './options.js'
 import type { Cost, Permit } from './permit.js'

@@ -1,5 +1,5 @@
 /** What calls cost: as their callers say it, by unit, and as limits count it, each in its place. */
-import { number, object, validate } from '../../core/options.js'
+import { number, object, validate } from '../../core/options/checks.js'
 import { type UnitLimit, unknownUnit } from './options.js'
 import type { Cost } from './permit.js'
 

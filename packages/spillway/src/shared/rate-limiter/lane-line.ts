@@ -4,11 +4,12 @@
  * one a trip for hundreds. The first trip, too, takes along all who ask in one go. When the head of the line has to wait, the line sleeps until exactly the
  * time the store named, and asks nothing meanwhile.
  */
-import type { Clock, Timer } from '../../core/clock.js'
+
+import { Line, type Waiter } from '../../core/collections/wait-list.js'
 import { SpillwayError } from '../../core/errors.js'
-import { gathering } from '../../core/gathering.js'
-import { Line, type Waiter } from '../../core/line.js'
+import { gathering } from '../../core/next-tick-batch.js'
 import { isThenable } from '../../core/thenable.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import type { MaybePromise, TakeReply } from '../../store/port.js'
 import { ASK_AGAIN_MS } from './pause.js'
 import type { Cost } from './permit.js'

@@ -4,9 +4,9 @@
  * in which order, is not its business: the rate limiter has a line for that, a guard its room.
  */
 import { isDeepStrictEqual } from 'node:util'
-import type { Clock, Timer } from '../../core/clock.js'
+import { RollingCounter } from '../../core/collections/rolling-counter.js'
 import { SpillwayError } from '../../core/errors.js'
-import { RollingCounter } from '../../core/rolling-counter.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import type {
   BreakerReport,

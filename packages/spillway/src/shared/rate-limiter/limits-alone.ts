@@ -4,7 +4,7 @@
  */
 import { SpillwayError } from '../../core/errors.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
-import { type Fleet, type LimitRule, OwnSpend, shareOf } from '../../store/own-spend.js'
+import { type Fleet, type LimitRule, OwnSpend, shareOf } from '../../store/local-spend.js'
 import type { LaneFigures, Spent, TakeReply } from '../../store/port.js'
 import type { LaneHolder, LaneRegistry } from '../lanes/lane-registry.js'
 import type { OutageRule } from '../outage/rules.js'

@@ -12,9 +12,9 @@ import {
   optional,
   text,
   together,
-} from '../../core/options.js'
-import { describedAs } from '../../core/schema.js'
-import { suggest } from '../../core/suggest.js'
+} from '../../core/options/checks.js'
+import { describedAs } from '../../core/options/schema.js'
+import { suggest } from '../../core/options/suggest.js'
 import type { LimitSpec } from '../../store/limit-spec.js'
 import { limitOutage, type OutageRule } from '../outage/rules.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createDeadline, runWithDeadline } from '../../core/deadline.js'
-import { sleep } from '../../core/sleep.js'
+import { createDeadline, runWithDeadline } from '../../core/time/deadline.js'
+import { sleep } from '../../core/time/sleep.js'
 import { memoryStore } from '../../store/memory/memory-store.js'
 import type { LimitStore, Store } from '../../store/port.js'
 import { createVirtualClock, type VirtualClock } from '../../testing/virtual-clock.js'

@@ -3,10 +3,8 @@
  * store for all pods together. Protects the vendor's contract, and us from its 429s. Not for
  * protecting this pod: the local limiter does that without a round trip.
  */
-import type { Clock } from '../../core/clock.js'
-import { currentDeadline } from '../../core/deadline.js'
+
 import { closedError, refuse, type SpillwayError } from '../../core/errors.js'
-import { clockOption, randomOption } from '../../core/injected.js'
 import {
   type Duration,
   duration,
@@ -15,7 +13,10 @@ import {
   optional,
   text,
   validate,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption, randomOption } from '../../core/time/clock-options.js'
+import { currentDeadline } from '../../core/time/deadline.js'
 import { DEFAULT_LANE } from '../default-lane.js'
 import { LaneMap } from '../lanes/lane-map.js'
 import { LaneRegistry, readMaxLanes } from '../lanes/lane-registry.js'

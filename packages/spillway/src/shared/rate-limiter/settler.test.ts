@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sleep } from '../../core/sleep.js'
+import { sleep } from '../../core/time/sleep.js'
 import { createVirtualClock } from '../../testing/virtual-clock.js'
 import { type Sending, Settler } from './settler.js'
 

@@ -2,9 +2,10 @@
  * Sends what permits really cost, in the background and together. Each sending has a number that
  * the store remembers, so one whose answer was lost is simply sent again.
  */
-import type { Clock, Timer } from '../../core/clock.js'
-import { sleep } from '../../core/sleep.js'
+
 import { isThenable } from '../../core/thenable.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
+import { sleep } from '../../core/time/sleep.js'
 import type { MaybePromise } from '../../store/port.js'
 import type { Correction } from './permit.js'
 

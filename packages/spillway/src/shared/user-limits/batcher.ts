@@ -3,7 +3,7 @@
  * under way, in order. Alone, a request waits for nobody. Whoever asks is told by a method of its own:
  * a promise for each would be most of what a request costs here.
  */
-import { gathering } from '../../core/gathering.js'
+import { gathering } from '../../core/next-tick-batch.js'
 import { isThenable } from '../../core/thenable.js'
 import type { MaybePromise } from '../../store/port.js'
 

@@ -12,8 +12,8 @@ import {
   object,
   oneOf,
   optional,
-} from '../../core/options.js'
-import { described, schemaOf } from '../../core/schema.js'
+} from '../../core/options/checks.js'
+import { described, schemaOf } from '../../core/options/schema.js'
 import { escaped, keyPart, levelKey } from '../../store/keys.js'
 import type { LevelCharge, LevelRequest } from '../../store/port.js'
 import { levelOutage, type OutageRule } from '../outage/rules.js'

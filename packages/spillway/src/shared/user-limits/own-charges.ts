@@ -2,12 +2,13 @@
  * Charges of user limits that belong to no guard: nobody watches over the store for them, so they find
  * out by themselves when it is away, and go by their levels' outage rules then.
  */
-import type { Clock } from '../../core/clock.js'
+
 import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { Store } from '../../store/port.js'
 import { isSharingOff } from '../outage/rules.js'
 import { createLevels, type readLevels } from './levels.js'
-import { LevelsAlone, type StoreView } from './levels-alone.js'
+import { LevelsAlone, type StoreView } from './outage-levels.js'
 import { UserCharges } from './user-charges.js'
 
 export interface OwnChargesOptions {

@@ -12,7 +12,7 @@ import {
   type Subject,
   type UserRequest,
 } from './levels.js'
-import type { LevelsAlone } from './levels-alone.js'
+import type { LevelsAlone } from './outage-levels.js'
 
 /** `alone`: decided by this pod, by these rules of its levels. */
 export type UserReply = LevelReply & { alone?: readonly OutageRule[] }

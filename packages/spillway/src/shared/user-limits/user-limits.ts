@@ -4,10 +4,11 @@
  * nothing on the others. For a vendor's contract use the rate limiter: a token bucket lets a burst
  * and then a steady rate through, which is more than its limit in the first window.
  */
-import type { Clock } from '../../core/clock.js'
-import { clockOption, randomOption } from '../../core/injected.js'
-import { integer, object, optional, text, validate } from '../../core/options.js'
+
+import { integer, object, optional, text, validate } from '../../core/options/checks.js'
 import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import type { Store } from '../../store/port.js'
 import { readStore } from '../store-option.js'
 import { readLevels, type Subject, type UserLevel } from './levels.js'

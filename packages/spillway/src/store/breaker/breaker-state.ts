@@ -4,8 +4,8 @@
  */
 
 import type { BreakerSpec } from '../breaker-spec.js'
+import { SET_BACK_US } from '../clock-setback.js'
 import type { BreakerView } from '../port.js'
-import { SET_BACK_US } from '../set-back.js'
 import { advance, emptyTally, type Tally, totals } from './tally.js'
 
 export const CLOSED = 0

@@ -3,8 +3,9 @@
  * time at which it is full again. What costs more than a bucket holds takes all of it, instead of
  * waiting for ever. Twin: `redis/lua/check-levels.lua`.
  */
+
+import { SET_BACK_US } from '../clock-setback.js'
 import type { LevelCharge, LevelReply, LevelRequest } from '../port.js'
-import { SET_BACK_US } from '../set-back.js'
 
 /** The buckets: when each is full again, or nothing for one that is. */
 export interface Buckets {

@@ -4,8 +4,8 @@
  * `redis/lua/include/lane-state.lua`.
  */
 
+import { SET_BACK_US } from '../clock-setback.js'
 import type { LimitSpec } from '../limit-spec.js'
-import { SET_BACK_US } from '../set-back.js'
 import { advance, type Count, emptyCount, lifeUs, rebase } from './counting.js'
 
 export interface LaneState {

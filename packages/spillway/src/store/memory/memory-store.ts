@@ -2,10 +2,12 @@
  * The store of a fleet of one: the same transitions on a Map, answered at once. Also what a pod
  * falls back to, and what simulations run on.
  */
-import type { Clock } from '../../core/clock.js'
-import { clockOption } from '../../core/injected.js'
-import { object, validate } from '../../core/options.js'
+
+import { object, validate } from '../../core/options/checks.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption } from '../../core/time/clock-options.js'
 import { checkLevels, refundLevels } from '../levels/check-levels.js'
+import { UsualTake } from '../limits/fast-take.js'
 import { emptyGuard, emptyLane, type GuardState, type LaneState } from '../limits/lane-state.js'
 import { type Reports, reportRequests, totalRequests } from '../limits/reports.js'
 import {
@@ -18,7 +20,6 @@ import {
   settlePermits,
   takePermits,
 } from '../limits/transitions.js'
-import { UsualTake } from '../limits/usual-take.js'
 import type {
   LaneRef,
   LevelStore,

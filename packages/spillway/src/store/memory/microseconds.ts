@@ -1,4 +1,4 @@
-import type { Clock } from '../../core/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 
 /** `atMs`: a time just read from the same clock, so that it need not be read again. */
 export type Microseconds = (atMs?: number) => number

@@ -6,8 +6,9 @@
  * follow each other, from where the queue has got to, so that tenants take turns whoever came first
  * with however many; with one tenant it is first come, first served.
  */
+
+import { SET_BACK_US } from '../clock-setback.js'
 import type { JobState, JobView, ReservedJob } from '../queue-port.js'
-import { SET_BACK_US } from '../set-back.js'
 import { SortedIds } from './sorted-ids.js'
 
 export const WAITING = 0

@@ -3,9 +3,9 @@ import * as ioredis6 from 'ioredis'
 import * as ioredis5 from 'ioredis5'
 import { createClient, createCluster, createSentinel } from 'redis'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { validate } from '../../core/options.js'
+import { validate } from '../../core/options/checks.js'
 import { createKeys } from '../keys.js'
-import { connectRedis, describeServers } from './connect.js'
+import { connectRedis, describeServers } from './connection/connect.js'
 import { type RedisConnectionOptions, readConnection } from './redis-options.js'
 
 const check = (options: object) => validate('redis', options, readConnection)

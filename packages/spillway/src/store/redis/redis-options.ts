@@ -1,7 +1,5 @@
 /** The options of a Redis store that say how to reach the server, or the servers. */
 import type { ConnectionOptions } from 'node:tls'
-import type { Clock } from '../../core/clock.js'
-import { clockOption, randomOption } from '../../core/injected.js'
 import {
   arrayOf,
   type Check,
@@ -10,11 +8,13 @@ import {
   object,
   optional,
   text,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
 import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import { readDriver } from './drivers/load-driver.js'
-import { readClient } from './given/given-client.js'
-import { parseServerUrl, type ServerUrl } from './servers/address.js'
+import { parseServerUrl, type ServerUrl } from './topology/address.js'
+import { readClient } from './user-client/user-client.js'
 
 export interface RedisConnectionOptions {
   /**

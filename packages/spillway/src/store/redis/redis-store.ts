@@ -1,5 +1,5 @@
 /** The store of a fleet: the transitions as scripts, in a Redis or Valkey that all pods reach. */
-import { clockOption } from '../../core/injected.js'
+
 import {
   type Check,
   type Duration,
@@ -9,20 +9,21 @@ import {
   optional,
   text,
   validate,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
+import { clockOption } from '../../core/time/clock-options.js'
 import { createKeys } from '../keys.js'
 import type { Store } from '../port.js'
-import { createConfirming } from './confirming.js'
-import { connectRedis, describeServers } from './connect.js'
-import { FirstConnection } from './first-connection.js'
-import { createRedisBreakers } from './redis-breakers.js'
-import { createRedisLevels } from './redis-levels.js'
-import { createRedisLimits } from './redis-limits.js'
+import { connectRedis, describeServers } from './connection/connect.js'
+import { FirstConnection } from './connection/first-connection.js'
+import { createConfirming } from './connection/replica-confirmation.js'
+import { createScriptRunner } from './connection/runner.js'
+import { createRedisBreakers } from './operations/redis-breakers.js'
+import { createRedisLevels } from './operations/redis-levels.js'
+import { createRedisLimits } from './operations/redis-limits.js'
+import { createRedisPods } from './operations/redis-pods.js'
+import { createRedisPulses } from './operations/redis-pulses.js'
+import { createRedisQueues } from './operations/redis-queues.js'
 import { type RedisConnectionOptions, readConnection } from './redis-options.js'
-import { createRedisPods } from './redis-pods.js'
-import { createRedisPulses } from './redis-pulses.js'
-import { createRedisQueues } from './redis-queues.js'
-import { createScriptRunner } from './runner.js'
 import { createWarnings } from './setup/setup-error.js'
 
 export interface RedisStoreOptions extends RedisConnectionOptions {

@@ -3,7 +3,7 @@
  * writes waits for a client that reads slowly.
  */
 import type { ServerResponse } from 'node:http'
-import { systemClock } from '../../core/clock.js'
+import { systemClock } from '../../core/time/clock.js'
 import type { CallLog, OpenCall } from './log.js'
 
 export class Exchange {

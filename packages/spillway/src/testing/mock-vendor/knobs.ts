@@ -11,7 +11,7 @@ import {
   object,
   oneOf,
   optional,
-} from '../../core/options.js'
+} from '../../core/options/checks.js'
 import type { Random } from '../../core/random.js'
 import { flag, off, rangeOf } from './checks.js'
 

@@ -1,5 +1,12 @@
 /** The mock vendor's contract: so many units in any window, for each API key and model apart. */
-import { type Duration, duration, integer, object, oneOf, optional } from '../../core/options.js'
+import {
+  type Duration,
+  duration,
+  integer,
+  object,
+  oneOf,
+  optional,
+} from '../../core/options/checks.js'
 
 export interface MockLimit {
   limit: number

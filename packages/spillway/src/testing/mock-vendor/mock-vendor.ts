@@ -4,7 +4,7 @@
  * time, over real sockets: for tests of clients, gateways and SDKs. `createVendor` is the one for
  * virtual time.
  */
-import { arrayOf, type Duration, duration, validate } from '../../core/options.js'
+import { arrayOf, type Duration, duration, validate } from '../../core/options/checks.js'
 import { type MockKnobs, readKnobs } from './knobs.js'
 import { type MockLimit, readLimit } from './limits.js'
 import type { MockArrivals, MockCall, MockCounts } from './log.js'

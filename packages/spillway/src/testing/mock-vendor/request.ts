@@ -1,6 +1,6 @@
 /** A request as it comes in: whose API it speaks, what is noted about it, and its body. */
 import type { IncomingMessage } from 'node:http'
-import { systemClock } from '../../core/clock.js'
+import { systemClock } from '../../core/time/clock.js'
 import { anthropic } from './anthropic.js'
 import type { Dialect } from './dialect.js'
 import type { OpenCall } from './log.js'

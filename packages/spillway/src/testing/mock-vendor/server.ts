@@ -1,9 +1,9 @@
 /** The HTTP side of a mock vendor: who asks, on which path, and whether the contract allows it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { systemClock } from '../../core/clock.js'
-import { validate } from '../../core/options.js'
+import { validate } from '../../core/options/checks.js'
 import { createRandom } from '../../core/random.js'
+import { systemClock } from '../../core/time/clock.js'
 import { play, refuse, sendJson } from './answer.js'
 import { type Asked, type Dialect, isFailure } from './dialect.js'
 import { Exchange } from './exchange.js'

@@ -1,6 +1,6 @@
 /** What was decided of single calls, and why. */
 import type { ErrorCode, Scope, Stage } from '../../../core/errors.js'
-import type { Priority } from '../../../core/priority.js'
+import type { Priority } from '../../../core/options/priority.js'
 
 export interface Decisions {
   /** Since the last `decisions`: how many there were of all, and of these records. */

@@ -1,5 +1,5 @@
 /** Job queues, and what could not be done. */
-import type { Priority } from '../../../core/priority.js'
+import type { Priority } from '../../../core/options/priority.js'
 import type { ByPriority } from './words.js'
 
 export interface QueuesTick {

@@ -4,8 +4,8 @@
  * is trusted with it: some send again what may have run already.
  */
 import type { ConnectionOptions } from 'node:tls'
-import type { Address } from '../servers/address.js'
-import type { Line } from '../servers/redial.js'
+import type { Address } from '../topology/address.js'
+import type { Line } from '../topology/redial.js'
 
 /** One connection to one server. */
 export interface Connection {

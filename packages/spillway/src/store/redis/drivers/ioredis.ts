@@ -1,6 +1,6 @@
 /** Connections through ioredis, version 5 or 6: an optional peer dependency, loaded when needed. */
 import type { Socket } from 'node:net'
-import type { Line } from '../servers/redial.js'
+import type { Line } from '../topology/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
 
 /** What we use of a client. */

@@ -1,5 +1,5 @@
 /** Finds the client library: the one that was asked for, or whichever is installed. */
-import type { Check } from '../../../core/options.js'
+import type { Check } from '../../../core/options/checks.js'
 import type { Driver } from './driver.js'
 import { ioredisDriver, loadIoredis } from './ioredis.js'
 import { loadNodeRedis, nodeRedisDriver } from './node-redis.js'

@@ -1,7 +1,7 @@
 /** Connections through node-redis, the package `redis`: an optional peer dependency, loaded when needed. */
 import type { ConnectionOptions } from 'node:tls'
-import type { Address } from '../servers/address.js'
-import type { Line } from '../servers/redial.js'
+import type { Address } from '../topology/address.js'
+import type { Line } from '../topology/redial.js'
 import { CONNECT_MS, type Connection, type Driver, type Lost } from './driver.js'
 
 /** What we use of a client. */

@@ -2,7 +2,7 @@
 
 import { refuse } from '../../../core/errors.js'
 import type { Keys } from '../../keys.js'
-import { messageOf } from '../failure-kind.js'
+import { messageOf } from '../connection/failure-kind.js'
 import { SCRIPTS } from '../scripts.gen.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 

@@ -1,7 +1,7 @@
 /** What is said on a connection before anything else: who we are, and what the server is. */
 
+import { messageOf } from '../connection/failure-kind.js'
 import type { Connection } from '../drivers/driver.js'
-import { messageOf } from '../failure-kind.js'
 import { type Expected, judge } from './server-info.js'
 import { RedisSetupError, type Warn } from './setup-error.js'
 

@@ -1,0 +1,17 @@
+/** How important a call is. */
+import { oneOf, validate } from './checks.js'
+
+/** From the most important down. */
+export const PRIORITIES = ['critical', 'high', 'normal', 'low'] as const
+export type Priority = (typeof PRIORITIES)[number]
+
+export const NORMAL_IMPORTANCE = PRIORITIES.indexOf('normal')
+
+export const readPriority = oneOf(...PRIORITIES)
+
+/** As a number, 0 for the most important. */
+export function importanceOf(priority: unknown): number {
+  const importance = (PRIORITIES as readonly unknown[]).indexOf(priority)
+  if (importance >= 0) return importance
+  return PRIORITIES.indexOf(validate('priority', priority, readPriority))
+}

@@ -1,0 +1,118 @@
+import { describe, expect, it } from 'vitest'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { createDeadline, currentDeadline, earlierOf, runWithDeadline } from './deadline.js'
+import { sleep } from './sleep.js'
+import { createTimeBudget } from './time-budget.js'
+
+describe('deadline', () => {
+  it('deadline counts down to zero and stays there', async () => {
+    const clock = createVirtualClock()
+    const deadline = createDeadline(100, clock)
+    await clock.advance(40)
+    expect(deadline.remainingMs()).toBe(60)
+    expect(deadline.expired).toBe(false)
+    await clock.advance(60)
+    expect(deadline.expired).toBe(true)
+    await clock.advance(1_000)
+    expect(deadline.remainingMs()).toBe(0)
+  })
+
+  it('withReserve() shortens a deadline', () => {
+    const clock = createVirtualClock()
+    expect(createDeadline(100, clock).withReserve(30).remainingMs()).toBe(70)
+    expect(createDeadline(100, clock).withReserve(300).expired).toBe(true)
+  })
+
+  it('earlierOf() returns the earlier deadline', () => {
+    const clock = createVirtualClock()
+    const soon = createDeadline(10, clock)
+    const late = createDeadline(20, clock)
+    expect(earlierOf(soon, late)).toBe(soon)
+    expect(earlierOf(late, soon)).toBe(soon)
+    expect(earlierOf(undefined, late)).toBe(late)
+    expect(earlierOf(undefined, undefined)).toBeUndefined()
+  })
+
+  it('createDeadline rejects a timeout that is not a duration', () => {
+    expect(() => createDeadline(Number.NaN)).toThrow('timeoutMs: must be a duration')
+    expect(() => createDeadline(100).withReserve(-1)).toThrow('reserveMs: must be')
+  })
+
+  it("deadline may already have passed, and may be written as '5s'", () => {
+    const clock = createVirtualClock()
+    expect(createDeadline(-20, clock).expired).toBe(true)
+    expect(createDeadline('5s', clock).withReserve('1s').remainingMs()).toBe(4_000)
+  })
+})
+
+describe('current deadline', () => {
+  it('current deadline is visible to everything its request starts, and to no other request', async () => {
+    const clock = createVirtualClock()
+    const seen: Record<string, number | undefined> = {}
+    const request = (name: string, timeoutMs: number, pauseMs: number) =>
+      runWithDeadline(createDeadline(timeoutMs, clock), async () => {
+        await sleep(clock, pauseMs)
+        seen[name] = currentDeadline()?.atMs
+      })
+    // The two requests overlap and end in reverse order.
+    const both = Promise.all([request('a', 1_000, 50), request('b', 500, 20)])
+    expect(currentDeadline()).toBeUndefined()
+    await clock.until(both)
+    expect(seen).toEqual({ a: 1_000, b: 500 })
+  })
+
+  it('an inner deadline cannot postpone the outer one', () => {
+    const clock = createVirtualClock()
+    runWithDeadline(createDeadline(100, clock), () => {
+      runWithDeadline(createDeadline(5_000, clock), () => {
+        expect(currentDeadline()?.atMs).toBe(100)
+      })
+      runWithDeadline(createDeadline(10, clock), () => {
+        expect(currentDeadline()?.atMs).toBe(10)
+      })
+    })
+  })
+})
+
+describe('time budget', () => {
+  it('time budget divides the remaining time by weight, so early steps leave time for later ones', async () => {
+    const clock = createVirtualClock()
+    const budget = createTimeBudget({
+      totalMs: 1_000,
+      steps: { auth: 1, search: 3, answer: 6 },
+      clock,
+    })
+    expect(budget.step('auth').remainingMs()).toBe(100)
+    await clock.advance(10)
+    // The 90 ms that auth did not use are divided 3 to 6.
+    expect(budget.step('search').remainingMs()).toBe(330)
+    await clock.advance(330)
+    expect(budget.step('answer').remainingMs()).toBe(660)
+  })
+
+  it('time budget stays within the deadline of the request', () => {
+    const clock = createVirtualClock()
+    runWithDeadline(createDeadline(100, clock), () => {
+      const budget = createTimeBudget({ totalMs: '10s', steps: { only: 1 }, clock })
+      expect(budget.remainingMs()).toBe(100)
+      expect(budget.step('only').remainingMs()).toBe(100)
+    })
+  })
+
+  it('time budget runs a step under its own deadline', () => {
+    const clock = createVirtualClock()
+    const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1, two: 1 }, clock })
+    expect(budget.run('one', () => currentDeadline()?.remainingMs())).toBe(500)
+  })
+
+  it('time budget rejects unknown steps, steps started twice and invalid weights', () => {
+    const budget = createTimeBudget({ totalMs: 1_000, steps: { one: 1 } })
+    expect(() => budget.step('onee')).toThrow("timeBudget.onee: unknown step; did you mean 'one'?")
+    budget.step('one')
+    expect(() => budget.step('one')).toThrow('timeBudget.one: was started before')
+    expect(() => createTimeBudget({ totalMs: 1, steps: { one: 0 } })).toThrow(
+      'timeBudget.steps.one',
+    )
+    expect(() => createTimeBudget({ totalMs: 1, steps: {} })).toThrow('timeBudget.steps: must be')
+  })
+})

@@ -1,0 +1,80 @@
+/**
+ * One deadline divided over the steps of a request. Each step gets its weight's share of the time
+ * that is left when it starts, so an early step cannot eat what later ones need, and what it leaves
+ * unused flows on to them.
+ */
+
+import {
+  type Check,
+  type Duration,
+  duration,
+  OptionsError,
+  object,
+  positive,
+  validate,
+} from '../options/checks.js'
+import { suggest } from '../options/suggest.js'
+import type { Clock } from './clock.js'
+import { clockOption } from './clock-options.js'
+import { currentDeadline, Deadline, earlierOf, runWithDeadline } from './deadline.js'
+
+export interface TimeBudgetOptions {
+  /** Time for all steps together; an earlier deadline of the request wins. */
+  totalMs: Duration
+  /** The steps with their weights: `{ auth: 1, search: 3, answer: 6 }`. */
+  steps: Readonly<Record<string, number>>
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+export interface TimeBudget {
+  /** Starts a step: its deadline, as a share of what is left. A step can be started once. */
+  step(name: string): Deadline
+  /** Starts a step and runs `fn` under its deadline. */
+  run<T>(name: string, fn: () => T): T
+  remainingMs(): number
+}
+
+const readSteps: Check<Record<string, number>> = (value, path, problems) => {
+  if (typeof value === 'object' && value !== null && Object.keys(value).length > 0) {
+    const fields = Object.fromEntries(Object.keys(value).map((name) => [name, positive()]))
+    return object(fields)(value, path, problems)
+  }
+  problems.push({ path, message: 'must be an object of step names and weights' })
+  return {}
+}
+
+const readOptions = object({
+  totalMs: duration({ min: 0 }),
+  steps: readSteps,
+  clock: clockOption,
+})
+
+export function createTimeBudget(options: TimeBudgetOptions): TimeBudget {
+  const { totalMs, steps, clock } = validate('timeBudget', options, readOptions)
+  const own = new Deadline(clock.now() + totalMs, clock)
+  const whole = earlierOf(currentDeadline(), own) ?? own
+  const waiting = new Map(Object.entries(steps))
+
+  function step(name: string): Deadline {
+    const weight = waiting.get(name)
+    if (weight === undefined) throw noSuchStep(name, Object.keys(steps))
+    let weightLeft = 0
+    for (const each of waiting.values()) weightLeft += each
+    waiting.delete(name)
+    return new Deadline(clock.now() + (whole.remainingMs() * weight) / weightLeft, clock)
+  }
+
+  return {
+    step,
+    run: (name, fn) => runWithDeadline(step(name), fn),
+    remainingMs: () => whole.remainingMs(),
+  }
+}
+
+function noSuchStep(name: string, known: readonly string[]): OptionsError {
+  const close = suggest(name, known)
+  const hint = close === undefined ? `known: ${known.join(', ')}` : `did you mean '${close}'?`
+  const message = known.includes(name) ? 'was started before' : `unknown step; ${hint}`
+  return new OptionsError([{ path: `timeBudget.${name}`, message }])
+}

@@ -1,0 +1,293 @@
+/**
+ * At most `limit` calls at once, and a line of bounded length and patience for the rest. Protects
+ * this pod's sockets, memory and event loop from one slow dependency; give each dependency its own.
+ * It does not protect the dependency: a fleet of n pods sends n times as much.
+ *
+ * A slot is given back when the work behind it has ended. A call that timed out or was aborted keeps
+ * its slot while its work goes on, for at most `graceMs`: the socket is still open, after all.
+ */
+
+import {
+  allEnded,
+  collectCalls,
+  type Outlivable,
+  unfinishedWork,
+} from '../../core/abandoned-work.js'
+import { Line } from '../../core/collections/wait-list.js'
+import {
+  closedError,
+  type Details,
+  type ErrorCode,
+  inMs,
+  refuse,
+  SpillwayError,
+} from '../../core/errors.js'
+import { callSafely, emit, listening } from '../../core/events.js'
+import {
+  type Duration,
+  duration,
+  having,
+  integer,
+  object,
+  optional,
+  text,
+  validate,
+} from '../../core/options/checks.js'
+import { isThenable, toPromise } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption } from '../../core/time/clock-options.js'
+import { currentDeadline, deadlineError } from '../../core/time/deadline.js'
+import type { PodMetrics } from '../pod-metrics/pod-metrics.js'
+
+export interface BulkheadOptions {
+  /** Who is protected from whom: stands in errors, events and snapshots. Default: `bulkhead`. */
+  name?: string
+  /** Calls at once. A positive integer. */
+  limit: number
+  /** The line for those who find no slot. Default: none, they are refused. */
+  queue?: {
+    /** Calls in line. An integer of at least 0. */
+    size: number
+    /** Longest wait. Default: 5 seconds. */
+    timeoutMs?: Duration
+  }
+  /** How long work may go on after its call timed out before its slot is reused. Default: 30 s. */
+  graceMs?: Duration
+  /** Told how long each call that got a slot had waited for it. */
+  metrics?: Pick<PodMetrics, 'recordQueueWait'>
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+export interface BulkheadSnapshot {
+  name: string
+  limit: number
+  active: number
+  waiting: number
+  available: number
+}
+
+export interface Bulkhead {
+  readonly name: string
+  readonly limit: number
+  /** Slots in use. */
+  readonly active: number
+  /** Calls in line. */
+  readonly waiting: number
+  /** Slots free. */
+  readonly available: number
+  /**
+   * Runs `fn` once there is a slot. Refuses with QUEUE_FULL, QUEUE_TIMEOUT, DEADLINE_EXCEEDED or
+   * CLOSED; the signal ends the wait, not the call.
+   */
+  run<T>(fn: () => T | PromiseLike<T>, options?: { signal?: AbortSignal }): Promise<T>
+  snapshot(): BulkheadSnapshot
+  /** Refuses new calls and those in line; resolves when the running ones have ended. */
+  close(): Promise<void>
+}
+
+export const bulkheadFields = {
+  name: optional(text(), 'bulkhead'),
+  limit: integer({ min: 1 }),
+  queue: optional(
+    object({ size: integer({ min: 0 }), timeoutMs: optional(duration({ min: 0 }), 5_000) }),
+    { size: 0, timeoutMs: 0 },
+  ),
+  graceMs: optional(duration({ min: 0 }), 30_000),
+  metrics: optional(having<Pick<PodMetrics, 'recordQueueWait'>>('pod metrics', 'recordQueueWait')),
+  clock: clockOption,
+}
+
+const readOptions = object(bulkheadFields)
+
+export function createBulkhead(options: BulkheadOptions): Bulkhead {
+  return new SlotBulkhead(validate('bulkhead', options, readOptions))
+}
+
+class SlotBulkhead implements Bulkhead {
+  readonly name: string
+  readonly limit: number
+  active = 0
+  readonly #size: number
+  readonly #timeoutMs: number
+  readonly #graceMs: number
+  readonly #clock: Clock
+  readonly #metrics: Pick<PodMetrics, 'recordQueueWait'> | undefined
+  readonly #line: Line
+  /** Gives back, before its time, each slot whose work has outlived its call. */
+  readonly #overdue = new Set<() => void>()
+  #closed = false
+  #idle: (() => void)[] = []
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    this.name = options.name
+    this.limit = options.limit
+    this.#size = options.queue.size
+    this.#timeoutMs = options.queue.timeoutMs
+    this.#graceMs = options.graceMs
+    this.#clock = options.clock
+    this.#metrics = options.metrics
+    this.#line = new Line(options.clock, this.#timeoutMs)
+  }
+
+  get waiting(): number {
+    return this.#line.length
+  }
+
+  get available(): number {
+    return this.limit - this.active
+  }
+
+  run<T>(fn: () => T | PromiseLike<T>, options?: { signal?: AbortSignal }): Promise<T> {
+    const signal = options?.signal ?? undefined
+    if (signal?.aborted) return refuse(signal.reason)
+    if (this.#closed) return refuse(closedError('concurrency', this.name))
+    const deadline = currentDeadline()
+    if (deadline?.expired) return refuse(this.#tooLate())
+    if (this.active < this.limit) {
+      this.active++
+      if (this.#metrics !== undefined) this.#noteWait(0)
+      return this.#start(fn)
+    }
+    if (this.#line.length >= this.#size) return refuse(this.#refusal('QUEUE_FULL'))
+    const sinceMs = this.#clock.now()
+    const patienceMs = Math.min(this.#timeoutMs, deadline?.remainingMs() ?? this.#timeoutMs)
+    // Goes on in a continuation of the caller's, so that `fn` sees the caller's async context and
+    // not that of whoever gave back the slot.
+    return this.#line.join({ patienceMs, signal }).then((admitted) => {
+      if (admitted && !signal?.aborted && !deadline?.expired) {
+        this.#noteWait(this.#clock.now() - sinceMs)
+        return this.#start(fn)
+      }
+      if (admitted) this.#release()
+      signal?.throwIfAborted()
+      throw deadline?.expired ? this.#tooLate() : this.#refusal('QUEUE_TIMEOUT')
+    })
+  }
+
+  snapshot(): BulkheadSnapshot {
+    const { name, limit, active, waiting, available } = this
+    return { name, limit, active, waiting, available }
+  }
+
+  close(): Promise<void> {
+    this.#closed = true
+    this.#line.close(() => closedError('concurrency', this.name))
+    for (const letGo of this.#overdue) letGo()
+    return new Promise((resolve) => {
+      if (this.active === 0) resolve()
+      else this.#idle.push(resolve)
+    })
+  }
+
+  /** Runs `fn` in a slot already taken. */
+  #start<T>(fn: () => T | PromiseLike<T>): Promise<T> {
+    let result: T | PromiseLike<T>
+    let calls: readonly Outlivable[] | undefined
+    try {
+      result = collectCalls(fn, (began) => {
+        calls = began
+      })
+      if (isThenable(result)) {
+        const promise = toPromise(result)
+        if (calls !== undefined) return this.#holdFor(promise, calls)
+        return promise.then(this.#onValue, this.#onError) as Promise<T>
+      }
+    } catch (error) {
+      this.#release()
+      return refuse(error)
+    }
+    this.#release()
+    return Promise.resolve(result)
+  }
+
+  // Made once, not per call.
+  readonly #onValue = (value: unknown): unknown => {
+    this.#release()
+    return value
+  }
+
+  readonly #onError = (error: unknown): never => {
+    this.#releaseAfter(unfinishedWork(error))
+    throw error
+  }
+
+  /** The function began calls that may leave work behind, whatever it then returns or throws. */
+  #holdFor<T>(promise: Promise<T>, calls: readonly Outlivable[]): Promise<T> {
+    const release = () => {
+      const left = calls.flatMap(({ leftBehind }) => leftBehind ?? [])
+      this.#releaseAfter(left.length === 0 ? undefined : allEnded(left))
+    }
+    return promise.then(
+      (value) => {
+        release()
+        return value
+      },
+      (error) => {
+        release()
+        throw error
+      },
+    )
+  }
+
+  #noteWait(waitMs: number): void {
+    const note = () => this.#metrics?.recordQueueWait(waitMs)
+    callSafely(this.name, 'metrics', note, undefined)
+  }
+
+  #releaseAfter(work: Promise<unknown> | undefined): void {
+    // Who closes waits for calls, not for what they left behind.
+    if (work === undefined || this.#closed) return this.#release()
+    const letGo = () => {
+      if (!this.#overdue.delete(letGo)) return
+      timer.cancel()
+      this.#release()
+    }
+    this.#overdue.add(letGo)
+    const timer = this.#clock.schedule(this.#graceMs, () => {
+      if (listening()) {
+        emit({ type: 'bulkhead.overdue', name: this.name, graceMs: this.#graceMs })
+      }
+      letGo()
+    })
+    timer.unref()
+    work.then(letGo, letGo)
+  }
+
+  /** Hands the slot to the head of the line, or frees it. */
+  #release(): void {
+    const next = this.#line.head
+    if (next !== undefined) return this.#line.admit(next)
+    this.active--
+    if (this.active > 0 || this.#idle.length === 0) return
+    for (const resolve of this.#idle.splice(0)) resolve()
+  }
+
+  #tooLate(): SpillwayError {
+    this.#noteRefusal('DEADLINE_EXCEEDED')
+    return deadlineError('concurrency', this.name)
+  }
+
+  #noteRefusal(code: ErrorCode): void {
+    if (!listening()) return
+    const { name, active, limit, waiting } = this
+    emit({ type: 'bulkhead.refused', name, code, active, waiting, limit })
+  }
+
+  #refusal(code: 'QUEUE_FULL' | 'QUEUE_TIMEOUT'): SpillwayError {
+    const { name, active, limit, waiting } = this
+    this.#noteRefusal(code)
+    const explain = code === 'QUEUE_FULL' ? explainFull : explainTimeout
+    // Written out, not spread from the snapshot: that alone would double the cost of a refusal.
+    const details = { name, active, limit, waiting, size: this.#size, timeoutMs: this.#timeoutMs }
+    return new SpillwayError({ code, stage: 'concurrency', scope: 'local', details, explain })
+  }
+}
+
+function explainFull({ name, active, limit, waiting, size }: Details): string {
+  return `${name}: ${active} of ${limit} slots in use, ${waiting} of ${size} places in line taken`
+}
+
+function explainTimeout({ name, timeoutMs, limit }: Details): string {
+  return `${name}: none of ${limit} slots came free within ${inMs(timeoutMs)}`
+}

@@ -1,0 +1,111 @@
+/**
+ * A bulkhead for CPU work: at most `limit` threads of its own for one kind of work, so that neither
+ * the event loop nor other kinds of work wait for it. Not for I/O, which Node does better without
+ * threads. Threads come from piscina, an optional peer dependency.
+ *
+ * Unlike a promise a thread can be stopped: when a call times out or its caller aborts, the work
+ * really ends.
+ */
+import { isAbsolute } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import {
+  type Check,
+  type Duration,
+  duration,
+  object,
+  optional,
+  validate,
+} from '../../core/options/checks.js'
+import { createRegistry, type Registry } from '../registry.js'
+import { createDeadlineTimeout, createTimeout } from '../timeout/timeout.js'
+import {
+  type BulkheadOptions,
+  type BulkheadSnapshot,
+  bulkheadFields,
+  createBulkhead,
+} from './bulkhead.js'
+import { WorkerThreads } from './worker-threads.js'
+
+export interface WorkerBulkheadOptions extends Omit<BulkheadOptions, 'graceMs'> {
+  /** The module each thread loads; its default export is the work. A file URL or absolute path. */
+  file: URL | string
+  /** Longest time for one piece of work; its thread is stopped then. Default: none. */
+  callMs?: Duration
+}
+
+export interface WorkerBulkhead extends Readonly<BulkheadSnapshot> {
+  /**
+   * Runs the work on a thread. Input and result are copied between threads. `task` names another
+   * export of the file than its default.
+   */
+  run<T>(input: unknown, options?: { signal?: AbortSignal; task?: string }): Promise<T>
+  snapshot(): BulkheadSnapshot
+  /** Refuses new work and what is in line; resolves when all threads have ended. */
+  close(): Promise<void>
+}
+
+const readFile: Check<string> = (value, path, problems) => {
+  if (value instanceof URL && value.protocol === 'file:') return value.href
+  if (typeof value === 'string' && value.startsWith('file:')) return value
+  if (typeof value === 'string' && isAbsolute(value)) return pathToFileURL(value).href
+  problems.push({ path, message: `must be a file URL or an absolute path, got ${String(value)}` })
+  return ''
+}
+
+const { graceMs: _, ...slotFields } = bulkheadFields
+
+const readOptions = object({
+  ...slotFields,
+  file: readFile,
+  callMs: optional(duration({ min: 1 })),
+})
+
+export function createWorkerBulkhead(options: WorkerBulkheadOptions): WorkerBulkhead {
+  const own = validate('workerBulkhead', options, readOptions)
+  const { name, limit, queue, metrics, clock, callMs } = own
+  const slots = createBulkhead({ name, limit, queue, clock, ...(metrics && { metrics }) })
+  const timeout =
+    callMs === undefined
+      ? createDeadlineTimeout(name, clock)
+      : createTimeout({ name, callMs, clock })
+  const threads = new WorkerThreads(own.file, limit)
+
+  return {
+    name,
+    limit,
+    get active() {
+      return slots.active
+    },
+    get waiting() {
+      return slots.waiting
+    },
+    get available() {
+      return slots.available
+    },
+    run<T>(
+      input: unknown,
+      { signal, task = 'default' }: { signal?: AbortSignal; task?: string } = {},
+    ) {
+      const options = signal && { signal }
+      return slots.run(
+        () => timeout.run((call) => threads.run<T>(input, task, call.signal), options),
+        options,
+      )
+    },
+    snapshot: () => slots.snapshot(),
+    async close() {
+      await slots.close()
+      await threads.close()
+    },
+  }
+}
+
+export type WorkerBulkheadRegistry = Registry<WorkerBulkhead, Omit<WorkerBulkheadOptions, 'name'>>
+
+/** A pool per dependency, so that one kind of work cannot take another's threads. */
+export function createWorkerBulkheadRegistry(
+  defaults: Omit<WorkerBulkheadOptions, 'name'>,
+): WorkerBulkheadRegistry {
+  createWorkerBulkhead(defaults)
+  return createRegistry(defaults, createWorkerBulkhead)
+}

@@ -1,0 +1,71 @@
+/**
+ * How long to wait before trying again: growing, so that a downstream in trouble is left alone, and
+ * scattered, so that all its callers do not come back at the same moment. Never zero.
+ */
+import {
+  type Duration,
+  duration,
+  either,
+  number,
+  object,
+  oneOf,
+  optional,
+} from '../../core/options/checks.js'
+import type { Random } from '../../core/random.js'
+
+export interface BackoffOptions {
+  /**
+   * `constant`: base, base, base. `linear`: 1, 2, 3 × base. `exponential`: 1, 2, 4 × base.
+   * `decorrelated`: anything from base to three times the last wait, which is jitter enough.
+   * Default: `exponential`.
+   */
+  backoff?: 'constant' | 'linear' | 'exponential' | 'decorrelated'
+  /** The first wait. At least 1 ms. Default: 100 ms. */
+  baseMs?: Duration
+  /** The longest wait. Default: 10 seconds. */
+  maxMs?: Duration
+  /**
+   * `full`: anything up to the computed wait. `equal`: half of it, plus anything up to the other
+   * half. A number from 0 to 1: plus or minus that fraction. `none`. Default: `full`.
+   */
+  jitter?: 'none' | 'full' | 'equal' | number
+}
+
+export const backoffFields = {
+  backoff: optional(oneOf('constant', 'linear', 'exponential', 'decorrelated'), 'exponential'),
+  baseMs: optional(duration({ min: 1 }), 100),
+  maxMs: optional(duration({ min: 1 }), 10_000),
+  jitter: optional(either(number({ min: 0, max: 1 }), oneOf('none', 'full', 'equal')), 'full'),
+}
+
+const readBackoff = object(backoffFields)
+export type BackoffPolicy = ReturnType<typeof readBackoff>
+
+const SHORTEST_MS = 1
+
+/** Milliseconds before the n-th retry (from 1), `previousMs` being the wait before the last one. */
+export function backoffMs(
+  policy: BackoffPolicy,
+  retry: number,
+  previousMs: number,
+  random: Random,
+): number {
+  const { backoff, baseMs, maxMs } = policy
+  if (backoff === 'decorrelated') {
+    const upTo = Math.max(baseMs, previousMs) * 3
+    return clamp(baseMs + random() * (upTo - baseMs), maxMs)
+  }
+  const grown = { constant: 1, linear: retry, exponential: 2 ** (retry - 1) }[backoff]
+  return clamp(scatter(Math.min(baseMs * grown, maxMs), policy.jitter, random), maxMs)
+}
+
+function scatter(delayMs: number, jitter: BackoffPolicy['jitter'], random: Random): number {
+  if (jitter === 'none') return delayMs
+  if (jitter === 'full') return random() * delayMs
+  if (jitter === 'equal') return delayMs / 2 + (random() * delayMs) / 2
+  return delayMs * (1 + jitter * (2 * random() - 1))
+}
+
+function clamp(delayMs: number, maxMs: number): number {
+  return Math.min(Math.max(delayMs, SHORTEST_MS), maxMs)
+}

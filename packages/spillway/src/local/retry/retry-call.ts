@@ -1,0 +1,270 @@
+/** One call under way that may be tried again: its attempts, and what becomes of it after each. */
+import type { CallerSignal } from '../../core/abort.js'
+import { discardResult } from '../../core/discard.js'
+import { refuse } from '../../core/errors.js'
+import { callSafely, emit, listening } from '../../core/events.js'
+import { noteRetried } from '../../core/hops.js'
+import {
+  type CallEnd,
+  isResponse,
+  judge,
+  type OutcomeOptions,
+  type Verdict,
+} from '../../core/outcome.js'
+import type { Random } from '../../core/random.js'
+import { isThenable, toPromise } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
+import { currentDeadline, type Deadline, deadlineError } from '../../core/time/deadline.js'
+import { sleep } from '../../core/time/sleep.js'
+import { type Attempt, AttemptScope, carryAttempts, noteConclusion } from './attempts.js'
+import { type BackoffPolicy, backoffMs } from './backoff.js'
+import type { RetryBudget } from './retry-budget.js'
+import { decideRetry, type RetryDecision } from './retry-decision.js'
+
+export interface RetryContext {
+  /** 1 for the first attempt. */
+  readonly attempt: number
+  /** The caller's signal, passed on. */
+  readonly signal: AbortSignal | undefined
+}
+
+export type RetryFunction<T> = (context: RetryContext) => T | PromiseLike<T>
+
+export interface RetryRunOptions {
+  signal?: AbortSignal
+  /** False: doing it twice might do harm. Then it is retried only with a key. Default: true. */
+  idempotent?: boolean
+  /** The downstream recognises a repetition by this key. */
+  idempotencyKey?: string
+  /** Asked before each retry, before the budget is: false ends it. */
+  mayRetry?: () => boolean
+}
+
+/** For whoever makes the attempts and has judged them already. */
+export interface JudgedRunOptions extends Omit<RetryRunOptions, 'signal'> {
+  signal?: CallerSignal
+  judged?: () => Verdict | undefined
+}
+
+/** What all calls of one retry have in common. */
+export interface RetryPolicy extends BackoffPolicy {
+  name: string
+  attempts: number
+  budget: RetryBudget | undefined
+  maxRetryAfterMs: number
+  classify: OutcomeOptions['classify'] | undefined
+  clock: Clock
+  random: Random
+  /** What a successful attempt usually takes, learnt from calls that have a deadline. */
+  usualMs: number
+  /** Whether an answer says that somebody further on has tried again already. Default: never. */
+  retriedBelow?: (value: unknown) => boolean
+  /** Whoever waits to try again is woken when nothing new should begin. Default: never. */
+  closing?: Closing
+}
+
+export interface Closing {
+  readonly closed: boolean
+  /** Waits so long, or until it closes; rejects when the signal is aborted. */
+  sleep(delayMs: number, signal: CallerSignal | undefined): Promise<void>
+}
+
+type End<T> = { value: T } | { error: unknown }
+
+export class RetryCall<T> {
+  readonly #policy: RetryPolicy
+  readonly #fn: RetryFunction<T>
+  readonly #options: JudgedRunOptions
+  readonly #deadline: Deadline | undefined
+  /** Told of every attempt, if anybody asked; without it only failures are worth a note. */
+  readonly #report: Attempt[] | undefined
+  #attempt = 1
+  /** Of this attempt; nothing if a retry is not possible anyway. */
+  #scope: AttemptScope | undefined
+  #startMs = 0
+  /** The wait before this attempt. */
+  #delayMs = 0
+
+  constructor(
+    policy: RetryPolicy,
+    fn: RetryFunction<T>,
+    options: JudgedRunOptions,
+    report: Attempt[] | undefined,
+    deadline: Deadline | undefined = currentDeadline(),
+  ) {
+    this.#policy = policy
+    this.#fn = fn
+    this.#options = options
+    this.#report = report
+    this.#deadline = deadline
+  }
+
+  /** Makes the first attempt. Nearly every call ends here, so it does without an async function. */
+  start(): Promise<T> {
+    const { signal } = this.#options
+    const { name, budget } = this.#policy
+    if (signal?.aborted) return refuse(signal.reason)
+    if (this.#deadline?.expired) return refuse(deadlineError('retry', name))
+    if (budget !== undefined) {
+      callSafely(name, 'budget', () => budget.recordRequest(), undefined)
+    }
+    let result: T | PromiseLike<T>
+    try {
+      result = this.#call()
+      if (!isThenable(result)) return Promise.resolve(this.#ended(result))
+    } catch (error) {
+      return this.#goOn({ error })
+    }
+    return toPromise(result).then(
+      (value) => this.#ended(value),
+      (error) => this.#goOn({ error }),
+    )
+  }
+
+  /** Continues after a first attempt that the guard made: when it began, and the scope it ran in. */
+  resume(firstEnd: End<T>, startMs: number, scope: AttemptScope | undefined): Promise<T> {
+    this.#startMs = startMs
+    this.#scope = scope
+    return this.#goOn(firstEnd)
+  }
+
+  #call(): T | PromiseLike<T> {
+    this.#startMs = this.#policy.clock.now()
+    // Whoever gives something lighter makes the attempts and knows it.
+    const signal = this.#options.signal as AbortSignal | undefined
+    const context = { attempt: this.#attempt, signal }
+    if (this.#policy.attempts === 1) return this.#fn(context)
+    this.#scope = new AttemptScope()
+    return this.#scope.run(() => this.#fn(context))
+  }
+
+  #ended(value: T): T | Promise<T> {
+    const plain =
+      this.#report === undefined &&
+      this.#deadline === undefined &&
+      this.#policy.classify === undefined &&
+      !isResponse(value)
+    return plain ? value : this.#goOn({ value })
+  }
+
+  /** Judges how an attempt ended and makes further ones, until one is final. */
+  async #goOn(firstEnd: End<T>): Promise<T> {
+    const attempts = this.#report ?? []
+    const { signal } = this.#options
+    for (let end = firstEnd; ; end = await this.#again()) {
+      const durationMs = this.#policy.clock.now() - this.#startMs
+      const verdict = this.#options.judged?.() ?? this.#judge({ ...end, durationMs, signal })
+      attempts.push(this.#describe(end, durationMs, verdict))
+      if ('value' in end && !verdict.retryable) {
+        learnUsual(this.#policy, durationMs)
+        return end.value
+      }
+      const decision = this.#decide(verdict, end)
+      this.#tell(decision, end)
+      if (!decision.retry) return this.#conclude(end, attempts)
+      // An unread body would keep its connection during the wait.
+      if ('value' in end) discardResult(end.value)
+      await this.#pause(decision.delayMs)
+      // The timer may have been late.
+      if (this.#deadline?.expired || this.#policy.closing?.closed === true) {
+        return this.#conclude(end, attempts)
+      }
+    }
+  }
+
+  async #pause(delayMs: number): Promise<void> {
+    const { signal } = this.#options
+    this.#delayMs = delayMs
+    try {
+      const { closing, clock } = this.#policy
+      await (closing === undefined ? sleep(clock, delayMs, signal) : closing.sleep(delayMs, signal))
+      if (signal?.aborted) throw signal.reason
+    } catch (error) {
+      this.#tell({ retry: false, because: 'aborted' }, { error })
+      throw error
+    }
+  }
+
+  #conclude(end: End<T>, attempts: readonly Attempt[]): T {
+    if (this.#policy.attempts > 1) {
+      noteRetried()
+      noteConclusion('value' in end ? end.value : end.error)
+    }
+    if ('value' in end) return end.value
+    carryAttempts(end.error, attempts)
+    throw end.error
+  }
+
+  #describe(end: End<T>, durationMs: number, { outcome }: Verdict): Attempt {
+    const attempt = { attempt: this.#attempt, delayMs: this.#delayMs, durationMs, outcome }
+    return 'error' in end ? { ...attempt, error: end.error } : attempt
+  }
+
+  async #again(): Promise<End<T>> {
+    this.#attempt++
+    try {
+      return { value: await this.#call() }
+    } catch (error) {
+      return { error }
+    }
+  }
+
+  #judge(end: CallEnd): Verdict {
+    const { classify, clock, name } = this.#policy
+    return judge(end, { name, wallMs: clock.wallMs(), ...(classify && { classify }) })
+  }
+
+  #decide(verdict: Verdict, end: End<T>): RetryDecision {
+    const { name, attempts, maxRetryAfterMs, usualMs, budget } = this.#policy
+    const { idempotent, idempotencyKey, signal, mayRetry } = this.#options
+    if (signal?.aborted) return { retry: false, because: 'aborted' }
+    if (this.#policy.closing?.closed === true) return { retry: false, because: 'closed' }
+    // Tiers that each try three times are twenty-seven calls for one.
+    if (this.#retriedBelow(end)) return { retry: false, because: 'retried-below' }
+    return decideRetry({
+      verdict,
+      attempt: this.#attempt,
+      attempts,
+      idempotent: idempotent !== false || Boolean(idempotencyKey),
+      delayMs: this.#nextDelayMs(verdict),
+      maxRetryAfterMs,
+      usualMs,
+      remainingMs: this.#deadline?.remainingMs() ?? Number.POSITIVE_INFINITY,
+      payRetry: () =>
+        (mayRetry === undefined || callSafely(name, 'mayRetry', mayRetry, false)) &&
+        (budget === undefined ||
+          callSafely(name, 'budget', () => budget.tryRetry(this.#attempt), false)),
+    })
+  }
+
+  #retriedBelow(end: End<T>): boolean {
+    if (this.#scope?.has('error' in end ? end.error : end.value)) return true
+    return 'value' in end && this.#policy.retriedBelow?.(end.value) === true
+  }
+
+  #nextDelayMs({ retryAfterMs }: Verdict): number {
+    const { random, jitter, baseMs } = this.#policy
+    const ownMs = backoffMs(this.#policy, this.#attempt, this.#delayMs, random)
+    if (retryAfterMs === undefined) return ownMs
+    // Everybody was told the same moment; come a little after it, each at another time.
+    return Math.max(ownMs, retryAfterMs + (jitter === 'none' ? 0 : random() * baseMs))
+  }
+
+  #tell(decision: RetryDecision, end: End<T>): void {
+    if (!listening()) return
+    const { name } = this.#policy
+    const attempt = this.#attempt
+    const error = 'error' in end ? end.error : undefined
+    if (decision.retry) {
+      emit({ type: 'retry.scheduled', name, attempt, delayMs: decision.delayMs, error })
+    } else {
+      emit({ type: 'retry.stopped', name, attempt, because: decision.because, error })
+    }
+  }
+}
+
+/** A successful attempt took so long. A moving average, heavy on the recent. */
+export function learnUsual(policy: RetryPolicy, durationMs: number): void {
+  const { usualMs } = policy
+  policy.usualMs = usualMs === 0 ? durationMs : usualMs + (durationMs - usualMs) / 8
+}

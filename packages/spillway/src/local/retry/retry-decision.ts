@@ -1,0 +1,39 @@
+/**
+ * Whether to try again, as a list of questions, each of which can say no. The budget is asked last,
+ * because asking it spends.
+ */
+import type { StopReason } from '../../core/events.js'
+import type { Verdict } from '../../core/outcome.js'
+
+export type RetryDecision = { retry: true; delayMs: number } | { retry: false; because: StopReason }
+
+export interface RetryQuestion {
+  verdict: Verdict
+  /** Attempts made, and how many there may be. */
+  attempt: number
+  attempts: number
+  idempotent: boolean
+  /** The wait before another attempt. */
+  delayMs: number
+  maxRetryAfterMs: number
+  /** What an attempt usually takes, where known. */
+  usualMs: number
+  /** Time left until the deadline; infinite without one. */
+  remainingMs: number
+  payRetry: () => boolean
+}
+
+export function decideRetry(question: RetryQuestion): RetryDecision {
+  const { verdict, attempt, attempts, delayMs } = question
+  if (!verdict.retryable) return stop('permanent')
+  if (attempt >= attempts) return stop('attempts')
+  if (!question.idempotent) return stop('not-idempotent')
+  if ((verdict.retryAfterMs ?? 0) > question.maxRetryAfterMs) return stop('retry-after')
+  if (delayMs + question.usualMs >= question.remainingMs) return stop('deadline')
+  if (!question.payRetry()) return stop('budget')
+  return { retry: true, delayMs }
+}
+
+function stop(because: StopReason): RetryDecision {
+  return { retry: false, because }
+}

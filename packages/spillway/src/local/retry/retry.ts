@@ -1,0 +1,119 @@
+/**
+ * Tries again what failed for a passing reason. Helps against blips; multiplies the load in an
+ * outage, which is why it needs a reason, time, and a budget. Put it outside of bulkhead and
+ * timeout, so that nothing is held while it waits.
+ */
+
+import {
+  type Duration,
+  duration,
+  either,
+  func,
+  having,
+  integer,
+  number,
+  object,
+  optional,
+  text,
+  validate,
+} from '../../core/options/checks.js'
+import type { OutcomeOptions } from '../../core/outcome.js'
+import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption, randomOption } from '../../core/time/clock-options.js'
+import type { Attempt } from './attempts.js'
+import { type BackoffOptions, backoffFields } from './backoff.js'
+import { createRetryBudget, type RetryBudget } from './retry-budget.js'
+import {
+  RetryCall,
+  type RetryFunction,
+  type RetryPolicy,
+  type RetryRunOptions,
+} from './retry-call.js'
+
+export interface RetryOptions extends BackoffOptions {
+  /** Stands in events. Default: `retry`. */
+  name?: string
+  /** Attempts in all, the first one included. Default: 3. */
+  attempts?: number
+  /** A budget, shared or made from a ratio (0.2: one retry to five requests). Default: none. */
+  budget?: RetryBudget | number
+  /** A longer `Retry-After` than this ends the retrying. Default: 60 seconds. */
+  maxRetryAfterMs?: Duration
+  /** Your own word on how an attempt ended; nothing keeps the default. */
+  classify?: OutcomeOptions['classify']
+  /** Default: the system's clock. */
+  clock?: Clock
+  /** Default: `Math.random`. */
+  random?: Random
+}
+
+export type RetryResult<T> =
+  | { ok: true; value: T; attempts: readonly Attempt[] }
+  | { ok: false; error: unknown; attempts: readonly Attempt[] }
+
+export interface Retry {
+  readonly name: string
+  /** Throws what the last attempt threw, unchanged; `attemptsOf(error)` tells of all of them. */
+  run<T>(fn: RetryFunction<T>, options?: RetryRunOptions): Promise<T>
+  /** The same without throwing, and with every attempt. */
+  tryRun<T>(fn: RetryFunction<T>, options?: RetryRunOptions): Promise<RetryResult<T>>
+}
+
+const readOptions = object({
+  ...backoffFields,
+  name: optional(text(), 'retry'),
+  attempts: optional(integer({ min: 1 }), 3),
+  budget: optional(
+    either(
+      having<RetryBudget>('a retry budget', 'recordRequest', 'tryRetry'),
+      number({ min: 0, max: 1 }),
+    ),
+  ),
+  maxRetryAfterMs: optional(duration({ min: 0 }), 60_000),
+  classify: optional(func<NonNullable<OutcomeOptions['classify']>>()),
+  clock: clockOption,
+  random: randomOption,
+})
+
+const NO_OPTIONS: RetryRunOptions = {}
+
+export function createRetry(options: RetryOptions = {}): Retry {
+  return new LocalRetry(validate('retry', options, readOptions))
+}
+
+class LocalRetry implements Retry {
+  readonly name: string
+  readonly #policy: RetryPolicy
+
+  constructor(options: ReturnType<typeof readOptions>) {
+    const { budget, clock } = options
+    this.name = options.name
+    this.#policy = {
+      ...options,
+      budget:
+        typeof budget === 'number'
+          ? // A bare ratio says nothing about how often one call may try: `attempts` does.
+            createRetryBudget({ ratio: budget, retries: options.attempts - 1, clock })
+          : budget,
+      usualMs: 0,
+    }
+  }
+
+  run<T>(fn: RetryFunction<T>, options: RetryRunOptions = NO_OPTIONS): Promise<T> {
+    return new RetryCall(this.#policy, fn, options, undefined).start()
+  }
+
+  async tryRun<T>(
+    fn: RetryFunction<T>,
+    options: RetryRunOptions = NO_OPTIONS,
+  ): Promise<RetryResult<T>> {
+    const attempts: Attempt[] = []
+    try {
+      const value = await new RetryCall(this.#policy, fn, options, attempts).start()
+      return { ok: true, value, attempts }
+    } catch (error) {
+      return { ok: false, error, attempts }
+    }
+  }
+}

@@ -1,0 +1,328 @@
+/** One call under way with its timers, and with a signal if anybody looks at it. */
+import { AsyncResource } from 'node:async_hooks'
+import { markUnfinished, noteCall, type Outlivable } from '../../core/abandoned-work.js'
+import { type CallerSignal, onAbort } from '../../core/abort.js'
+import type { Linked } from '../../core/collections/linked-list.js'
+import { discardResult } from '../../core/discard.js'
+import { type Details, inMs, refuse, SpillwayError } from '../../core/errors.js'
+import { callSafely, emit, listening, type TimeoutKind } from '../../core/events.js'
+import { isThenable, swallow, toPromise } from '../../core/thenable.js'
+import type { Clock, Timer } from '../../core/time/clock.js'
+import type { Deadline } from '../../core/time/deadline.js'
+import type { Timed, TimerList } from '../../core/time/timer-list.js'
+
+/** What the function is given. */
+export interface TimeoutContext {
+  /** Aborted when the time is up or the caller aborts. Made when first looked at. */
+  readonly signal: AbortSignal
+  /** The moment all must be over, if there is one. */
+  readonly deadline: Deadline | undefined
+  /** Reports a sign of life: bytes arrived. Ends `firstByteMs`, restarts `idleMs`. */
+  readonly progress: () => void
+}
+
+/** What all calls of one timeout have in common. */
+export interface CallLimits {
+  readonly name: string
+  readonly clock: Clock
+  /** For the delay that nearly every call has. */
+  readonly timers: TimerList
+  readonly firstByteTimers: TimerList
+  readonly firstByteMs: number | undefined
+  readonly idleMs: number | undefined
+  /** The call that began at `startMs` succeeded or was cut off. */
+  record(startMs: number): void
+}
+
+/** Told once how a call ended. */
+export interface CallEndListener<T> {
+  /** `goesOn`: it is only the beginning of an answer. */
+  onValue(value: T, goesOn: boolean): void
+  onError(error: unknown): void
+}
+
+/** The rest of an answer that has begun. */
+export interface ComingBody {
+  /** Nobody waits for it any more. */
+  givenUp(error: unknown): void
+}
+
+export class TimedCall<T> implements TimeoutContext, Outlivable, Linked<TimedCall<unknown>>, Timed {
+  /** Its neighbours in the list of whoever keeps one. */
+  before: TimedCall<unknown> | undefined
+  after: TimedCall<unknown> | undefined
+  /** Those in a list of timers, until it answers. */
+  sooner: Timed | undefined
+  later: Timed | undefined
+  timed = false
+  fromMs: number
+  #timers: TimerList
+  leftBehind: Promise<T> | undefined
+  readonly deadline: Deadline | undefined
+  readonly #limits: CallLimits
+  readonly startMs: number
+  readonly #limitMs: number | undefined
+  readonly #callerSignal: CallerSignal | undefined
+  #controller: AbortController | undefined
+  #onAborted: ((reason: unknown) => void) | undefined
+  #context: AsyncResource | undefined
+  #forgetSignal: (() => void) | undefined
+  /** For the call as a whole, if its limit is not the usual one. */
+  #timer: Timer | undefined
+  /** For the next sign of life, once there was one. */
+  #silenceTimer: Timer | undefined
+  /** It has shown a sign of life. */
+  #alive = false
+  #work: Promise<T> | undefined
+  #end: CallEndListener<T> | undefined
+  #over = false
+  #streaming = false
+  /** How long it took until the answer began; known where there is a limit for its first byte. */
+  answerMs = 0
+  /** What is still coming in of its answer. */
+  body: ComingBody | undefined
+  #givenUp: { error: unknown } | undefined
+
+  constructor(
+    limits: CallLimits,
+    startMs: number,
+    limitMs: number | undefined,
+    deadline: Deadline | undefined,
+    signal: CallerSignal | undefined,
+  ) {
+    this.#limits = limits
+    this.#timers = limits.timers
+    this.fromMs = startMs
+    this.startMs = startMs
+    this.#limitMs = limitMs
+    this.deadline = deadline
+    this.#callerSignal = signal
+    noteCall(this)
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      // Whoever listens does so in the async context of the call, not in that of a shared timer.
+      // A resource and not `AsyncLocalStorage.snapshot()`, which costs a hundred times as much.
+      this.#context = new AsyncResource('SpillwaySignal', CONTEXT_OPTIONS)
+      if (this.#givenUp !== undefined) this.#controller.abort(this.#givenUp.error)
+    }
+    return this.#controller.signal
+  }
+
+  /** The same for one who needs no signal. */
+  onAbort(run: (reason: unknown) => void): void {
+    if (this.#givenUp === undefined) this.#onAborted = run
+    else run(this.#givenUp.error)
+  }
+
+  /** Bound when looked at, because a context is taken apart: `({ signal, progress }) => …`. */
+  get progress(): () => void {
+    return () => {
+      if (this.#over) return
+      this.#silenceTimer?.cancel()
+      this.#firstSign()
+      const { idleMs, clock } = this.#limits
+      if (idleMs === undefined) return
+      this.#silenceTimer = clock.schedule(idleMs, () => this.#timeUp('idle', idleMs))
+    }
+  }
+
+  /** Until now its first byte may have been what was waited for, and no other limit. */
+  #firstSign(): void {
+    if (this.#alive) return
+    this.#alive = true
+    if (this.#work === undefined || this.#streaming) return
+    this.#disarm()
+    this.#limit()
+  }
+
+  /** As a promise. */
+  run(fn: (context: TimeoutContext) => T | PromiseLike<T>): Promise<T> {
+    let early: { error: unknown } | undefined
+    const promise = new Promise<T>((resolve, reject) => {
+      this.start(fn, this, {
+        onValue: resolve,
+        onError: (error) => {
+          // A promise born rejected costs four times as much.
+          if (this.#work === undefined) early = { error }
+          else reject(error)
+        },
+      })
+    })
+    return early === undefined ? promise : refuse(early.error)
+  }
+
+  /** `goesOn` says whether a value is only the beginning of an answer: then it is not over yet. */
+  start<C>(
+    fn: (context: C) => T | PromiseLike<T>,
+    context: C,
+    end: CallEndListener<T>,
+    goesOn: (value: T) => boolean = never,
+  ): void {
+    this.#end = end
+    let result: T | PromiseLike<T>
+    let work: Promise<T> | undefined
+    try {
+      result = fn(context)
+      if (isThenable(result)) work = toPromise(result)
+    } catch (error) {
+      this.end()
+      return end.onError(error)
+    }
+    if (work !== undefined) return this.#watch(work, goesOn)
+    const value = result as T
+    const begun = goesOn(value)
+    this.#answered(begun)
+    end.onValue(value, begun)
+  }
+
+  /** Nothing more was heard of its answer, for as long as its limits allow. */
+  silent(begun: boolean): void {
+    const { firstByteMs, idleMs } = this.#limits
+    if (begun || firstByteMs === undefined) this.#timeUp('idle', idleMs as number)
+    else this.#timeUp('firstByte', firstByteMs)
+  }
+
+  #watch(work: Promise<T>, goesOn: (value: T) => boolean): void {
+    this.#work = work
+    this.#limit()
+    const signal = this.#callerSignal
+    if (signal !== undefined) {
+      this.#forgetSignal = onAbort(signal, () => this.giveUp(signal.reason))
+    }
+    work.then(
+      (value) => {
+        // Given up: no caller will read this answer.
+        if (this.#over) return discardResult(value)
+        this.#limits.record(this.startMs)
+        const begun = goesOn(value)
+        this.#answered(begun)
+        this.#end?.onValue(value, begun)
+      },
+      (error) => {
+        if (this.#over) return
+        this.end()
+        this.#end?.onError(error)
+      },
+    )
+  }
+
+  /** The time for the call is over with its answer's beginning; the deadline is not. */
+  #answered(goesOn: boolean): void {
+    if (!goesOn) return this.end()
+    this.#streaming = true
+    if (this.#limits.firstByteMs !== undefined) {
+      this.answerMs = this.#limits.clock.now() - this.startMs
+    }
+    this.#disarm()
+    this.#silenceTimer?.cancel()
+    if (this.deadline !== undefined) this.#arm('deadline', this.#leftMs())
+    const signal = this.#callerSignal
+    // A function that answered at once was not watched so far.
+    if (signal !== undefined && this.#forgetSignal === undefined) {
+      this.#forgetSignal = onAbort(signal, () => this.giveUp(signal.reason))
+    }
+  }
+
+  end(): void {
+    this.#over = true
+    this.#disarm()
+    this.#silenceTimer?.cancel()
+    this.#forgetSignal?.()
+  }
+
+  /** Left of the deadline when the call began. */
+  #leftMs(): number {
+    if (this.deadline === undefined) return Number.POSITIVE_INFINITY
+    return Math.max(0, this.deadline.atMs - this.startMs)
+  }
+
+  /** Of its limits, all of which count from its start, only the earliest can be reached. */
+  #limit(): void {
+    const limitMs = this.#limitMs ?? Number.POSITIVE_INFINITY
+    const leftMs = this.#leftMs()
+    const { firstByteMs = Number.POSITIVE_INFINITY, firstByteTimers } = this.#limits
+    if (firstByteMs < limitMs && firstByteMs < leftMs && !this.#alive) {
+      this.#timers = firstByteTimers
+      firstByteTimers.add(this)
+    } else if (leftMs < limitMs) this.#arm('deadline', leftMs)
+    else if (this.#limitMs !== undefined) this.#arm('call', limitMs)
+  }
+
+  /** Counted from the start of the call: its synchronous part is part of it. */
+  #arm(kind: 'call' | 'deadline', limitMs: number): void {
+    const { timers, clock } = this.#limits
+    if (kind === 'call' && limitMs === timers.delayMs) {
+      this.#timers = timers
+      return timers.add(this)
+    }
+    const leftMs = this.startMs + limitMs - clock.now()
+    this.#timer = clock.schedule(leftMs, () => this.#timeUp(kind, limitMs))
+  }
+
+  #disarm(): void {
+    this.#timers.remove(this)
+    this.#timer?.cancel()
+  }
+
+  onTimeUp(): void {
+    const { timers, firstByteMs } = this.#limits
+    if (this.#timers === timers) this.#timeUp('call', this.#limitMs as number)
+    else this.#timeUp('firstByte', firstByteMs as number)
+  }
+
+  #timeUp(kind: CallTimeoutKind, limitMs: number): void {
+    const { name } = this.#limits
+    if (listening()) emit({ type: 'timeout.fired', name, kind, limitMs })
+    // Cut off by its own limit it says how long calls take; by somebody else's it does not.
+    if (kind === 'call') this.#limits.record(this.startMs)
+    const elapsedMs = this.#limits.clock.now() - this.startMs
+    this.giveUp(timeoutError({ name, kind, limitMs, elapsedMs, called: true }))
+  }
+
+  get givenUp(): boolean {
+    return this.#givenUp !== undefined
+  }
+
+  /** Nobody waits for it any more. */
+  giveUp(error: unknown): void {
+    if (this.#over) return
+    this.end()
+    this.#givenUp = { error }
+    if (!this.#streaming) this.leftBehind = this.#work
+    if (this.leftBehind !== undefined) markUnfinished(error, this.leftBehind)
+    this.#context?.runInAsyncScope(() => this.#controller?.abort(error))
+    if (this.#onAborted !== undefined) this.#tellAborted(this.#onAborted, error)
+    if (!this.#streaming) this.#end?.onError(error)
+    this.body?.givenUp(error)
+  }
+
+  /** A listener that throws does not keep the call from its end. */
+  #tellAborted(run: (reason: unknown) => void, error: unknown): void {
+    callSafely(this.#limits.name, 'onAbort', () => swallow(run(error)), undefined)
+  }
+}
+
+const never = () => false
+
+/** Nothing to clean up: there is nobody to tell. */
+const CONTEXT_OPTIONS = { requireManualDestroy: true }
+
+/** Connecting is watched where it is done. */
+type CallTimeoutKind = Exclude<TimeoutKind, 'connect'>
+
+const EXPLAIN: Record<CallTimeoutKind, (details: Details) => string> = {
+  call: ({ name, limitMs }) => `${name}: timed out, no answer within ${inMs(limitMs)}`,
+  firstByte: ({ name, limitMs }) => `${name}: timed out, no first byte within ${inMs(limitMs)}`,
+  idle: ({ name, limitMs }) => `${name}: timed out, nothing more for ${inMs(limitMs)}`,
+  deadline: ({ name, limitMs }) =>
+    `${name}: timed out, no answer in the ${inMs(limitMs)} that were left of the deadline`,
+}
+
+function timeoutError(details: Details & { kind: CallTimeoutKind }): SpillwayError {
+  const code = details.kind === 'deadline' ? 'DEADLINE_EXCEEDED' : 'CALL_TIMEOUT'
+  const explain = EXPLAIN[details.kind]
+  return new SpillwayError({ code, stage: 'timeout', scope: 'local', details, explain })
+}

@@ -1,0 +1,183 @@
+/**
+ * An end to waiting: for one call (`callMs`), for its first sign of life (`firstByteMs`), between
+ * two of them (`idleMs`), for everything inside, retries included (`totalMs`); and never past the
+ * deadline of the request. The caller is told at once; the call is asked to stop through its signal
+ * and cannot be forced: what holds a slot for it keeps holding (see bulkhead).
+ */
+
+import type { CallerSignal } from '../../core/abort.js'
+import { refuse } from '../../core/errors.js'
+import {
+  type Duration,
+  duration,
+  type OptionProblem,
+  OptionsError,
+  object,
+  optional,
+  text,
+  validate,
+} from '../../core/options/checks.js'
+import type { Clock } from '../../core/time/clock.js'
+import { clockOption } from '../../core/time/clock-options.js'
+import {
+  currentDeadline,
+  Deadline,
+  deadlineError,
+  earlierOf,
+  runWithDeadline,
+} from '../../core/time/deadline.js'
+import { TimerList } from '../../core/time/timer-list.js'
+import { type AdaptiveOptions, AdaptiveTimeout, readAdaptive } from './adaptive-timeout.js'
+import { type CallLimits, TimedCall, type TimeoutContext } from './timed-call.js'
+
+export interface TimeoutOptions {
+  /** Stands in errors and events. Default: `timeout`. */
+  name?: string
+  /** Longest time for one call. */
+  callMs?: Duration
+  /** Longest time for everything inside: sets a deadline that all mechanisms in there heed. */
+  totalMs?: Duration
+  /** Longest time until the call first reports progress. */
+  firstByteMs?: Duration
+  /** Longest time between two reports of progress. */
+  idleMs?: Duration
+  /** Lets the call's limit follow what calls really take, beginning with `callMs`. */
+  adaptive?: AdaptiveOptions
+  /** Default: the system's clock. */
+  clock?: Clock
+}
+
+export interface Timeout {
+  readonly name: string
+  /** What a call would be given now, in milliseconds; nothing without `callMs`. */
+  readonly callMs: number | undefined
+  /** Fails with CALL_TIMEOUT, DEADLINE_EXCEEDED, or the signal's reason if the caller aborts. */
+  run<T>(
+    fn: (context: TimeoutContext) => T | PromiseLike<T>,
+    options?: { signal?: AbortSignal },
+  ): Promise<T>
+}
+
+const limit = () => optional(duration({ min: 1 }))
+
+const readOptions = object({
+  name: optional(text(), 'timeout'),
+  callMs: limit(),
+  totalMs: limit(),
+  firstByteMs: limit(),
+  idleMs: limit(),
+  adaptive: optional(readAdaptive),
+  clock: clockOption,
+})
+
+type Options = ReturnType<typeof readOptions>
+
+export function createTimeout(options: TimeoutOptions): Timeout {
+  return createLocalTimeout(options)
+}
+
+/** The same, for those inside who begin calls themselves. */
+export function createLocalTimeout(options: TimeoutOptions): LocalTimeout {
+  const { name, callMs, totalMs, firstByteMs, idleMs, ...rest } = validate(
+    'timeout',
+    options,
+    readOptions,
+  )
+  if ((callMs ?? totalMs ?? firstByteMs ?? idleMs) === undefined) {
+    const message = 'needs one of callMs, totalMs, firstByteMs, idleMs'
+    throw new OptionsError([{ path: 'timeout', message }])
+  }
+  const problems: OptionProblem[] = []
+  checkAdaptive({ callMs, adaptive: rest.adaptive }, 'timeout', problems)
+  if (problems.length > 0) throw new OptionsError(problems)
+  return new LocalTimeout({ name, callMs, totalMs, firstByteMs, idleMs, ...rest })
+}
+
+/** Whether an adaptive limit has something to begin with, and bounds that leave it room. */
+export function checkAdaptive(
+  { callMs, adaptive }: Pick<Options, 'callMs' | 'adaptive'>,
+  path: string,
+  problems: OptionProblem[],
+): void {
+  if (adaptive !== undefined && callMs === undefined) {
+    problems.push({ path: `${path}.adaptive`, message: 'needs callMs to begin with' })
+  }
+  const { minMs, maxMs = callMs } = adaptive ?? {}
+  if (minMs !== undefined && maxMs !== undefined && minMs > maxMs) {
+    const message = `must not be above maxMs, which is ${maxMs} ms`
+    problems.push({ path: `${path}.adaptive.minMs`, message })
+  }
+}
+
+/** No limit of its own: only the deadline of the request counts. */
+export function createDeadlineTimeout(name: string, clock: Clock): LocalTimeout {
+  return new LocalTimeout({ ...validate('timeout', { name, clock }, readOptions) })
+}
+
+export class LocalTimeout implements Timeout, CallLimits {
+  readonly name: string
+  readonly clock: Clock
+  readonly firstByteMs: number | undefined
+  readonly idleMs: number | undefined
+  readonly timers: TimerList
+  readonly firstByteTimers: TimerList
+  readonly #callMs: number | undefined
+  readonly #totalMs: number | undefined
+  readonly #adaptive: AdaptiveTimeout | undefined
+
+  constructor(options: Options) {
+    const { adaptive, callMs, clock } = options
+    this.name = options.name
+    this.clock = clock
+    this.firstByteMs = options.firstByteMs
+    this.idleMs = options.idleMs
+    this.#callMs = callMs
+    this.#totalMs = options.totalMs
+    this.#adaptive = adaptive && new AdaptiveTimeout(callMs as number, adaptive)
+    // Without `callMs` no delay is the usual one: NaN equals none.
+    this.timers = new TimerList(clock, callMs ?? Number.NaN)
+    this.firstByteTimers = new TimerList(clock, options.firstByteMs ?? Number.NaN)
+  }
+
+  get callMs(): number | undefined {
+    return this.#adaptive?.limitMs(this.clock.now()) ?? this.#callMs
+  }
+
+  run<T>(
+    fn: (context: TimeoutContext) => T | PromiseLike<T>,
+    options?: { signal?: AbortSignal },
+  ): Promise<T> {
+    const signal = options?.signal ?? undefined
+    if (signal?.aborted) return refuse(signal.reason)
+    const nowMs = this.clock.now()
+    const deadline = this.#deadline(nowMs)
+    if (deadline?.expired) {
+      return refuse(deadlineError('timeout', this.name))
+    }
+    const call = this.begin<T>(nowMs, deadline, signal)
+    if (this.#totalMs === undefined) return call.run(fn)
+    return call.run((context) => runWithDeadline(deadline, () => fn(context)))
+  }
+
+  /** One call, for whoever has its own idea of the deadline. */
+  begin<T>(
+    nowMs: number,
+    deadline: Deadline | undefined,
+    signal: CallerSignal | undefined,
+  ): TimedCall<T> {
+    const limitMs = this.#adaptive?.limitMs(nowMs) ?? this.#callMs
+    return new TimedCall<T>(this, nowMs, limitMs, deadline, signal)
+  }
+
+  record(startMs: number): void {
+    if (this.#adaptive === undefined) return
+    const nowMs = this.clock.now()
+    this.#adaptive.record(nowMs, nowMs - startMs)
+  }
+
+  #deadline(nowMs: number): Deadline | undefined {
+    const current = currentDeadline()
+    if (this.#totalMs === undefined) return current
+    return earlierOf(current, new Deadline(nowMs + this.#totalMs, this.clock))
+  }
+}

@@ -1,0 +1,132 @@
+/**
+ * User limits while the store does not answer: decided by this pod, by each level's outage rule. Users
+ * may be in other parts of a cluster than the guard, so this has its own idea of whether to ask.
+ */
+
+import { SpillwayError } from '../../core/errors.js'
+import type { Random } from '../../core/random.js'
+import type { Clock } from '../../core/time/clock.js'
+import { shareOf } from '../../store/local-spend.js'
+import { memoryStore } from '../../store/memory/memory-store.js'
+import type { LevelCharge, LevelReply, LevelRequest, LevelStore } from '../../store/port.js'
+import { StoreFailure } from '../../store/store-failure.js'
+import { Backoff } from '../outage/backoff.js'
+import type { OutageRule } from '../outage/rules.js'
+import type { StoreWatch } from '../outage/store-watch.js'
+
+/** Every level lets it through. */
+const OPEN: LevelReply = {
+  refusedBy: 0,
+  waitUs: 0,
+  tightest: 0,
+  remaining: Number.MAX_SAFE_INTEGER,
+  resetUs: 0,
+}
+
+/** What has to be known of the store. */
+export type StoreView = Pick<StoreWatch, 'status' | 'reachable' | 'fleet'> &
+  Partial<Pick<StoreWatch, 'whenStarted' | 'asked' | 'over' | 'alive' | 'failed'>>
+
+export class LevelsAlone {
+  readonly #name: string
+  readonly #watch: StoreView
+  readonly #clock: Clock
+  readonly #backoff: Backoff
+  readonly #local: LevelStore
+  #askAgainMs = Number.NEGATIVE_INFINITY
+  #failing = false
+
+  constructor(name: string, watch: StoreView, clock: Clock, random: Random) {
+    this.#name = name
+    this.#watch = watch
+    this.#clock = clock
+    this.#backoff = new Backoff(clock, random)
+    this.#local = memoryStore({ clock }).levels
+  }
+
+  /** Not to be asked: it is away, or has not answered the last time. */
+  get inForce(): boolean {
+    // When it is back, it is asked.
+    if (!this.#watch.reachable) this.#failing = false
+    return !this.#watch.reachable || this.#failing
+  }
+
+  /** Until it is known whether there is a store. */
+  get starting(): Promise<void> | undefined {
+    return this.#watch.status === 'starting' ? this.#watch.whenStarted?.() : undefined
+  }
+
+  /** Time to see, in the background, whether it answers again. */
+  get shouldTry(): boolean {
+    if (!this.#watch.reachable || this.#clock.now() < this.#askAgainMs) return false
+    this.#askAgainMs = Number.POSITIVE_INFINITY
+    return true
+  }
+
+  answered(): void {
+    this.#watch.over?.()
+    this.#watch.alive?.()
+    if (!this.#failing) return
+    this.#failing = false
+    this.#backoff.found()
+  }
+
+  /** One is on its way, to see. */
+  get trying(): boolean {
+    return this.#askAgainMs === Number.POSITIVE_INFINITY
+  }
+
+  /** A trip leaves. */
+  asked(): void {
+    this.#watch.asked?.()
+  }
+
+  failed(error: unknown): void {
+    this.#watch.over?.()
+    // If it is gone altogether, whoever watches over it knows when it is back.
+    const here = error instanceof StoreFailure && error.kind === 'server'
+    if (!here) this.#watch.failed?.(error)
+    if (!this.#watch.reachable) return
+    if (!this.#failing) this.#backoff.lost()
+    this.#failing = true
+    this.#askAgainMs = this.#clock.now() + this.#backoff.nextMs()
+  }
+
+  /** Throws STORE_UNAVAILABLE if a level is closed without the store. */
+  charge({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): LevelReply {
+    if (rules.includes('closed')) throw unavailable(this.#name)
+    const counted = levels.flatMap((level, index) =>
+      rules[index] === 'open' ? [] : [{ index, level: this.#own(level, rules[index]) }],
+    )
+    if (counted.length === 0) return OPEN
+    const request = { levels: counted.map(({ level }) => level), cost }
+    const [reply] = this.#local.check([request]) as LevelReply[]
+    const numberOf = (own: number) => (counted[own - 1]?.index ?? -1) + 1
+    const { refusedBy, tightest, ...figures } = reply as LevelReply
+    return { ...figures, refusedBy: numberOf(refusedBy), tightest: numberOf(tightest) }
+  }
+
+  refund({ levels, cost }: LevelRequest, rules: readonly OutageRule[]): void {
+    const own = levels.flatMap((level, index) =>
+      rules[index] === 'open' ? [] : [this.#own(level, rules[index])],
+    )
+    this.#local.refund([{ levels: own, cost }])
+  }
+
+  #own(level: LevelCharge, rule: OutageRule | undefined): LevelCharge {
+    if (rule !== 'share') return level
+    const part = (units: number) => Math.max(1, shareOf(units, this.#watch.fleet))
+    return { ...level, limit: part(level.limit), burst: part(level.burst) }
+  }
+}
+
+function unavailable(name: string): SpillwayError {
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage: 'user-limit',
+    scope: 'shared',
+    details: { name, outage: 'closed' },
+    explain: (details) =>
+      `${details.name}: the store is away, and a user limit is closed without it`,
+  })
+}

@@ -1,0 +1,141 @@
+/**
+ * The time until a Redis store has its first connection. Commands that have no outage rule wait for it,
+ * instead of failing although nothing is wrong. If it does not come about, one process warning and one
+ * event say so: until then a wrong URL looks like a store that grants everything.
+ */
+
+import { SpillwayError } from '../../../core/errors.js'
+import { emit, listening } from '../../../core/events.js'
+import { type Duration, duration, validate } from '../../../core/options/checks.js'
+import type { Clock, Timer } from '../../../core/time/clock.js'
+import { currentDeadline } from '../../../core/time/deadline.js'
+import { sleep } from '../../../core/time/sleep.js'
+import { RedisSetupError, UNREACHABLE_CODE, type Warn } from '../setup/setup-error.js'
+import { messageOf } from './failure-kind.js'
+
+export interface FirstConnectionOptions {
+  client: { readonly ready: boolean; readonly problem: unknown }
+  clock: Clock
+  /** The servers as URLs, without logins. */
+  url: string
+  warn: Warn
+  /** Of several servers some may be down although the store is reachable. */
+  severalServers: boolean
+}
+
+/**
+ * How a command waits. `brief`: until a connection attempt has failed, about 1 s at most: there is an
+ * outage rule, or a report that is useful without the store. `patient`: about 5 s, through failed attempts.
+ * After one command has waited without success the others fail at once: a store that is down does not delay them.
+ */
+export type Patience = 'brief' | 'patient'
+
+/** Looks and not time: a process that is busy starting needs longer to connect. */
+const LOOKS = { brief: 200, patient: 1_000 } as const
+const LOOK_MS = 5
+/** Looks and not one timer here, too: a starved process must not report a Redis that is about to connect. */
+const WATCH_MS = 50
+/** Without a connection and without an error for this long, the store counts as unreachable. */
+const UNREACHABLE_MS = 5_000
+const CONNECTED_MS = 5_000
+
+const readTimeout = duration({ min: 0 })
+
+export class FirstConnection {
+  readonly #options: FirstConnectionOptions
+  #timer: Timer | undefined
+  #made = false
+  #closed = false
+  #reported = false
+  readonly #exhausted = { brief: false, patient: false }
+
+  constructor(options: FirstConnectionOptions) {
+    this.#options = options
+    this.#look(UNREACHABLE_MS / WATCH_MS)
+  }
+
+  /** Notices a connection that is made and lost again before any command needs it. */
+  #look(looksLeft: number): void {
+    if (this.made || this.#closed) return
+    if (looksLeft === 0) return this.#reportIfMissing()
+    this.#timer = this.#options.clock.schedule(WATCH_MS, () => this.#look(looksLeft - 1))
+    this.#timer.unref()
+  }
+
+  get made(): boolean {
+    this.#made ||= this.#options.client.ready
+    return this.#made
+  }
+
+  /** Resolves when there is a connection, or when there is no point in waiting longer. */
+  async wait(patience: Patience): Promise<void> {
+    const { clock, client } = this.#options
+    const deadline = currentDeadline()
+    for (let look = 0; !this.made && !this.#closed && !this.#exhausted[patience]; look++) {
+      if (deadline?.expired || (patience === 'brief' && client.problem !== undefined)) return
+      if (look === LOOKS[patience]) this.#exhausted[patience] = true
+      // Keeps the process alive: a caller waits for this.
+      else await sleep(clock, LOOK_MS)
+    }
+  }
+
+  /** A command could not be sent. A failed attempt to connect is reported without further delay. */
+  missed(): void {
+    const { client, severalServers } = this.#options
+    if (client.problem !== undefined && !severalServers) this.#reportIfMissing()
+  }
+
+  /** Rejects with STORE_UNAVAILABLE if there is no connection within `timeoutMs`. */
+  async connected(timeoutMs: Duration = CONNECTED_MS): Promise<void> {
+    const { clock, client } = this.#options
+    const limitMs = validate('connected.timeoutMs', timeoutMs, readTimeout)
+    const lastMs = clock.now() + limitMs
+    while (!client.ready) {
+      if (this.#closed || clock.now() >= lastMs) throw this.#error(limitMs)
+      await sleep(clock, Math.min(LOOK_MS, lastMs - clock.now()))
+    }
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#timer?.cancel()
+  }
+
+  #reportIfMissing(): void {
+    if (this.made || this.#closed || this.#reported) return
+    this.#reported = true
+    const { client, url, warn } = this.#options
+    const why = this.#why()
+    // A server that answers but cannot be used has its own warning.
+    if (!(client.problem instanceof RedisSetupError)) {
+      warn(
+        `the Redis store at ${url} is unreachable: ${why}. Limits and breakers are not shared until ` +
+          'it answers; Spillway keeps trying. Check the url of redisStore.',
+        UNREACHABLE_CODE,
+      )
+    }
+    if (listening()) emit({ type: 'store.unreachable', name: 'redis', url, why })
+  }
+
+  #why(): string {
+    const { client } = this.#options
+    if (this.#closed) return 'the store is closed'
+    // Some messages of drivers end with a full stop, and a sentence follows.
+    if (client.problem !== undefined) return messageOf(client.problem).replace(/\.$/, '')
+    return `no connection within ${UNREACHABLE_MS} ms`
+  }
+
+  #error(limitMs: number): SpillwayError {
+    const { client, url } = this.#options
+    const why =
+      this.#closed || client.problem !== undefined ? this.#why() : `no connection in ${limitMs} ms`
+    return new SpillwayError({
+      code: 'STORE_UNAVAILABLE',
+      stage: 'call',
+      scope: 'shared',
+      details: { name: 'redis', url, why, limitMs },
+      explain: (details) => `the Redis store at ${details.url} is unreachable: ${details.why}`,
+      cause: client.problem,
+    })
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Hears what is published on a channel of a Redis server. That takes a connection of its own, which is
+ * kept up by `Redial`. What was published while there was none is lost, so whoever listens is told
+ * each time it is up.
+ */
+
+import type { Random } from '../../../core/random.js'
+import type { Clock, Timer } from '../../../core/time/clock.js'
+import { type Line, Redial } from '../topology/redial.js'
+
+export interface Hearer {
+  onMessage(text: string): void
+  /** From now on messages come; earlier ones may have been missed. */
+  onSubscribed(): void
+}
+
+export interface Subscription {
+  close(): void
+}
+
+export type Subscribe = (channel: string, hearer: Hearer) => Subscription
+
+/** What a connection has to be able to do. */
+export interface Listener {
+  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  /** Answers if the connection is alive. Absent if that is for others to see. */
+  ping?(): Promise<unknown>
+}
+
+export interface SubscriptionOptions<T extends Listener> {
+  dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
+  clock: Clock
+  random: Random
+  /** The server does not let us listen. */
+  denied?: (channel: string) => void
+}
+
+/**
+ * On a channel where nothing happens, nobody notices that the other end has vanished. After this long
+ * without an answer we hang up.
+ */
+const PING_MS = 5_000
+
+export function openSubscription<T extends Listener>(
+  { dial, clock, random, denied }: SubscriptionOptions<T>,
+  channel: string,
+  hearer: Hearer,
+): Redial<T> {
+  const subscribe = async (client: T, hear: (text: string) => void) => {
+    try {
+      await client.subscribe(channel, hear)
+    } catch (error) {
+      if (error instanceof Error && error.message.startsWith('NOPERM')) denied?.(channel)
+      throw error
+    }
+  }
+  return new Redial<T>({
+    clock,
+    random,
+    dial: async (lost) => listening(await dial(lost), subscribe, hearer, clock, lost),
+  })
+}
+
+function listening<T extends Listener>(
+  line: Line<T>,
+  subscribe: (client: T, hear: (text: string) => void) => Promise<void>,
+  hearer: Hearer,
+  clock: Clock,
+  lost: (problem: unknown) => void,
+): Line<T> {
+  const { client } = line
+  let dropped = false
+  let timer: Timer | undefined
+
+  function watch(): void {
+    if (dropped || client.ping === undefined) return
+    let answered = false
+    client.ping().then(() => {
+      answered = true
+    }, lost)
+    timer = clock.schedule(PING_MS, () => {
+      // If this process was busy itself, the answer may not have been read yet.
+      clock.pollTurn(() => (answered ? watch() : lost(new Error('the server was silent'))))
+    })
+    timer.unref()
+  }
+  return {
+    client,
+    async open() {
+      await line.open()
+      await subscribe(client, (text) => {
+        if (!dropped) hearer.onMessage(text)
+      })
+      if (dropped) return
+      watch()
+      hearer.onSubscribed()
+    },
+    drop() {
+      dropped = true
+      timer?.cancel()
+      line.drop()
+    },
+  }
+}

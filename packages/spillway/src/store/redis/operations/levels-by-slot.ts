@@ -1,0 +1,130 @@
+/**
+ * Levels in a cluster. Those of a request that share a slot are charged together. Of several slots the
+ * one with the most specific level is asked first, because it refuses most often, and the next only if it
+ * has let the request through; a request that is refused later gets back what it was charged before. A
+ * refund that fails counts as spent.
+ */
+import type { LevelCharge, LevelReply, LevelRequest, LevelStore } from '../../port.js'
+
+/** The levels of a request that share a slot. */
+interface Part {
+  readonly slot: number
+  readonly request: LevelRequest
+  /** The number, from 1, that each level has in the whole request. */
+  readonly numbers: readonly number[]
+}
+
+/** A request on its way from slot to slot. */
+interface Journey {
+  readonly parts: readonly Part[]
+  /** So many have been charged. */
+  charged: number
+  /** The refusal, or the tightest of what was charged. */
+  reply: LevelReply | undefined
+}
+
+export function levelsBySlot(together: LevelStore, slotOf: (key: string) => number): LevelStore {
+  /** Asks for the next part of each journey, those of one slot in one trip. */
+  async function ask(journeys: readonly Journey[]): Promise<void> {
+    await all(bySlot(journeys, nextPart), async (travellers) => {
+      const replies = await together.check(travellers.map((one) => nextPart(one).request))
+      for (const [index, journey] of travellers.entries()) {
+        advance(journey, replies[index] as LevelReply)
+      }
+    })
+  }
+
+  async function refund(parts: readonly Part[]): Promise<void> {
+    await all(
+      bySlot(parts, (part) => part),
+      async (ofOneSlot) => {
+        await together.refund(ofOneSlot.map(({ request }) => request))
+      },
+    )
+  }
+
+  /** In the background: nobody waits for it, and what fails counts as spent. */
+  function refundCharged(journeys: readonly Journey[]): void {
+    const parts = journeys.flatMap((journey) => journey.parts.slice(0, journey.charged))
+    if (parts.length > 0) refund(parts).catch(() => {})
+  }
+
+  return {
+    async check(requests) {
+      const journeys = requests.map((request) => journeyOf(request, slotOf))
+      try {
+        for (let left = journeys; left.length > 0; left = left.filter(goesOn)) await ask(left)
+      } catch (failure) {
+        // Nobody is told that it was let through, so nobody is charged.
+        refundCharged(journeys)
+        throw failure
+      }
+      refundCharged(journeys.filter(({ reply }) => reply?.refusedBy !== 0))
+      return journeys.map(({ reply }) => reply as LevelReply)
+    },
+    refund: (requests) => refund(requests.flatMap((request) => partsOf(request, slotOf))),
+  }
+}
+
+/** Does something for each slot at once, and fails if any of it did, when all of it is over. */
+async function all<T>(slots: Map<number, T[]>, deal: (each: T[]) => Promise<void>): Promise<void> {
+  const ends = await Promise.allSettled([...slots.values()].map(deal))
+  for (const end of ends) if (end.status === 'rejected') throw end.reason
+}
+
+function bySlot<T>(things: readonly T[], partOf: (thing: T) => Part): Map<number, T[]> {
+  const slots = new Map<number, T[]>()
+  for (const thing of things) {
+    const { slot } = partOf(thing)
+    const others = slots.get(slot)
+    if (others === undefined) slots.set(slot, [thing])
+    else others.push(thing)
+  }
+  return slots
+}
+
+function journeyOf(request: LevelRequest, slotOf: (key: string) => number): Journey {
+  return { parts: partsOf(request, slotOf), charged: 0, reply: undefined }
+}
+
+/** The most specific first. */
+function partsOf({ levels, cost }: LevelRequest, slotOf: (key: string) => number): Part[] {
+  const found = new Map<number, { levels: LevelCharge[]; numbers: number[]; rank: number }>()
+  for (const [index, level] of levels.entries()) {
+    const slot = slotOf(level.key)
+    const part = found.get(slot) ?? { levels: [], numbers: [], rank: 0 }
+    found.set(slot, part)
+    part.levels.push(level)
+    part.numbers.push(index + 1)
+    part.rank = Math.max(part.rank, level.rank ?? 0)
+  }
+  return [...found]
+    .sort(([, one], [, other]) => other.rank - one.rank)
+    .map(([slot, part]) => ({
+      slot,
+      request: { levels: part.levels, cost },
+      numbers: part.numbers,
+    }))
+}
+
+function nextPart({ parts, charged }: Journey): Part {
+  return parts[charged] as Part
+}
+
+function goesOn({ parts, charged, reply }: Journey): boolean {
+  return reply?.refusedBy === 0 && charged < parts.length
+}
+
+function advance(journey: Journey, reply: LevelReply): void {
+  const { numbers } = nextPart(journey)
+  const numberOf = (level: number) => numbers[level - 1] ?? 0
+  const told = {
+    ...reply,
+    refusedBy: numberOf(reply.refusedBy),
+    tightest: numberOf(reply.tightest),
+  }
+  const before = journey.reply
+  if (told.refusedBy === 0) journey.charged++
+  const tighter = before === undefined || told.refusedBy > 0 || told.remaining < before.remaining
+  if (tighter) journey.reply = told
+}

@@ -1,0 +1,63 @@
+/**
+ * The level checks as a script: many requests in one trip, each key sent once. In a cluster a script
+ * has the keys of one slot, so there it takes several: see `levels-by-slot.ts`.
+ */
+import type { Keys } from '../../keys.js'
+import type { LevelReply, LevelRequest, LevelStore } from '../../port.js'
+import type { Script, ScriptRunner } from '../connection/runner.js'
+import { SCRIPTS } from '../scripts.gen.js'
+import { levelsBySlot } from './levels-by-slot.js'
+
+const NUMBERS_IN_A_REPLY = 5
+
+/** `time` replaces the server's, for tests that feed twins the same history. */
+export function createRedisLevels(
+  runner: ScriptRunner,
+  keys: Keys,
+  time: () => string = () => '',
+): LevelStore {
+  const send = (script: Script, requests: readonly LevelRequest[]) => {
+    const { allKeys, numbers } = writeRequests(requests, keys)
+    return runner.run(script, allKeys, [time(), numbers], 'brief')
+  }
+  const together: LevelStore = {
+    async check(requests) {
+      const reply = (await send(SCRIPTS.checkLevels, requests)) as number[]
+      return requests.map((_, index) => readReply(reply, index * NUMBERS_IN_A_REPLY))
+    },
+    async refund(requests) {
+      await send(SCRIPTS.refundLevels, requests)
+    },
+  }
+  const { slotOf } = runner
+  return slotOf === undefined ? together : levelsBySlot(together, (key) => slotOf(keys.level(key)))
+}
+
+/** Each key once, and everything else as numbers: in JSON, put together by hand. */
+function writeRequests(requests: readonly LevelRequest[], keys: Keys) {
+  const known = new Map<string, number>()
+  const allKeys: string[] = []
+  let numbers = ''
+  for (const { levels, cost } of requests) {
+    numbers += `${numbers === '' ? '' : ','}${levels.length},${cost}`
+    for (const { key, limit, windowUs, burst } of levels) {
+      let number = known.get(key)
+      if (number === undefined) {
+        number = allKeys.push(keys.level(key))
+        known.set(key, number)
+      }
+      numbers += `,${number},${limit},${windowUs},${burst}`
+    }
+  }
+  return { allKeys, numbers: `[${numbers}]` }
+}
+
+function readReply(reply: readonly number[], at: number): LevelReply {
+  return {
+    refusedBy: reply[at] as number,
+    waitUs: reply[at + 1] as number,
+    tightest: reply[at + 2] as number,
+    remaining: reply[at + 3] as number,
+    resetUs: reply[at + 4] as number,
+  }
+}

@@ -1,0 +1,46 @@
+/** Which pods are alive, as scripts. */
+import type { Keys } from '../../keys.js'
+import type { PodRecord, PodStore } from '../../port.js'
+import type { ScriptRunner } from '../connection/runner.js'
+import { SCRIPTS } from '../scripts.gen.js'
+
+const FIELDS_OF_A_POD = 3
+
+/** `time` replaces the server's, for tests that feed twins the same history. */
+export function createRedisPods(
+  runner: ScriptRunner,
+  keys: Keys,
+  time: () => string = () => '',
+): PodStore {
+  const listKeys = (group: string) => [keys.pods(group), keys.podSnapshots(group)]
+  const podKeys = (group: string) => [...listKeys(group), keys.podAsks(group)]
+  return {
+    async beat({ group, pod, lifeUs, snapshot }) {
+      const args = [time(), pod, lifeUs, snapshot]
+      const reply = await runner.run(SCRIPTS.beatPod, podKeys(group), args)
+      const [live, ask] = reply as [number, string]
+      return { live, ask }
+    },
+    async ask({ group, pod, forUs, ask }) {
+      const args = [time(), pod, forUs, ask]
+      const askKeys = [keys.pods(group), keys.podAsks(group)]
+      return (await runner.run(SCRIPTS.askPod, askKeys, args, 'patient')) === 1
+    },
+    async leave({ group, pod }) {
+      await runner.run(SCRIPTS.leavePod, podKeys(group), [pod])
+    },
+    async list({ group }) {
+      const reply = await runner.run(SCRIPTS.listPods, listKeys(group), [time()], 'brief')
+      return readPods(reply as (string | number)[])
+    },
+  }
+}
+
+function readPods(reply: readonly (string | number)[]): PodRecord[] {
+  const pods: PodRecord[] = []
+  for (let at = 0; at < reply.length; at += FIELDS_OF_A_POD) {
+    const [pod, ageUs, snapshot] = reply.slice(at) as [string, number, string]
+    pods.push({ pod, ageUs, snapshot })
+  }
+  return pods.sort((one, other) => (one.pod < other.pod ? -1 : 1))
+}

@@ -1,0 +1,215 @@
+/** The queue operations as scripts, and what the scripts publish as calls of workers. */
+import type { Keys } from '../../keys.js'
+import type {
+  AddReply,
+  AddRequest,
+  Extended,
+  QueueRef,
+  QueueStore,
+  ReserveRequest,
+} from '../../queue-port.js'
+import type { Patience } from '../connection/first-connection.js'
+import type { Confirming } from '../connection/replica-confirmation.js'
+import type { Script, ScriptRunner } from '../connection/runner.js'
+import type { Subscribe } from '../connection/subscription.js'
+import { SCRIPTS } from '../scripts.gen.js'
+import { createJobWatchers } from './job-watchers.js'
+import {
+  breakerKey,
+  COUNTS,
+  type CountsWire,
+  type JobWire,
+  type ReserveWire,
+  readCounts,
+  readFinished,
+  readJob,
+  readReserved,
+  readStanding,
+  reserveArgs,
+  type StandingWire,
+  writeEnds,
+} from './queue-wire.js'
+
+export interface RedisQueuesOptions {
+  runner: ScriptRunner
+  keys: Keys
+  subscribe: Subscribe
+  /** What adds that have to be confirmed go through: others must not wait behind them. */
+  confirming: () => Promise<Confirming>
+  /** Of a priority, so many jobs are looked at to tell whose they are. Default: 200. */
+  look?: number
+  /** Replaces the server's time, for tests that feed twins the same history. */
+  time?: () => string
+}
+
+const EXTENDED: readonly Extended[] = ['lost', 'kept', 'cancelled']
+
+export function createRedisQueues({
+  runner,
+  keys,
+  subscribe,
+  confirming,
+  look: mostLookedAt = 200,
+  time = () => '',
+}: RedisQueuesOptions): QueueStore {
+  /** Names are escaped and put together once, not with every trip. */
+  const known = new Map<string, Map<string, readonly string[]>>()
+  function keysOf({ guard, queue }: QueueRef): readonly string[] {
+    const ofGuard = known.get(guard) ?? new Map<string, readonly string[]>()
+    const found = ofGuard.get(queue) ?? keys.queue(guard, queue)
+    known.set(guard, ofGuard.set(queue, found))
+    return found
+  }
+  function reserveKeys(request: ReserveRequest): string[] {
+    const { guard, take, breaker } = request
+    return [
+      keys.lane(guard, take.lane),
+      keys.guard(guard),
+      breakerKey(keys, guard, breaker?.lane),
+      ...keysOf(request),
+    ]
+  }
+  const input = ({ lifeUs }: QueueRef, own: object) =>
+    JSON.stringify({ life: lifeUs, wakes: keys.wakes, ...own })
+  const changesOf = ({ guard, queue }: QueueRef) => ({ channel: keys.jobChanges, guard, queue })
+
+  /** After an error: deletes keys of the queue that have the wrong type. Answers whether there were any. */
+  async function repair(by: ScriptRunner, request: QueueRef, error: unknown): Promise<boolean> {
+    if (!(error instanceof Error) || !error.message.includes('WRONGTYPE')) return false
+    return (await by.run(SCRIPTS.repairQueue, keysOf(request), [time(), input(request, {})])) !== 0
+  }
+
+  /** For scripts that may run again after an error halfway. */
+  async function run(
+    by: ScriptRunner,
+    request: QueueRef,
+    script: Script,
+    scriptKeys: readonly string[],
+    args: readonly (string | number)[],
+    patience?: Patience,
+  ): Promise<unknown> {
+    try {
+      return await by.run(script, scriptKeys, args, patience)
+    } catch (error) {
+      if (await repair(by, request, error)) return by.run(script, scriptKeys, args)
+      throw error
+    }
+  }
+
+  async function add(by: ScriptRunner, request: AddRequest): Promise<AddReply> {
+    const jobs = request.jobs.map((job) => [
+      job.priority,
+      job.delayUs,
+      job.deadlineUs,
+      job.key,
+      job.tenant,
+      job.cost,
+      job.attempts,
+    ])
+    const { maxSize, maxPerTenant } = request
+    const own = input(request, { most: maxSize, per_tenant: maxPerTenant, jobs })
+    const args = [time(), own, ...request.jobs.map(({ data }) => data)]
+    let reply: unknown
+    try {
+      reply = await by.run(SCRIPTS.addJobs, keysOf(request), args, 'patient')
+    } catch (error) {
+      // Not run again: the first of the jobs may have been added, and would be added twice.
+      await repair(by, request, error)
+      throw error
+    }
+    const [size, tenantSize, ...added] = reply as [number, number, ...(string | number)[]]
+    const ids: { id: string; fresh: boolean }[] = []
+    for (let at = 0; at < added.length; at += 2) {
+      ids.push({ id: added[at] as string, fresh: added[at + 1] === 1 })
+    }
+    return { jobs: ids, size, ...(tenantSize >= 0 && { tenantSize }) }
+  }
+
+  async function look(
+    request: QueueRef,
+    wanted: { id?: string; from?: number; count?: number; tenants?: number },
+  ) {
+    const own = { id: '', from: 0, count: 0, tenants: 0, look: mostLookedAt, ...wanted }
+    const args = [time(), input(request, own)]
+    const reply = await run(runner, request, SCRIPTS.readQueue, keysOf(request), args, 'brief')
+    const wire = reply as [...CountsWire, ...(JobWire | null)[]]
+    return {
+      counts: readCounts(wire.slice(0, COUNTS) as CountsWire),
+      jobs: (wire.slice(COUNTS) as (JobWire | null)[]).flatMap((job) =>
+        job ? [readJob(job)] : [],
+      ),
+    }
+  }
+
+  return {
+    async add(request) {
+      const { durable } = request
+      if (durable === undefined) return add(runner, request)
+      const { runner: own, confirm } = await confirming()
+      const reply = await add(own, request)
+      const key = keysOf(request)[0] as string
+      const replicas = await confirm(key, durable.replicas, durable.timeoutMs)
+      return { ...reply, confirmed: replicas >= durable.replicas }
+    },
+    async reserve(request) {
+      const reply = await run(
+        runner,
+        request,
+        SCRIPTS.reserveJobs,
+        reserveKeys(request),
+        reserveArgs(request, keys, time()),
+      )
+      return readReserved(reply as ReserveWire, request)
+    },
+    async finish(request) {
+      const { breaker } = request
+      const own = {
+        has_breaker: breaker !== undefined,
+        end_dead: request.deadUs,
+        uncounted: request.uncountedTurns,
+      }
+      const args = [time(), input(request, own), ...writeEnds(request)]
+      const scriptKeys = [breakerKey(keys, request.guard, breaker?.lane), ...keysOf(request)]
+      const reply = await run(runner, request, SCRIPTS.finishJobs, scriptKeys, args)
+      return readFinished(reply as number[])
+    },
+    async extend(request) {
+      const leases = request.leases.map(({ id, turn, progress }) => [
+        id,
+        turn,
+        progress === undefined ? 0 : 1,
+      ])
+      const own = input(request, { lease: request.leaseUs, leases, changes: changesOf(request) })
+      const args = [time(), own, ...request.leases.map(({ progress }) => progress ?? '')]
+      const reply = await run(runner, request, SCRIPTS.extendJobs, keysOf(request), args)
+      return (reply as number[]).map((each) => EXTENDED[each] as Extended)
+    },
+    async job(request) {
+      const { jobs } = await look(request, { id: request.id })
+      return jobs[0]
+    },
+    async standing(request) {
+      const args = [time(), input(request, { id: request.id })]
+      const reply = await run(runner, request, SCRIPTS.readStanding, keysOf(request), args, 'brief')
+      return reply === null ? undefined : readStanding(reply as StandingWire)
+    },
+    counts: async (request) => (await look(request, { tenants: request.tenants ?? 0 })).counts,
+    dead: async (request) => {
+      const { from, count } = request
+      return (await look(request, { from, count })).jobs
+    },
+    async command(request) {
+      const { kind: command, id, keepUs } = { id: '', keepUs: 0, ...request.command }
+      const own = input(request, { command, id, keep: keepUs, changes: changesOf(request) })
+      const args = [time(), own]
+      const scriptKeys = keysOf(request)
+      return (await run(runner, request, SCRIPTS.commandQueue, scriptKeys, args, 'patient')) === 1
+    },
+    onWake(worker, wake, onGap) {
+      const heard = { onMessage: wake, onSubscribed: onGap }
+      const subscription = subscribe(`${keys.wakes}${worker}`, heard)
+      return () => subscription.close()
+    },
+    watch: createJobWatchers(keys.jobChanges, subscribe),
+  }
+}

@@ -1,0 +1,136 @@
+/** The nodes of a cluster that we are connected to, and who of them has which slots. */
+
+import type { Connection, Lost } from '../drivers/driver.js'
+import { type Access, checkAccess } from '../setup/access.js'
+import { RedisSetupError } from '../setup/setup-error.js'
+import { addressNamed } from './address.js'
+import type { ClusterMap } from './cluster-map.js'
+import type { Dialler } from './dial.js'
+import { Redial } from './redial.js'
+import { createDoubt } from './silent-connection.js'
+import { SLOTS, slotOf } from './slot.js'
+import { within } from './within.js'
+
+export interface ClusterNode {
+  readonly name: string
+  readonly redial: Redial<Connection>
+  readonly doubt: () => void
+  /** The connection on which we have seen that scripts may do all they have to. */
+  checked: Connection | undefined
+  /** Until then we keep it, whether the map knows it or not. */
+  keepUntilMs: number
+}
+
+/** A node that does not answer within this is not waited for. */
+export const ANSWER_MS = 1_000
+/** For so long we believe a node that points at another, whatever others say: word spreads slowly. */
+const WORD_MS = 5_000
+
+export class ClusterNodes {
+  readonly #dialler: Dialler
+  /** A connection has come up, or was lost. */
+  readonly #changed: (how: 'up' | 'lost') => void
+  readonly #nodes = new Map<string, ClusterNode>()
+  readonly #owners: (ClusterNode | undefined)[] = new Array(SLOTS).fill(undefined)
+
+  constructor(dialler: Dialler, changed: (how: 'up' | 'lost') => void) {
+    this.#dialler = dialler
+    this.#changed = changed
+  }
+
+  ownerOf(key: string): ClusterNode | undefined {
+    return this.#owners[slotOf(key)]
+  }
+
+  get(name: string): ClusterNode | undefined {
+    return this.#nodes.get(name)
+  }
+
+  get all(): ClusterNode[] {
+    return [...this.#nodes.values()]
+  }
+
+  get connected(): ClusterNode[] {
+    return this.all.filter(({ redial }) => redial.client?.ready)
+  }
+
+  /** Connects to it, if we are not. */
+  add(name: string): ClusterNode {
+    const known = this.#nodes.get(name)
+    if (known !== undefined) return known
+    const { clock, random } = this.#dialler
+    const address = addressNamed(name)
+    const dial = async (lost: Lost) => {
+      const line = await this.#dialler.dial(address, { expected: 'cluster' }, (problem) => {
+        lost(problem)
+        this.#changed('lost')
+      })
+      const open = () => line.open().then(() => this.#changed('up'))
+      return { client: line.client, open, drop: line.drop }
+    }
+    const redial = new Redial<Connection>({ dial, clock, random })
+    const doubt = createDoubt(redial, clock)
+    const node = { name, redial, doubt, checked: undefined, keepUntilMs: 0 }
+    this.#nodes.set(name, node)
+    return node
+  }
+
+  /** Another node has named it: for a slot that is its own now, or for one command. */
+  pointTo(name: string, slot: number | undefined): void {
+    const node = this.add(name)
+    node.keepUntilMs = this.#dialler.clock.now() + WORD_MS
+    if (slot !== undefined) this.#owners[slot] = node
+  }
+
+  /** Connects to all masters, and to nobody else. */
+  follow(map: ClusterMap): void {
+    this.#owners.fill(undefined)
+    for (const { from, to, master } of map.ranges) {
+      this.#owners.fill(this.add(master), from, to + 1)
+    }
+    const now = this.#dialler.clock.now()
+    for (const [name, { redial, keepUntilMs }] of this.#nodes) {
+      if (map.masters.has(name) || now < keepUntilMs) continue
+      redial.close()
+      this.#nodes.delete(name)
+    }
+  }
+
+  /** What is wrong with any of them: each has users of its own. */
+  async check(): Promise<RedisSetupError | undefined> {
+    const problems = await Promise.all(this.all.map((node) => this.#check(node)))
+    return problems.find((problem) => problem !== undefined)
+  }
+
+  close(): void {
+    for (const { redial } of this.#nodes.values()) redial.close()
+    this.#nodes.clear()
+    this.#owners.fill(undefined)
+  }
+
+  async #check(node: ClusterNode): Promise<RedisSetupError | undefined> {
+    const { access, clock, warn } = this.#dialler
+    const connection = node.redial.client
+    if (connection === undefined || connection === node.checked) return undefined
+    const key = this.#keyOf(node, access)
+    if (key === undefined) return undefined
+    try {
+      await within(ANSWER_MS, clock, checkAccess(connection.send, access, key, node.name, warn))
+      node.checked = connection
+    } catch (error) {
+      if (error instanceof RedisSetupError) return error
+    }
+    return undefined
+  }
+
+  /** A key that this node has, to try things on. */
+  #keyOf(node: ClusterNode, access: Access): string | undefined {
+    if (!this.#owners.includes(node)) return undefined
+    // One in so many is by chance, so this finds one soon, or next to no slot is its own.
+    for (let tag = 0; tag < SLOTS; tag++) {
+      const key = access.check(`check${tag}`)
+      if (this.ownerOf(key) === node) return key
+    }
+    return undefined
+  }
+}

@@ -1,0 +1,66 @@
+/** Makes lines to servers: connected, logged in, looked at, and for scripts also tried. */
+import type { ConnectionOptions } from 'node:tls'
+import type { Random } from '../../../core/random.js'
+import type { Clock } from '../../../core/time/clock.js'
+import type { Connection, Driver, Lost } from '../drivers/driver.js'
+import { type Access, checkAccess } from '../setup/access.js'
+import { type Login, shakeHands } from '../setup/handshake.js'
+import type { Expected } from '../setup/server-info.js'
+import { RedisSetupError, UNREACHABLE_CODE, type Warn } from '../setup/setup-error.js'
+import { type Address, nameOf } from './address.js'
+import type { Line } from './redial.js'
+
+export interface DiallerOptions {
+  driver: Promise<Driver>
+  /** With TLS, and how. */
+  tls: ConnectionOptions | undefined
+  access: Access
+  warn: Warn
+  clock: Clock
+  random: Random
+}
+
+/** What we call for: to talk to it, to run scripts on it, or only to ask a Sentinel. */
+export interface Wanted {
+  expected: Expected | 'sentinel'
+  scripts?: boolean
+}
+
+export interface Dialler extends DiallerOptions {
+  /** `lost` is called when the connection breaks. */
+  dial(address: Address, wanted: Wanted, lost: Lost): Promise<Line<Connection>>
+}
+
+/** The tag of the key that is tried where any slot will do. */
+const TAG = 'check'
+
+export function createDialler(options: DiallerOptions, login: Login): Dialler {
+  const { driver, tls, access, warn } = options
+  // A package that is missing is told about by whoever dials.
+  driver.catch(() => {})
+
+  async function open(line: Line<Connection>, address: Address, wanted: Wanted): Promise<void> {
+    const name = nameOf(address)
+    await line.open()
+    await shakeHands(line.client, login, wanted.expected, name, warn)
+    if (wanted.scripts === true) {
+      await checkAccess(line.client.send, access, access.check(TAG), name, warn)
+    }
+  }
+
+  return {
+    ...options,
+    async dial(address, wanted, lost) {
+      const line = (await driver).line(address, tls, lost)
+      return {
+        client: line.client,
+        drop: line.drop,
+        open: () =>
+          open(line, address, wanted).catch((problem: unknown) => {
+            if (problem instanceof RedisSetupError) warn(problem.message, UNREACHABLE_CODE)
+            throw problem
+          }),
+      }
+    },
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Keeps one connection up: dials, and after every loss dials again, with growing, jittered pauses.
+ * Each dial makes a client of its own and each loss throws it away. Clients that reconnect by
+ * themselves sleep through `close()` and can hang in a handshake for ever; one that is used once
+ * cannot.
+ */
+
+import type { Random } from '../../../core/random.js'
+import type { Clock, Timer } from '../../../core/time/clock.js'
+
+/** A client for one connection. */
+export interface Line<T> {
+  readonly client: T
+  /** Resolves when the connection can be used. */
+  open(): Promise<unknown>
+  /** Gives everything back, at once, in whatever state it is. */
+  drop(): void
+}
+
+export interface RedialOptions<T> {
+  /** Makes a client that calls `lost` when its connection breaks. Nothing is connected yet. */
+  dial: (lost: (problem: unknown) => void) => Promise<Line<T>> | Line<T>
+  clock: Clock
+  random: Random
+}
+
+const FIRST_PAUSE_MS = 100
+const LONGEST_PAUSE_MS = 1_000
+/** For the whole way, the handshake included: a server that accepts may still never answer. */
+const OPEN_MS = 5_000
+
+type State<T> =
+  | { kind: 'dialling'; line: Line<T> | undefined; timer: Timer }
+  | { kind: 'open'; line: Line<T> }
+  | { kind: 'waiting'; timer: Timer }
+  | { kind: 'closed' }
+
+export class Redial<T> {
+  /** Why there is no connection, if that is known. */
+  problem: unknown
+  readonly #options: RedialOptions<T>
+  #state!: State<T>
+  #failures = 0
+
+  constructor(options: RedialOptions<T>) {
+    this.#options = options
+    this.#dial()
+  }
+
+  /** The client whose connection is up. */
+  get client(): T | undefined {
+    return this.#state.kind === 'open' ? this.#state.line.client : undefined
+  }
+
+  /** Gives the connection up, or the attempt at one, and makes another. */
+  hangUp(problem: unknown): void {
+    const { kind } = this.#state
+    if (kind === 'open' || kind === 'dialling') this.#lost(this.#state, problem)
+  }
+
+  /** Does not wait for the next attempt: there is news. */
+  hurry(): void {
+    if (this.#state.kind !== 'waiting') return
+    this.#state.timer.cancel()
+    this.#failures = 0
+    this.#dial()
+  }
+
+  close(): void {
+    this.#leave()
+    this.#state = { kind: 'closed' }
+  }
+
+  #dial(): void {
+    const timer = this.#options.clock.schedule(OPEN_MS, () => {
+      this.#lost(state, new Error(`not connected within ${OPEN_MS} ms`))
+    })
+    timer.unref()
+    const state: State<T> = { kind: 'dialling', line: undefined, timer }
+    this.#state = state
+    this.#open(state).catch((problem: unknown) => this.#lost(state, problem))
+  }
+
+  async #open(state: State<T> & { kind: 'dialling' }): Promise<void> {
+    let current: State<T> = state
+    const line = await this.#options.dial((problem) => this.#lost(current, problem))
+    if (this.#state !== state) return line.drop()
+    state.line = line
+    await line.open()
+    if (this.#state !== state) return line.drop()
+    state.timer.cancel()
+    current = { kind: 'open', line }
+    this.#state = current
+    this.#failures = 0
+    this.problem = undefined
+  }
+
+  /** Of several reports about one connection the first counts. */
+  #lost(state: State<T>, problem: unknown): void {
+    if (this.#state !== state) return
+    this.problem = problem
+    this.#leave()
+    const timer = this.#options.clock.schedule(this.#pauseMs(), () => this.#dial())
+    timer.unref()
+    this.#state = { kind: 'waiting', timer }
+  }
+
+  #leave(): void {
+    const state = this.#state
+    if (state.kind === 'dialling' || state.kind === 'waiting') state.timer.cancel()
+    if (state.kind === 'dialling' || state.kind === 'open') state.line?.drop()
+  }
+
+  /** Half of it is chance, so that a fleet does not come back in step. */
+  #pauseMs(): number {
+    const fullMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures++, LONGEST_PAUSE_MS)
+    return fullMs * (0.5 + 0.5 * this.#options.random())
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * Servers that Sentinels watch over. Who the master is, is asked before every connection, of all
+ * Sentinels at once; and one of them is listened to, so that a master that was replaced but can still be
+ * reached is left at once.
+ */
+import type { Clock } from '../../../core/time/clock.js'
+import { messageOf } from '../connection/failure-kind.js'
+import type { RedisConnection } from '../connection/redis-connection.js'
+import { openSubscription } from '../connection/subscription.js'
+import type { Connection, Lost } from '../drivers/driver.js'
+import type { Login } from '../setup/handshake.js'
+import { RedisSetupError, UNREACHABLE_CODE } from '../setup/setup-error.js'
+import { type Address, nameOf, type ServerUrl } from './address.js'
+import { createDialler, type Dialler, type DiallerOptions, type Wanted } from './dial.js'
+import { serverAt } from './one-server.js'
+import type { Line } from './redial.js'
+import { within } from './within.js'
+
+/** How much longer to wait for others, once one Sentinel has answered. */
+const OTHERS_MS = 100
+const ANSWER_MS = 1_000
+const SENTINEL: Wanted = { expected: 'sentinel' }
+const SWITCHED = '+switch-master'
+
+export function connectSentinels(
+  urls: readonly ServerUrl[],
+  master: string,
+  login: Login,
+  options: DiallerOptions,
+): RedisConnection {
+  const { clock, random, warn } = options
+  const sentinels = urls.map((url) => {
+    const dialler = createDialler(options, { ...url, database: 0 })
+    return (lost: Lost) => dialler.dial(url.address, SENTINEL, lost)
+  })
+  const servers: Dialler = createDialler(options, login)
+  let current: string | undefined
+
+  const ask = () =>
+    findMaster(sentinels, master, clock).catch((problem: unknown) => {
+      if (problem instanceof RedisSetupError) warn(problem.message, UNREACHABLE_CODE)
+      throw problem
+    })
+  const server = serverAt(
+    async (wanted, lost) => {
+      const address = await ask()
+      current = nameOf(address)
+      return servers.dial(address, wanted, lost)
+    },
+    options,
+    () => switches.close(),
+  )
+
+  function moveTo(name: string): void {
+    if (current !== undefined && name !== current)
+      server.move(new Error(`${current} is master no more, ${name} is`))
+  }
+  let next = 0
+  const switches = openSubscription(
+    { clock, random, dial: (lost) => sentinels[next++ % sentinels.length]!(lost) },
+    SWITCHED,
+    {
+      onMessage(text) {
+        const [name, , , host, port] = text.split(' ')
+        if (name === master) moveTo(`${host}:${port}`)
+      },
+      onSubscribed() {
+        ask().then(
+          (address) => moveTo(nameOf(address)),
+          () => {},
+        )
+      },
+    },
+  )
+  return server
+}
+
+interface Answer {
+  address: Address
+  /** Grows with every failover: a Sentinel that was cut off has an older one. */
+  epoch: number
+}
+
+async function findMaster(
+  sentinels: readonly ((lost: Lost) => Promise<Line<Connection>>)[],
+  master: string,
+  clock: Clock,
+): Promise<Address> {
+  const answers: Answer[] = []
+  const problems: unknown[] = []
+  await new Promise<void>((resolve) => {
+    const settled = () => {
+      if (answers.length + problems.length === sentinels.length) resolve()
+    }
+    for (const dial of sentinels) {
+      askOne(dial, master, clock).then(
+        (answer) => {
+          if (answers.push(answer) === 1) clock.schedule(OTHERS_MS, resolve).unref()
+          settled()
+        },
+        (problem: unknown) => {
+          problems.push(problem)
+          settled()
+        },
+      )
+    }
+  })
+  const [newest] = answers.sort((one, other) => other.epoch - one.epoch)
+  if (newest !== undefined) return newest.address
+  const setup = problems.find((problem) => problem instanceof RedisSetupError)
+  const [cause] = problems
+  throw setup ?? new Error(`no Sentinel answers: ${messageOf(cause)}`, { cause })
+}
+
+async function askOne(
+  dial: (lost: Lost) => Promise<Line<Connection>>,
+  master: string,
+  clock: Clock,
+): Promise<Answer> {
+  let giveUp: Lost = () => {}
+  const lost = new Promise<never>((_, reject) => {
+    giveUp = reject
+  })
+  const line = await dial(giveUp)
+  try {
+    return await within(ANSWER_MS, clock, Promise.race([lost, askLine(line, master)]))
+  } finally {
+    line.drop()
+  }
+}
+
+async function askLine(line: Line<Connection>, master: string): Promise<Answer> {
+  await line.open()
+  const reply = await line.client.send(['SENTINEL', 'MASTER', master]).catch((cause: unknown) => {
+    if (!messageOf(cause).includes('No such master')) throw cause
+    throw new RedisSetupError(
+      `no Sentinel knows a master called '${master}': see redis.master`,
+      cause,
+    )
+  })
+  const words = reply as string[]
+  const field = (name: string) => words[words.indexOf(name) + 1] ?? ''
+  return {
+    address: { host: field('ip'), port: Number(field('port')) },
+    epoch: Number(field('config-epoch')),
+  }
+}

@@ -1,0 +1,16 @@
+/** A wait with an end: what is not there in time is an error. Does not keep the process alive. */
+import type { Clock } from '../../../core/time/clock.js'
+
+export async function within<T>(ms: number, clock: Clock, promise: Promise<T>): Promise<T> {
+  let giveUp: (problem: Error) => void = () => {}
+  const late = new Promise<never>((_, reject) => {
+    giveUp = reject
+  })
+  const timer = clock.schedule(ms, () => giveUp(new Error(`no answer within ${ms} ms`)))
+  timer.unref()
+  try {
+    return await Promise.race([promise, late])
+  } finally {
+    timer.cancel()
+  }
+}

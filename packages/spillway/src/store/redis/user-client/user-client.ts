@@ -1,0 +1,83 @@
+/**
+ * A client that the application already has, of node-redis or ioredis: one server or a cluster. It is
+ * used as it is and never closed. What such a client does after a loss is its own affair, so one that
+ * would send a debit twice, or long after it was given up, is refused.
+ */
+
+import type { Check } from '../../../core/options/checks.js'
+import type { Random } from '../../../core/random.js'
+import type { Clock } from '../../../core/time/clock.js'
+import { kindOf } from '../connection/failure-kind.js'
+import type { RedisConnection } from '../connection/redis-connection.js'
+import { type Access, checkAccess, deafness } from '../setup/access.js'
+import { judge } from '../setup/server-info.js'
+import { RedisSetupError, UNREACHABLE_CODE, type Warn } from '../setup/setup-error.js'
+import type { RecognisedClient } from './recognised.js'
+import { givenIoredis } from './user-ioredis.js'
+import { givenNodeRedis } from './user-node-redis.js'
+
+export const readClient: Check<RecognisedClient> = (value, path, problems) => {
+  const found =
+    givenIoredis(value) ??
+    givenNodeRedis(value) ??
+    'must be a client or cluster of node-redis (createClient) or ioredis (new Redis)'
+  if (typeof found === 'string') problems.push({ path, message: found })
+  return found as RecognisedClient
+}
+
+export interface ClientSurroundings {
+  access: Access
+  warn: Warn
+  clock: Clock
+  random: Random
+}
+
+export function useClient(
+  given: RecognisedClient,
+  surroundings: ClientSurroundings,
+): RedisConnection {
+  const { clock, random, warn } = surroundings
+  let problem: unknown
+  given.onReady(() => {
+    inspect(given, surroundings).then(
+      () => {
+        problem = undefined
+      },
+      (error: unknown) => {
+        if (!(error instanceof RedisSetupError)) return
+        problem = error
+        warn(error.message, UNREACHABLE_CODE)
+      },
+    )
+  })
+  const { slotOf } = given
+  return {
+    get ready() {
+      return given.isReady()
+    },
+    get problem() {
+      return problem
+    },
+    send: given.send,
+    kindOf,
+    ...(slotOf && { slotOf }),
+    subscribe: given.subscribe({ clock, random, denied: deafness(warn) }),
+    close: async () => {},
+  }
+}
+
+const NAME = 'the Redis server of redis.client'
+
+/** The application's client has logged in; we only look. In a cluster, at one of its nodes. */
+async function inspect(
+  { send, cluster }: RecognisedClient,
+  own: ClientSurroundings,
+): Promise<void> {
+  const { access, warn } = own
+  const key = access.check('check')
+  const info = await send(['INFO'], key).catch(() => '')
+  const { problem, warning } = judge(String(info), cluster ? 'cluster' : 'server', NAME)
+  if (problem !== undefined) throw problem
+  if (warning !== undefined) warn(warning)
+  await checkAccess((args) => send(args, key), access, key, NAME, warn)
+}

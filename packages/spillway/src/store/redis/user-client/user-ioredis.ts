@@ -1,0 +1,126 @@
+/** Clients of ioredis that the application has: of one server, of Sentinels, or of a cluster. */
+import { refuse } from '../../../core/errors.js'
+import { OFFLINE } from '../connection/failure-kind.js'
+import { openSubscription } from '../connection/subscription.js'
+import { type IoredisClient, lineOf, ONE_CONNECTION } from '../drivers/ioredis.js'
+import { slotOf } from '../topology/slot.js'
+import type { RecognisedClient } from './recognised.js'
+
+interface Given extends IoredisClient {
+  listenerCount(event: 'error'): number
+}
+
+interface Client extends Given {
+  readonly options: {
+    enableOfflineQueue?: boolean
+    autoResendUnfulfilledCommands?: boolean
+    stringNumbers?: boolean
+  }
+  duplicate(overrides: object): IoredisClient
+}
+
+interface Cluster extends Given {
+  readonly options: {
+    enableOfflineQueue?: boolean
+    retryDelayOnFailover?: number
+    clusterNodeRetryStrategy?: unknown
+    redisOptions?: Client['options']
+  }
+  nodes(role: 'master'): Client[]
+}
+
+/** What it is, or what is wrong with it; nothing, if it is of another library. */
+export function givenIoredis(value: unknown): RecognisedClient | string | undefined {
+  const given = Object(value) as Partial<Client>
+  const methods = [given.call, given.duplicate, given.on, given.disconnect]
+  if (!methods.every((method) => typeof method === 'function')) return undefined
+  return 'nodes' in given ? ofCluster(value as Cluster) : ofClient(value as Client)
+}
+
+const created = (setting: string, otherwise: string) =>
+  `must be created with ${setting}, or ${otherwise}`
+const TWICE = 'what may have run already runs again'
+const LATE = 'what it could not send runs long after it was given up'
+const TEXT = 'replies are not what scripts returned'
+
+function ofClient(given: Client): RecognisedClient | string {
+  const { options } = given
+  if (options.enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
+  if (options.autoResendUnfulfilledCommands !== false) {
+    return created('autoResendUnfulfilledCommands: false', TWICE)
+  }
+  if (options.stringNumbers === true) return created('stringNumbers: false', TEXT)
+  return recognised(given, () => given)
+}
+
+function ofCluster(given: Cluster): RecognisedClient | string {
+  const { enableOfflineQueue, retryDelayOnFailover, ...options } = given.options
+  const { redisOptions = {} } = options
+  if (enableOfflineQueue !== false) return created('enableOfflineQueue: false', LATE)
+  if (retryDelayOnFailover !== 0) return created('retryDelayOnFailover: 0', TWICE)
+  // Otherwise ioredis never connects to a node again, but makes a new client for it.
+  const reconnects = typeof options.clusterNodeRetryStrategy === 'function'
+  if (reconnects && redisOptions.autoResendUnfulfilledCommands !== false) {
+    return created('redisOptions: { autoResendUnfulfilledCommands: false }', TWICE)
+  }
+  if (redisOptions.stringNumbers === true) return created('stringNumbers: false', TEXT)
+  const anyNode = () => {
+    const [node] = given.nodes('master')
+    if (node === undefined) throw new Error('the cluster is not connected')
+    return node
+  }
+  // What is published anywhere in a cluster is heard on every node.
+  const client = recognised(given, anyNode)
+  return { ...client, cluster: true, slotOf, isReady: allConnected(given, client.isReady) }
+}
+
+/**
+ * A cluster connects to a node when the first command for it comes, and refuses all others until then.
+ * So we have it connect to all of them first.
+ */
+function allConnected(given: Cluster, isReady: () => boolean): () => boolean {
+  let complete = false
+  const connect = () => {
+    for (const node of given.nodes('master')) {
+      if (node.status === 'wait') node.connect().catch(() => {})
+    }
+  }
+  given.on('ready', connect)
+  given.on('+node', connect)
+  connect()
+  return () => {
+    const nodes = complete ? [] : given.nodes('master')
+    complete ||= nodes.length > 0 && nodes.every(({ status }) => status === 'ready')
+    return complete && isReady()
+  }
+}
+
+function recognised(given: Given, listenTo: () => Client): RecognisedClient {
+  // Otherwise ioredis writes each error to the console.
+  if (given.listenerCount('error') === 0) given.on('error', () => {})
+  const isReady = () => given.status === 'ready'
+  return {
+    isReady,
+    cluster: false,
+    send(args) {
+      if (!isReady()) return refuse(new Error(OFFLINE))
+      const [command = '', ...rest] = args
+      return given.call(command, ...rest)
+    },
+    onReady(call) {
+      given.on('ready', call)
+      if (isReady()) call()
+    },
+    subscribe: (chances) => (channel, hearer) =>
+      openSubscription(
+        {
+          // Like a client of the application, but for one connection, and ours.
+          dial: (lost) =>
+            lineOf(listenTo().duplicate({ ...ONE_CONNECTION, sentinelRetryStrategy: null }), lost),
+          ...chances,
+        },
+        channel,
+        hearer,
+      ),
+  }
+}

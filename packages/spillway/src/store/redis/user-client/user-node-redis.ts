@@ -1,0 +1,154 @@
+/** Clients and clusters of node-redis that the application has. */
+
+import {
+  type Hearer,
+  type Listener,
+  openSubscription,
+  type Subscription,
+  type SubscriptionOptions,
+} from '../connection/subscription.js'
+import {
+  COMMAND_OPTIONS,
+  isReady,
+  lineOf,
+  type NodeRedisClient,
+  ONE_CONNECTION,
+} from '../drivers/node-redis.js'
+import type { Line } from '../topology/redial.js'
+import { slotOf } from '../topology/slot.js'
+import type { RecognisedClient } from './recognised.js'
+
+interface Given {
+  readonly isOpen: boolean
+  readonly isReady: boolean
+  listenerCount(event: 'error'): number
+  on(
+    event: 'error' | 'ready' | 'connect' | 'node-ready',
+    listener: (error: unknown) => void,
+  ): unknown
+  off(event: 'node-ready', listener: (error: unknown) => void): unknown
+}
+
+interface Client extends Given {
+  readonly options?: { socket?: object; disableOfflineQueue?: boolean }
+  sendCommand(args: readonly string[]): Promise<unknown>
+  withCommandOptions(options: object): Client
+  duplicate(overrides: object): NodeRedisClient
+}
+
+interface Cluster extends Given {
+  /** Not in its types, but there. */
+  readonly _options?: { defaults?: { disableOfflineQueue?: boolean } }
+  sendCommand(key: string | undefined, readOnly: boolean, args: readonly string[]): Promise<unknown>
+  withCommandOptions(options: object): Cluster
+  subscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+  unsubscribe(channel: string, hear: (text: string) => void): Promise<unknown>
+}
+
+type Chances = Omit<SubscriptionOptions<Listener>, 'dial'>
+
+/** What it is, or what is wrong with it; nothing, if it is of another library. */
+export function givenNodeRedis(value: unknown): RecognisedClient | string | undefined {
+  const given = Object(value) as Partial<Client>
+  const methods = [given.sendCommand, given.withCommandOptions, given.on]
+  if (!methods.every((method) => typeof method === 'function') || !('isReady' in given)) {
+    return undefined
+  }
+  if ('getMasterNode' in given) {
+    const why = 'after a failover it would send again what may have run already'
+    return `must not be a Sentinel client of node-redis: ${why}; say redis.sentinels instead`
+  }
+  return 'getSlotMaster' in given ? ofCluster(value as Cluster) : ofClient(value as Client)
+}
+
+const LATE = 'or what it could not send runs long after it was given up'
+
+function ofClient(given: Client): RecognisedClient | string {
+  if (queues(given.options)) {
+    return `must be created with disableOfflineQueue: true, ${LATE}`
+  }
+  listenForErrors(given)
+  // The same client and connection, asked in another way.
+  const client = given.withCommandOptions(COMMAND_OPTIONS)
+  return {
+    isReady: () => isReady(given),
+    cluster: false,
+    send: (args) => client.sendCommand(args),
+    onReady: (call) => whenReady(given, 'ready', call),
+    subscribe: (chances) => (channel, hearer) =>
+      openSubscription(
+        { dial: (lost) => lineOf(lost, (socket) => duplicate(given, socket)), ...chances },
+        channel,
+        hearer,
+      ),
+  }
+}
+
+/** Like a client of the application, but for one connection, and ours. */
+function duplicate(given: Client, socket: object): NodeRedisClient {
+  return given.duplicate({
+    ...ONE_CONNECTION,
+    clientSideCache: undefined,
+    socket: { ...given.options?.socket, ...socket },
+  })
+}
+
+function ofCluster(given: Cluster): RecognisedClient | string {
+  if (given._options !== undefined && queues(given._options.defaults ?? {})) {
+    return `must be created with defaults: { disableOfflineQueue: true }, ${LATE}`
+  }
+  listenForErrors(given)
+  const client = given.withCommandOptions(COMMAND_OPTIONS)
+  return {
+    isReady: () => isReady(given),
+    cluster: true,
+    slotOf,
+    send: (args, key) => client.sendCommand(key, false, args),
+    onReady: (call) => whenReady(given, 'connect', call),
+    subscribe: (chances) => (channel, hearer) => subscribeCluster(given, chances, channel, hearer),
+  }
+}
+
+/** Whether a client with these options keeps commands until it is connected. */
+function queues(options: { disableOfflineQueue?: boolean } | undefined): boolean {
+  return options !== undefined && options.disableOfflineQueue !== true
+}
+
+/** Nobody listening for errors means that the first one ends the process. */
+function listenForErrors(given: Given): void {
+  if (given.listenerCount('error') === 0) given.on('error', () => {})
+}
+
+function whenReady(given: Given, event: 'ready' | 'connect', call: () => void): void {
+  given.on(event, call)
+  if (isReady(given)) call()
+}
+
+/**
+ * A cluster makes the connection by itself and makes it again, maybe to another node. It does not say
+ * which of its connections is up again, so any of them may be this one.
+ */
+function subscribeCluster(
+  cluster: Cluster,
+  chances: Chances,
+  channel: string,
+  hearer: Hearer,
+): Subscription {
+  const onReady = () => hearer.onSubscribed()
+  const dial = (): Line<Listener> => {
+    let stop = () => {}
+    const subscribe: Listener['subscribe'] = async (name, hear) => {
+      stop = () => void cluster.unsubscribe(name, hear).catch(() => {})
+      await cluster.subscribe(name, hear)
+    }
+    return { client: { subscribe }, open: async () => {}, drop: () => stop() }
+  }
+  const subscription = openSubscription({ dial, ...chances }, channel, hearer)
+  cluster.on('node-ready', onReady)
+  return {
+    close() {
+      cluster.off('node-ready', onReady)
+      subscription.close()
+    },
+  }
+}

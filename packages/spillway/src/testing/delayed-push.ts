@@ -1,0 +1,94 @@
+/**
+ * How pushed messages come from a store far away: over a connection of their own, which all watchers
+ * at this end share and which is there while there are any.
+ */
+import type { Clock } from '../core/time/clock.js'
+import type { BreakerView, BreakerWatcher, Store } from '../store/port.js'
+import { DelayLine } from './fifo-delay.js'
+import { wireCopy } from './message-copy.js'
+
+export interface PushLineOptions {
+  clock: Clock
+  /** The store behind, as it is now. */
+  store(): Store
+  /** Half of a way there and back. */
+  drawHalfMs(): number
+  /** Whether the next message gets lost. */
+  loses(): boolean
+  counts: { pushed: number; lostPushes: number }
+}
+
+type Push = { guard: string; lane: string; view: BreakerView } | 'gap'
+
+export class PushLine {
+  readonly #options: PushLineOptions
+  readonly #watchers = new Set<BreakerWatcher>()
+  readonly #line: DelayLine<Push>
+  #unsubscribe: (() => void) | undefined
+  #up = true
+
+  constructor(options: PushLineOptions) {
+    this.#options = options
+    this.#line = new DelayLine(options.clock, (push) => this.#tell(push))
+  }
+
+  watch(watcher: BreakerWatcher): () => void {
+    this.#watchers.add(watcher)
+    if (this.#up && this.#unsubscribe === undefined) this.#subscribe()
+    return () => {
+      this.#watchers.delete(watcher)
+      if (this.#watchers.size === 0) this.#leave()
+    }
+  }
+
+  goDown(): void {
+    this.#up = false
+    this.#leave()
+  }
+
+  comeBack(): void {
+    this.#up = true
+    if (this.#watchers.size > 0) this.#subscribe()
+  }
+
+  /** For good. */
+  close(): void {
+    this.goDown()
+    this.#watchers.clear()
+  }
+
+  /** What changes before the subscription has arrived is missed, so a gap is the first thing told. */
+  #subscribe(): void {
+    const { clock, store, drawHalfMs } = this.#options
+    const halfMs = drawHalfMs()
+    const arriving = clock.schedule(halfMs, () => {
+      this.#unsubscribe = store().breakers.watch({
+        onView: (guard, lane, view) => this.#push({ guard, lane, view: wireCopy(view) }),
+        onGap: () => this.#line.send('gap', drawHalfMs()),
+      })
+      this.#line.send('gap', halfMs)
+    })
+    arriving.unref()
+    this.#unsubscribe = () => arriving.cancel()
+  }
+
+  #push(push: Push): void {
+    const { loses, drawHalfMs, counts } = this.#options
+    if (loses()) counts.lostPushes++
+    else this.#line.send(push, drawHalfMs())
+  }
+
+  #tell(push: Push): void {
+    this.#options.counts.pushed++
+    for (const each of this.#watchers) {
+      if (push === 'gap') each.onGap()
+      else each.onView(push.guard, push.lane, wireCopy(push.view))
+    }
+  }
+
+  #leave(): void {
+    this.#unsubscribe?.()
+    this.#unsubscribe = undefined
+    this.#options.counts.lostPushes += this.#line.clear()
+  }
+}

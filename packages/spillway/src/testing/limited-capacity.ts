@@ -1,0 +1,140 @@
+/**
+ * Work that takes time, so much of it at once. Beyond the capacity jobs wait in line, or all of them
+ * share it and get slower. Progress is counted in work, not in time, so that a change of speed
+ * changes the speed of what is under way, and needs one timer whatever the number of jobs.
+ */
+
+import { type Linked, LinkedList } from '../core/collections/linked-list.js'
+import type { Clock, Timer } from '../core/time/clock.js'
+import { type HeapItem, TimerHeap } from './timer-heap.js'
+
+export class Job implements HeapItem, Linked<Job> {
+  index = -1
+  before: Job | undefined
+  after: Job | undefined
+  /** The progress at which it is done. */
+  dueMs = 0
+  order = 0
+  state: 'new' | 'waiting' | 'running' | 'over' = 'new'
+
+  constructor(
+    /** How long it takes at full speed. Infinite: it is never done. */
+    readonly workMs: number,
+    readonly done: () => void,
+  ) {}
+}
+
+export interface WorkshopOptions {
+  clock: Clock
+  capacity: number
+  beyondCapacity: 'queue' | 'slow'
+}
+
+export class Workshop {
+  readonly #clock: Clock
+  #capacity: number
+  readonly #shared: boolean
+  readonly #running = new TimerHeap<Job>()
+  readonly #waiting = new LinkedList<Job>()
+  #runningCount = 0
+  #begun = 0
+  #slowdown = 1
+  #speed = 1
+  /** At `#sinceMs` progress was `#progressMs`, and has grown at this speed since. */
+  #sinceMs = 0
+  #progressMs = 0
+  #timer: Timer | undefined
+  #armedFor: Job | undefined
+
+  constructor({ clock, capacity, beyondCapacity }: WorkshopOptions) {
+    this.#clock = clock
+    this.#capacity = capacity
+    this.#shared = beyondCapacity === 'slow'
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  add(job: Job): void {
+    if (!this.#shared && this.#runningCount >= this.#capacity) {
+      job.state = 'waiting'
+      this.#waiting.push(job)
+      return
+    }
+    this.#begin(job)
+    this.#adjust()
+  }
+
+  /** Drops a job; what it occupied is free. */
+  remove(job: Job): void {
+    if (job.state === 'waiting') this.#waiting.remove(job)
+    else if (job.state === 'running') this.#end(job)
+    job.state = 'over'
+  }
+
+  /** Everything takes so many times as long. */
+  slowDown(factor: number): void {
+    this.#slowdown = factor
+    this.#adjust()
+  }
+
+  /** Has so much capacity from now on. What is being worked on goes on. */
+  resize(capacity: number): void {
+    this.#capacity = capacity
+    this.#beginNext()
+    this.#adjust()
+  }
+
+  #beginNext(): void {
+    while (this.#runningCount < this.#capacity) {
+      const next = this.#waiting.first
+      if (next === undefined) return
+      this.#waiting.remove(next)
+      this.#begin(next)
+    }
+  }
+
+  #begin(job: Job): void {
+    job.state = 'running'
+    job.dueMs = this.#progress() + job.workMs
+    job.order = this.#begun++
+    this.#runningCount++
+    this.#running.push(job)
+  }
+
+  #end(job: Job): void {
+    job.state = 'over'
+    this.#running.remove(job)
+    this.#runningCount--
+    this.#beginNext()
+    this.#adjust()
+  }
+
+  #progress(): number {
+    return this.#progressMs + (this.#clock.now() - this.#sinceMs) * this.#speed
+  }
+
+  /** Brings speed and timer in line with what runs now. */
+  #adjust(): void {
+    const crowded = this.#shared && this.#runningCount > this.#capacity
+    const speed = (crowded ? this.#capacity / this.#runningCount : 1) / this.#slowdown
+    if (speed !== this.#speed) {
+      this.#progressMs = this.#progress()
+      this.#sinceMs = this.#clock.now()
+      this.#speed = speed
+      this.#armedFor = undefined
+    }
+    const next = this.#running.first
+    if (next !== undefined && next === this.#armedFor) return
+    this.#timer?.cancel()
+    this.#timer = undefined
+    this.#armedFor = next
+    if (next === undefined || next.dueMs === Number.POSITIVE_INFINITY) return
+    const leftMs = (next.dueMs - this.#progress()) / this.#speed
+    this.#timer = this.#clock.schedule(leftMs, () => {
+      this.#end(next)
+      next.done()
+    })
+  }
+}
