@@ -4,7 +4,7 @@
  * wants later, and not for calls that may have been done already: a call that timed out may have been.
  */
 import { either, func, having, object, optional, validate } from '../core/options/checks.js'
-import type { FailedCall, FallbackStep } from '../guard/fallback.js'
+import type { FailedCall, FallbackStep } from '../guard/stages/fallback.js'
 import type { AddedJob, JobOptions, JobQueue } from '../shared/job-queue/api.js'
 import { type StepOptions, stepFields } from './step-options.js'
 

@@ -15,8 +15,8 @@ import {
 } from '../core/options/checks.js'
 import type { Clock } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
-import type { FallbackStep } from '../guard/fallback.js'
 import type { RunOptions } from '../guard/run-options.js'
+import type { FallbackStep } from '../guard/stages/fallback.js'
 import { isStreamed } from '../guard/stream/watched-bodies.js'
 import { type StepOptions, stepFields } from './step-options.js'
 

@@ -1,6 +1,6 @@
 /** What every fallback can be told. */
 import { arrayOf, oneOf, optional, text } from '../core/options/checks.js'
-import { type DegradedReason, REASONS } from '../guard/fallback.js'
+import { type DegradedReason, REASONS } from '../guard/stages/fallback.js'
 
 export interface StepOptions {
   /** Stands in results, events and metrics. Default: what it is. */

@@ -11,8 +11,13 @@ import {
 import type { Clock } from '../core/time/clock.js'
 import { clockOption } from '../core/time/clock-options.js'
 import { createDeadline, runWithDeadline } from '../core/time/deadline.js'
-import type { CallFunction } from '../guard/context.js'
-import { type FailedCall, type FallbackStep, type GuardLike, guardStep } from '../guard/fallback.js'
+import type { CallFunction } from '../guard/pipeline/context.js'
+import {
+  type FailedCall,
+  type FallbackStep,
+  type GuardLike,
+  guardStep,
+} from '../guard/stages/fallback.js'
 import type { TimeoutContext } from '../local/timeout/timed-call.js'
 import { createTimeout } from '../local/timeout/timeout.js'
 import { type StepOptions, stepFields } from './step-options.js'

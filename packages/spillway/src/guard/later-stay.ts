@@ -5,8 +5,8 @@
 import type { CallerSignal } from '../core/abort.js'
 import type { Cost } from '../shared/rate-limiter/permit.js'
 import { Entry, type Leaving } from './entry.js'
-import type { CallAdmission, Machinery, WaitingCall } from './machinery.js'
-import type { Startable } from './starter.js'
+import type { Permits as CallAdmission, QueuedAttempt as WaitingCall } from './pipeline/stage.js'
+import type { Startable, Starter } from './starter.js'
 
 /** The call, as far as its stays need it. */
 export interface Stayer extends WaitingCall, Startable<CallAdmission> {
@@ -19,9 +19,9 @@ export class LaterStay
   implements WaitingCall, Startable<CallAdmission>
 {
   readonly #call: Stayer
-  readonly #starter: Machinery['starter']
+  readonly #starter: Starter<CallAdmission>
 
-  constructor(call: Stayer, starter: Machinery['starter']) {
+  constructor(call: Stayer, starter: Starter<CallAdmission>) {
     super()
     this.#call = call
     this.#starter = starter

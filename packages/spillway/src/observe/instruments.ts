@@ -1,6 +1,6 @@
 /** What is told of a spillway, once for all who want to know; each by the conventions of where it goes. */
 import { MOST_LANES } from '../guard/fleet.js'
-import type { GuardSnapshot } from '../guard/guard-snapshot.js'
+import type { GuardSnapshot } from '../guard/snapshot.js'
 import type { Instrument, Labels, Row } from './instrument.js'
 import { QUEUE_INSTRUMENTS } from './queue-instruments.js'
 import type { View } from './source.js'

@@ -2,8 +2,8 @@
 import { callSafely } from '../core/events.js'
 import { having, object, optional, validate } from '../core/options/checks.js'
 import type { FleetReport } from '../guard/fleet.js'
+import type { GuardTimings } from '../guard/pipeline/counters.js'
 import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
-import type { GuardTimings } from '../guard/timings.js'
 
 export type MeteredSpillway = Pick<Spillway, 'snapshot' | 'fleet' | 'timings'>
 

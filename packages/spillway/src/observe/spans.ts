@@ -5,7 +5,7 @@
  */
 import { SpillwayError } from '../core/errors.js'
 import type { Outcome } from '../core/outcome.js'
-import type { AttemptTrace, CallTrace, GuardTracer } from '../guard/trace.js'
+import type { AttemptTrace, CallTrace, GuardTracer } from '../guard/pipeline/trace.js'
 
 /** As much of `@opentelemetry/api` as it takes: hand over the module itself. */
 export interface OpenTelemetryApi {

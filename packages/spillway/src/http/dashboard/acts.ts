@@ -152,7 +152,7 @@ async function operate(
   const known = guards.find((each) => each.name === name)
   if (known === undefined) throw denied(404, request, `there is no guard '${request.guard}'`)
   const asked = { ...request, guard: known.name, ...laneMeant(known, request) }
-  const operator = operatorOf(inside.store, [[known.name, known.machinery.options]])
+  const operator = operatorOf(inside.store, [[known.name, known.parts.options]])
   const { message } = await operator.perform(asked)
   return message
 }
@@ -162,7 +162,7 @@ function laneMeant(guard: SharedGuard, request: OperatorRequest & Who): { lane?:
   const lane = 'lane' in request ? request.lane : undefined
   if (lane === undefined) return {}
   const breakers = guard.snapshot().breakers.map((each) => each.lane)
-  const known = [...guard.machinery.lanes.names(), ...breakers]
+  const known = [...guard.parts.lanes.names(), ...breakers]
   const name = meant('lane', lane, known, request)
   if (name !== undefined) return { lane: name }
   if (isShortened(lane)) throw denied(404, request, `no lane known here is shown as '${lane}'`)

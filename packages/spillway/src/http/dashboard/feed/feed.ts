@@ -8,8 +8,8 @@ import type { Clock, Timer } from '../../../core/time/clock.js'
 import { VERSION } from '../../../core/version.js'
 import { DecisionLog } from '../../../guard/decisions/decision-log.js'
 import type { SpillwayInside } from '../../../guard/inside.js'
-import { ORDER } from '../../../guard/order.js'
 import { ownVitals } from '../../../guard/own-vitals.js'
+import { ORDER } from '../../../guard/pipeline/stages.js'
 import type { PodVitals } from '../../../guard/vitals.js'
 import { readProcess } from '../../../local/pod-metrics/process-gauge.js'
 import { readActNote } from '../act-note.js'
@@ -324,7 +324,7 @@ export class Feed {
       pod: shown(inside.membership.pod),
       version: VERSION,
       stages: ORDER,
-      guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.machinery.options)),
+      guards: this.#watches.map(({ guard }) => guardCard(guard.name, guard.parts.options)),
       queues: inside.queues().map(({ name }) => shown(name)),
       acts,
       may: [...may],

@@ -1,7 +1,7 @@
 /** What about a guard's options the page draws. Functions, headers and keys are none of its business. */
 import { definedOf } from '../../../core/options/omit-undefined.js'
 import type { CheckedGuard } from '../../../guard/options.js'
-import { ORDER } from '../../../guard/order.js'
+import { ORDER } from '../../../guard/pipeline/stages.js'
 import { toSpec } from '../../../shared/circuit-breaker/options.js'
 import { shown } from '../shown.js'
 import type { GuardCard } from '../wire/hello.js'

@@ -56,7 +56,7 @@ export class LaneFigureBook {
   }
 
   async #ask({ guard, lane }: { guard: SharedGuard; lane: string }): Promise<void> {
-    const { limits } = guard.machinery
+    const { limits } = guard.parts
     if (limits === undefined || limits.alone) return
     const figures = await limits.look(lane)
     const lanes = this.#known.get(guard) ?? new Map<string, Known>()
@@ -66,7 +66,7 @@ export class LaneFigureBook {
 
   /** Also forgets lanes that are not used any more. */
   #wanted(guard: SharedGuard, elsewhere: Iterable<string> = []) {
-    const { limits, lanes: own } = guard.machinery
+    const { limits, lanes: own } = guard.parts
     if (limits === undefined) return []
     const lanes = new Set([...own.names(), ...elsewhere])
     for (const lane of this.lanesOf(guard)) {

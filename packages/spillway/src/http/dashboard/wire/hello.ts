@@ -1,6 +1,6 @@
 /** What a page is told first: who speaks, what there is to draw, and what may be done. */
 import type { Stage } from '../../../core/errors.js'
-import type { StageRow } from '../../../guard/order.js'
+import type { StageRow } from '../../../guard/pipeline/stages.js'
 import type { Act } from './acts.js'
 
 /** Of this wire format; a page that knows another one asks to be loaded again. */
@@ -14,7 +14,7 @@ export interface Hello {
   /** This pod, and the release it runs. */
   pod: string
   version: string
-  /** The ten stages, in order. */
+  /** The built-in stages, in order. */
   stages: readonly StageRow[]
   guards: GuardCard[]
   queues: string[]
@@ -35,6 +35,8 @@ export interface GuardCard {
   name: string
   /** The stages that are on. */
   on: Stage[]
+  /** Present if the guard has stages of its own: all its stages, in order. */
+  stages?: readonly StageRow[]
   shed?: { maxQueue?: number; maxInFlight?: number; tiers?: Record<string, number> }
   /** `limit` absent: not everybody's is the same, `by` has those that are limited. */
   userLimits?: { per: string; limit?: number; by?: Record<string, number>; windowMs: number }[]

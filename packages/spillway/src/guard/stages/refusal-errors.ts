@@ -1,8 +1,7 @@
-/** The errors of a guard's own stages, each with the numbers behind it. */
-import { type Details, inMs, SpillwayError } from '../core/errors.js'
-import type { UnitLimit } from '../shared/rate-limiter/options.js'
-import type { Leaving } from './entry.js'
-import type { Slots } from './slots.js'
+/** The refusals of the built-in stages, each with the numbers behind it. */
+import { type Details, inMs, SpillwayError } from '../../core/errors.js'
+import type { UnitLimit } from '../../shared/rate-limiter/options.js'
+import type { Leaving } from '../entry.js'
 
 export function shedByQueueError(name: string, waiting: number, maxQueue: number): SpillwayError {
   return new SpillwayError({
@@ -34,42 +33,36 @@ export function fullError(name: string, waiting: number, size: number): Spillway
   })
 }
 
-export function busyError(
-  name: string,
-  stage: 'pace' | 'concurrency',
-  slots: Slots,
-  nowMs: number,
-): SpillwayError {
-  const { active, limit } = slots
-  if (stage === 'concurrency') {
-    const details = { name, active, limit }
-    return new SpillwayError({
-      code: 'QUEUE_FULL',
-      stage,
-      scope: 'local',
-      details,
-      explain: explainBusy,
-    })
-  }
-  const retryAfterMs = slots.paceWaitMs(nowMs)
-  const details = { name, active, waitMs: retryAfterMs }
+/** No slot is free, and the guard has no queue. */
+export function concurrencyError(name: string, active: number, limit: number): SpillwayError {
   return new SpillwayError({
     code: 'QUEUE_FULL',
-    stage,
+    stage: 'concurrency',
     scope: 'local',
-    retryAfterMs,
-    details,
+    details: { name, active, limit },
+    explain: explainBusy,
+  })
+}
+
+/** The pace allows no start now, and the guard has no queue. */
+export function paceError(name: string, active: number, waitMs: number): SpillwayError {
+  return new SpillwayError({
+    code: 'QUEUE_FULL',
+    stage: 'pace',
+    scope: 'local',
+    retryAfterMs: waitMs,
+    details: { name, active, waitMs },
     explain: explainPace,
   })
 }
 
-/** Why somebody had to leave the room. */
+/** A call had to leave the queue. */
 export function leaveError(
   name: string,
   why: Leaving,
   waitedMs: number,
   waiting: number,
-  { active, limit }: Slots,
+  { active, limit }: { readonly active: number; readonly limit: number },
 ): SpillwayError {
   const { code, explain } = LEAVING[why]
   return new SpillwayError({

@@ -1,19 +1,19 @@
-/** What a guard says of itself. */
+/** The state of a guard, read from its stages. */
 import type { Priority } from '../core/options/priority.js'
 import type { ShedderSnapshot } from '../local/load-shedder/shedder.js'
 import type { RetryBudget } from '../local/retry/retry-budget.js'
 import type { BreakerSnapshot } from '../shared/circuit-breaker/api.js'
 import type { OutageRule } from '../shared/outage/rules.js'
 import type { StoreSnapshot } from '../shared/outage/store-watch.js'
-import type { FallbackCount } from './fallback.js'
+import type { GuardParts } from './build-guard.js'
 import { MOST_LANES } from './fleet.js'
-import type { HedgeCounts } from './hedger.js'
 import type { LaneLimitSnapshot } from './lane-limits.js'
-import type { LaneThrottles } from './lane-throttles.js'
-import type { Machinery } from './machinery.js'
-import type { TallySnapshot } from './tally.js'
+import type { CallCounts } from './pipeline/counters.js'
+import type { FallbackCount } from './stages/fallback.js'
+import type { HedgeCounts } from './stages/hedge.js'
+import type { LaneThrottleSnapshot } from './stages/throttle.js'
 
-export interface GuardSnapshot extends TallySnapshot {
+export interface GuardSnapshot extends CallCounts {
   name: string
   /** The waiting room. */
   room: { waiting: number; size: number; oldestMs: number; byPriority: Record<Priority, number> }
@@ -29,7 +29,7 @@ export interface GuardSnapshot extends TallySnapshot {
   /** One for each lane that was used, with `concurrency.adaptive`. */
   laneLimits: LaneLimitSnapshot[]
   /** The same with `throttle`. */
-  throttles: ReturnType<LaneThrottles['snapshots']>
+  throttles: LaneThrottleSnapshot[]
   /** Second attempts; nothing without `hedge`. */
   hedges: HedgeCounts | undefined
   /** Retries made in the last seconds, and the calls they are a fraction of. */
@@ -54,36 +54,40 @@ export interface GuardStoreSnapshot extends StoreSnapshot {
   shares: Record<string, number>
 }
 
-/** How a guard stands, for whoever asks. */
-export function snapshotOf(machinery: Machinery, fallbacks: FallbackCount[]): GuardSnapshot {
-  const { room, slots, breaker, tally, clock, options, closed, dispatcher } = machinery
-  const { shedder, throttles, hedger, budget } = machinery
-  const waiting = room.length === 0 ? 0 : dispatcher.crowd(clock.now())
+export function snapshotOf(parts: GuardParts): GuardSnapshot {
+  const { name, queue, slots, breaker, counters, clock, options, pipeline, lanes } = parts
+  const { shed, throttle, hedge, retry, fallback } = parts.stages
+  const { room } = queue
+  const nowMs = clock.now()
   return {
-    name: machinery.name,
-    ...tally.snapshot(),
+    name,
+    ...counters.snapshot(),
     room: {
       waiting: room.length,
       size: options.queue?.size ?? 0,
-      oldestMs: room.oldestWaitMs(clock.now()),
+      oldestMs: room.oldestWaitMs(nowMs),
       byPriority: room.lengthsByPriority(),
     },
     active: slots.active,
     limit: Math.min(slots.limit, slots.lanes?.total ?? slots.limit),
-    lanes: machinery.lanes.names().slice(0, MOST_LANES),
+    lanes: lanes.names().slice(0, MOST_LANES),
     breakers: breaker?.snapshots() ?? [],
-    shed: shedder?.snapshot(waiting, slots.active),
+    shed: shed?.pressureAt(nowMs),
     laneLimits: slots.lanes?.snapshots() ?? [],
-    throttles: throttles?.snapshots(clock.now()) ?? [],
-    hedges: hedger?.counts(),
-    retries: budget?.snapshot(),
-    store: storeOf(machinery),
-    fallbacks,
-    closed,
+    throttles: throttle?.snapshots(nowMs) ?? [],
+    hedges: hedge?.counts(),
+    retries: retry.budget?.snapshot(),
+    store: storeOf(parts),
+    fallbacks: fallback?.counts() ?? [],
+    closed: pipeline.closed,
   }
 }
 
-function storeOf({ watch, options, counted: limits }: Machinery): GuardStoreSnapshot | undefined {
+function storeOf({
+  watch,
+  options,
+  countedLimits: limits,
+}: Pick<GuardParts, 'watch' | 'options' | 'countedLimits'>): GuardStoreSnapshot | undefined {
   if (watch === undefined) return undefined
   const ofLimits = options.limits?.map(({ unit, outage }) => [unit, outage]) ?? []
   const ofLevels = options.userLimits?.map(({ per, outage }) => [per, outage]) ?? []

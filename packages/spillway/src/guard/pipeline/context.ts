@@ -1,6 +1,6 @@
 /** What a guarded function is given. */
-import type { Deadline } from '../core/time/deadline.js'
-import type { Cost } from '../shared/rate-limiter/permit.js'
+import type { Deadline } from '../../core/time/deadline.js'
+import type { Cost } from '../../shared/rate-limiter/permit.js'
 
 export interface CallContext {
   /** Aborted when the time is up or the caller aborts. Made when first looked at. */

@@ -2,7 +2,7 @@
  * Whoever wants to follow every call from its beginning to its end. A guard knows tracers only as a port;
  * OpenTelemetry's is in `observe/`. Without one it costs a branch.
  */
-import type { Outcome } from '../core/outcome.js'
+import type { Outcome } from '../../core/outcome.js'
 import type { CallFunction } from './context.js'
 
 export interface GuardTracer {

@@ -4,14 +4,15 @@
  * only this port.
  */
 
-import { type ErrorCode, SpillwayError } from '../core/errors.js'
-import { callSafely, emit, listening } from '../core/events.js'
-import { arrayOf, type Check, OptionsError } from '../core/options/checks.js'
-import { described } from '../core/options/schema.js'
-import { judge, type OutcomeOptions } from '../core/outcome.js'
-import type { Clock } from '../core/time/clock.js'
-import type { CallFunction } from './context.js'
-import { leftOf, type RunOptions } from './run-options.js'
+import { type ErrorCode, SpillwayError } from '../../core/errors.js'
+import { callSafely, emit, listening } from '../../core/events.js'
+import { arrayOf, type Check, OptionsError } from '../../core/options/checks.js'
+import { described } from '../../core/options/schema.js'
+import { judge, type OutcomeOptions } from '../../core/outcome.js'
+import type { Clock } from '../../core/time/clock.js'
+import type { CallFunction } from '../pipeline/context.js'
+import type { Stage } from '../pipeline/stage.js'
+import { leftOf, type RunOptions } from '../run-options.js'
 
 /** Why an answer is not what was asked for. */
 export type DegradedReason = 'timeout' | 'error' | 'circuit-open' | 'limited' | 'shed'
@@ -127,7 +128,10 @@ export const readFallback: Check<FallbackStep[]> = (value, path, problems) => {
 }
 described(readFallback, undefined)
 
-export class FallbackChain {
+export class FallbackStage implements Stage {
+  readonly name = 'fallback'
+  readonly scope = 'local'
+  readonly per = 'call'
   readonly #name: string
   readonly #steps: readonly FallbackStep[]
   readonly #clock: Clock
@@ -245,6 +249,7 @@ const REASON_OF: Record<ErrorCode, DegradedReason> = {
   CIRCUIT_OPEN: 'circuit-open',
   VENDOR_ERROR: 'error',
   STORE_UNAVAILABLE: 'error',
+  STAGE_REFUSED: 'shed',
   CLOSED: 'error',
 }
 
