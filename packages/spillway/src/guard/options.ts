@@ -18,7 +18,6 @@ import {
   together,
   validate,
 } from '../core/options/checks.js'
-import type { Priority } from '../core/options/priority.js'
 import { describedAs } from '../core/options/schema.js'
 import type { OutcomeOptions } from '../core/outcome.js'
 import {
