@@ -75,7 +75,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     const { lane, machinery, options } = this.#call
     if (this.#race.over || options.signal?.aborted === true) return
     const other = this.#hedger.laneFor(lane)
-    const price = { cost: options.cost, costs: [], of: undefined }
+    const price = { cost: options.cost, costs: [], costsUnder: undefined }
     const admission = takeFree(machinery, this.#hedger, other, price)
     if (isThenable(admission)) void admission.then((each) => this.#begin(other, each))
     else this.#begin(other, admission)

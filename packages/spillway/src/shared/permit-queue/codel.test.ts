@@ -5,7 +5,7 @@ import { CoDel } from './codel.js'
 function dropsBetween(codel: CoDel, fromMs: number, toMs: number, waitMs: number): number[] {
   const drops: number[] = []
   for (let nowMs = fromMs; nowMs < toMs; nowMs += 10) {
-    codel.look(nowMs, waitMs)
+    codel.observe(nowMs, waitMs)
     while (codel.drop(nowMs)) drops.push(nowMs)
   }
   return drops
@@ -15,11 +15,11 @@ describe('CoDel', () => {
   it('CoDel does not take a burst for a standing queue', () => {
     const codel = new CoDel(100)
     expect(dropsBetween(codel, 0, 100, 5_000)).toEqual([])
-    codel.look(100, 99)
+    codel.observe(100, 99)
     expect(codel.standing).toBe(false)
     // Above the target again, a new interval begins.
     expect(dropsBetween(codel, 110, 210, 5_000)).toEqual([])
-    codel.look(210, 5_000)
+    codel.observe(210, 5_000)
     expect(codel.standing).toBe(true)
   })
 
@@ -40,7 +40,7 @@ describe('CoDel', () => {
   it('CoDel stops as soon as the wait is below the target and restarts slowly', () => {
     const codel = new CoDel(100)
     dropsBetween(codel, 0, 2_000, 500)
-    codel.look(2_000, 50)
+    codel.observe(2_000, 50)
     expect(codel.standing).toBe(false)
     expect(codel.drop(2_000)).toBe(false)
     expect(dropsBetween(codel, 2_010, 2_300, 500)).toEqual([2_110, 2_210, 2_290])
@@ -49,7 +49,7 @@ describe('CoDel', () => {
   it('an empty queue is not standing', () => {
     const codel = new CoDel(100)
     dropsBetween(codel, 0, 500, 500)
-    codel.look(500, Number.NEGATIVE_INFINITY)
+    codel.observe(500, Number.NEGATIVE_INFINITY)
     expect(codel.standing).toBe(false)
   })
 })

@@ -1,6 +1,6 @@
 /** A call in the queue that only waits. */
 import type { CallerSignal } from '../src/core/abort.js'
-import { Entry, type Leaving } from '../src/guard/entry.js'
+import { type LeaveReason, QueuedCall } from '../src/shared/permit-queue/queued-call.js'
 
 interface About {
   name?: string
@@ -9,11 +9,11 @@ interface About {
   arrivedMs: number
   deadlineMs?: number
   signal?: CallerSignal | undefined
-  onLeave?(why: Leaving): void
+  onLeave?(why: LeaveReason): void
   onAborted?(): void
 }
 
-export class RoomGuest extends Entry {
+export class TestCall extends QueuedCall {
   readonly name: string
   readonly lane: string
   readonly priority: number
@@ -33,7 +33,7 @@ export class RoomGuest extends Entry {
     this.signal = about.signal
   }
 
-  onLeave(why: Leaving): void {
+  onLeave(why: LeaveReason): void {
     this.#about.onLeave?.(why)
   }
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { fc } from '../../test/fast-check.js'
-import { RoomGuest } from '../../test/room-guest.js'
-import { createVirtualClock } from '../testing/virtual-clock.js'
-import type { Leaving } from './entry.js'
-import { Room } from './room.js'
+import { fc } from '../../../test/fast-check.js'
+import { TestCall } from '../../../test/queued-test-call.js'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { CallQueue } from './call-queue.js'
+import type { LeaveReason } from './queued-call.js'
 
 describe('queue timeout', () => {
   it('every queued call times out on time, at any fraction of a millisecond', async () => {
@@ -13,19 +13,19 @@ describe('queue timeout', () => {
     await fc.assert(
       fc.asyncProperty(times, timeouts, async (gaps, timeoutMs) => {
         const clock = createVirtualClock()
-        const room = new Room({ clock, size: 100, timeoutMs, targetMs: 1e9, agingMs: 1e9 })
+        const queue = new CallQueue({ clock, size: 100, timeoutMs, targetMs: 1e9, agingMs: 1e9 })
         const lateBy: number[] = []
         for (const gapMs of gaps) {
           await clock.advance(gapMs)
           const arrivedMs = clock.now()
-          const onLeave = (why: Leaving) => {
+          const onLeave = (why: LeaveReason) => {
             expect(why).toBe('timeout')
             lateBy.push(clock.now() - arrivedMs - timeoutMs)
           }
-          room.join(new RoomGuest({ arrivedMs, onLeave }), arrivedMs, 0)
+          queue.join(new TestCall({ arrivedMs, onLeave }), arrivedMs, 0)
         }
         await clock.drain()
-        expect(room.length).toBe(0)
+        expect(queue.length).toBe(0)
         expect(lateBy).toHaveLength(gaps.length)
         // The virtual clock is exact; calls that arrived together leave together.
         for (const ms of lateBy) expect(Math.abs(ms)).toBeLessThan(1e-6)
@@ -36,11 +36,17 @@ describe('queue timeout', () => {
 
   it('the queue uses one timer for any number of calls', async () => {
     const clock = createVirtualClock()
-    const room = new Room({ clock, size: 1_000, timeoutMs: 5_000, targetMs: 1e9, agingMs: 1e9 })
+    const queue = new CallQueue({
+      clock,
+      size: 1_000,
+      timeoutMs: 5_000,
+      targetMs: 1e9,
+      agingMs: 1e9,
+    })
     const left: number[] = []
     for (let i = 0; i < 100; i++) {
       const onLeave = () => left.push(clock.now())
-      room.join(new RoomGuest({ arrivedMs: clock.now(), onLeave }), clock.now(), 0)
+      queue.join(new TestCall({ arrivedMs: clock.now(), onLeave }), clock.now(), 0)
       await clock.advance(10)
     }
     expect(clock.pending).toBe(1)

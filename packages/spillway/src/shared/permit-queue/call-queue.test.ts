@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { RoomGuest } from '../../test/room-guest.js'
-import { PRIORITIES, type Priority } from '../core/options/priority.js'
-import { createVirtualClock } from '../testing/virtual-clock.js'
-import type { Leaving } from './entry.js'
-import { Room, type RoomOptions } from './room.js'
+import { TestCall } from '../../../test/queued-test-call.js'
+import { PRIORITIES, type Priority } from '../../core/options/priority.js'
+import { createVirtualClock } from '../../testing/virtual-clock.js'
+import { CallQueue, type CallQueueOptions } from './call-queue.js'
+import type { LeaveReason } from './queued-call.js'
 
 interface Guest {
   lane?: string
@@ -14,9 +14,9 @@ interface Guest {
   signal?: AbortSignal
 }
 
-function setup(options: Partial<RoomOptions> = {}) {
+function setup(options: Partial<CallQueueOptions> = {}) {
   const clock = createVirtualClock()
-  const room = new Room({
+  const queue = new CallQueue({
     clock,
     size: 100,
     timeoutMs: 5_000,
@@ -25,9 +25,9 @@ function setup(options: Partial<RoomOptions> = {}) {
     ...options,
   })
   /** Calls that left the queue by themselves, with reason and time. */
-  const left: [name: string, why: Leaving | 'aborted', atMs: number][] = []
+  const left: [name: string, why: LeaveReason | 'aborted', atMs: number][] = []
   const join = (name: string, about: Guest = {}, spare = 0) => {
-    const guest = new RoomGuest({
+    const guest = new TestCall({
       name,
       ...about,
       priority: PRIORITIES.indexOf(about.priority ?? 'normal'),
@@ -35,22 +35,22 @@ function setup(options: Partial<RoomOptions> = {}) {
       onLeave: (why) => left.push([name, why, clock.now()]),
       onAborted: () => left.push([name, 'aborted', clock.now()]),
     })
-    if (room.join(guest, clock.now(), spare)) return guest
+    if (queue.join(guest, clock.now(), spare)) return guest
     left.push([name, 'displaced', clock.now()])
     return undefined
   }
   /** Takes the next call and keeps it. */
   const serve = (lane = 'default'): unknown => {
-    const entry = room.take(lane, clock.now())
-    if (entry !== undefined) room.remove(entry)
-    return (entry as RoomGuest | undefined)?.name
+    const entry = queue.take(lane, clock.now())
+    if (entry !== undefined) queue.remove(entry)
+    return (entry as TestCall | undefined)?.name
   }
   const serveAll = (lane?: string): unknown[] => {
     const names: unknown[] = []
     for (let name = serve(lane); name !== undefined; name = serve(lane)) names.push(name)
     return names
   }
-  return { clock, room, left, join, serve, serveAll }
+  return { clock, queue, left, join, serve, serveAll }
 }
 
 describe('queue order', () => {
@@ -99,48 +99,48 @@ describe('queue order', () => {
   })
 
   it('a call that got no permit returns to its position', () => {
-    const { clock, room, join, serveAll } = setup()
+    const { clock, queue, join, serveAll } = setup()
     join('first')
     join('second')
     join('third')
-    const first = room.take('default', clock.now())!
-    const second = room.take('default', clock.now())!
-    room.putBack(second)
-    room.putBack(first)
+    const first = queue.take('default', clock.now())!
+    const second = queue.take('default', clock.now())!
+    queue.putBack(second)
+    queue.putBack(first)
     expect(serveAll()).toEqual(['first', 'second', 'third'])
   })
 })
 
 describe('queue lanes', () => {
   it('each lane has its own order', () => {
-    const { room, join, serve } = setup()
+    const { queue, join, serve } = setup()
     join('a1', { lane: 'a' })
     join('b1', { lane: 'b' })
     join('a2', { lane: 'a' })
-    expect(room.lengthOf('a')).toBe(2)
+    expect(queue.lengthOf('a')).toBe(2)
     expect(serve('b')).toBe('b1')
     expect(serve('b')).toBeUndefined()
     expect([serve('a'), serve('a')]).toEqual(['a1', 'a2'])
   })
 
   it('bestOf() picks the lane whose first call is next', async () => {
-    const { clock, room, join } = setup()
+    const { clock, queue, join } = setup()
     join('a', { lane: 'a' })
     await clock.advance(10)
     join('b', { lane: 'b' })
     join('c', { lane: 'c', priority: 'high' })
-    expect(room.bestOf(['a', 'b', 'c'], clock.now())).toBe('c')
-    expect(room.bestOf(['b', 'a'], clock.now())).toBe('a')
-    expect(room.bestOf(['empty'], clock.now())).toBeUndefined()
+    expect(queue.bestOf(['a', 'b', 'c'], clock.now())).toBe('c')
+    expect(queue.bestOf(['b', 'a'], clock.now())).toBe('a')
+    expect(queue.bestOf(['empty'], clock.now())).toBeUndefined()
   })
 
   it('an empty lane is dropped', () => {
-    const { room, join, serve } = setup()
+    const { queue, join, serve } = setup()
     for (let lane = 0; lane < 100; lane++) {
       join('x', { lane: `lane ${lane}` })
       serve(`lane ${lane}`)
     }
-    expect([...room.lanes]).toEqual([])
+    expect([...queue.lanes]).toEqual([])
   })
 })
 
@@ -179,13 +179,13 @@ describe('queue waits', () => {
   })
 
   it('the queue timeout continues during a permit round trip', async () => {
-    const { clock, room, join, left } = setup()
+    const { clock, queue, join, left } = setup()
     join('asking')
-    const entry = room.take('default', clock.now())!
+    const entry = queue.take('default', clock.now())!
     await clock.advance(5_000)
     expect(left).toEqual([['asking', 'timeout', 5_000]])
-    room.putBack(entry)
-    expect(room.length).toBe(0)
+    queue.putBack(entry)
+    expect(queue.length).toBe(0)
   })
 
   it('served, evicted and aborted calls leave no timer', async () => {
@@ -203,25 +203,25 @@ describe('queue waits', () => {
 
 describe('aborted calls in the queue', () => {
   it('an aborted call leaves the middle of the queue at once', () => {
-    const { clock, room, join, left, serveAll } = setup()
+    const { clock, queue, join, left, serveAll } = setup()
     const abort = new AbortController()
     join('first')
     join('aborting', { signal: abort.signal })
     join('third')
     abort.abort()
     expect(left).toEqual([['aborting', 'aborted', clock.now()]])
-    expect(room.length).toBe(2)
+    expect(queue.length).toBe(2)
     expect(serveAll()).toEqual(['first', 'third'])
   })
 
   it('a call aborted during a permit round trip leaves at once and does not return', () => {
-    const { clock, room, join, left, serveAll } = setup()
+    const { clock, queue, join, left, serveAll } = setup()
     const abort = new AbortController()
     join('aborting', { signal: abort.signal })
-    const entry = room.take('default', clock.now())!
+    const entry = queue.take('default', clock.now())!
     abort.abort()
     expect(left).toHaveLength(1)
-    room.putBack(entry)
+    queue.putBack(entry)
     expect(serveAll()).toEqual([])
   })
 
@@ -237,23 +237,23 @@ describe('aborted calls in the queue', () => {
 
 describe('full queue', () => {
   it('a full queue refuses a call that outranks no queued call', () => {
-    const { room, join, left } = setup({ size: 2 })
+    const { queue, join, left } = setup({ size: 2 })
     join('first')
     join('second')
-    expect(room.hasPlace(PRIORITIES.indexOf('normal'), 0)).toBe(false)
+    expect(queue.hasPlace(PRIORITIES.indexOf('normal'), 0)).toBe(false)
     join('third')
     expect(left).toEqual([['third', 'displaced', 0]])
   })
 
   it('a full queue evicts the newest call of the lowest priority for a more important one', async () => {
-    const { clock, room, join, left, serveAll } = setup({ size: 4 })
+    const { clock, queue, join, left, serveAll } = setup({ size: 4 })
     join('low 1', { priority: 'low', lane: 'a' })
     await clock.advance(1)
     join('low 2', { priority: 'low', lane: 'b' })
     await clock.advance(1)
     join('normal', { lane: 'a' })
     join('high', { priority: 'high', lane: 'a' })
-    expect(room.hasPlace(PRIORITIES.indexOf('normal'), 0)).toBe(true)
+    expect(queue.hasPlace(PRIORITIES.indexOf('normal'), 0)).toBe(true)
     join('new 1', { lane: 'a' })
     join('new 2', { lane: 'a' })
     join('new 3', { lane: 'a' })
@@ -299,7 +299,7 @@ describe('standing queue', () => {
 
   it('a standing queue serves newest first and drops its oldest call', async () => {
     const tools = setup({ targetMs: 500 })
-    const { join, left, room } = tools
+    const { join, left, queue } = tools
     for (let i = 0; i < 20; i++) join(`early ${i}`)
     const served = await overload(tools, 3_000)
     // A burst is served in order for one interval.
@@ -312,7 +312,7 @@ describe('standing queue', () => {
     expect(left.slice(0, 3).map(([name]) => name)).toEqual(['early 9', 'early 10', 'early 11'])
     expect(left[0]?.[2]).toBe(1_000)
     expect(left.length).toBeGreaterThan(6)
-    expect(room.length).toBe(20 - left.length)
+    expect(queue.length).toBe(20 - left.length)
   })
 
   it('a standing queue leaves no slot empty when slots become free in waves', async () => {
@@ -383,13 +383,13 @@ describe('standing queue', () => {
   })
 
   it('waiting for a known time does not make a queue standing', async () => {
-    const { clock, room, join, serve, left } = setup({ targetMs: 500 })
+    const { clock, queue, join, serve, left } = setup({ targetMs: 500 })
     for (let i = 0; i < 8; i++) join(`early ${i}`)
-    room.excuse('default', 4_000)
+    queue.excuse('default', 4_000)
     for (let ms = 0; ms < 4_000; ms += 1_000) {
       await clock.advance(1_000)
-      const entry = room.take('default', clock.now())!
-      room.putBack(entry)
+      const entry = queue.take('default', clock.now())!
+      queue.putBack(entry)
     }
     expect(serve()).toBe('early 0')
     await clock.advance(499)
@@ -400,16 +400,16 @@ describe('standing queue', () => {
 
 describe('queue figures', () => {
   it('queue reports calls by priority and the longest wait', async () => {
-    const { clock, room, join, serve } = setup()
+    const { clock, queue, join, serve } = setup()
     join('a', { lane: 'a', priority: 'low' })
     await clock.advance(100)
     join('b', { lane: 'b', priority: 'low' })
     join('c', { lane: 'b', priority: 'critical' })
     await clock.advance(50)
-    expect(room.lengthsByPriority()).toEqual({ critical: 1, high: 0, normal: 0, low: 2 })
-    expect(room.oldestWaitMs(clock.now())).toBe(150)
+    expect(queue.lengthsByPriority()).toEqual({ critical: 1, high: 0, normal: 0, low: 2 })
+    expect(queue.oldestWaitMs(clock.now())).toBe(150)
     serve('a')
-    expect(room.oldestWaitMs(clock.now())).toBe(50)
-    expect(room.length).toBe(2)
+    expect(queue.oldestWaitMs(clock.now())).toBe(50)
+    expect(queue.length).toBe(2)
   })
 })

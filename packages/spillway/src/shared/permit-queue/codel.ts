@@ -1,13 +1,13 @@
 /**
- * Controlled delay: tells a burst, which a queue is there for, from a queue that never gets shorter.
- * If even the oldest entry's wait stays over the target for a whole interval, the queue is standing:
- * then the newest are served first, because they still have a chance, and the oldest are let go,
- * faster and faster until the wait is back under the target.
+ * Controlled delay (CoDel): distinguishes a burst, which a queue is for, from a standing queue. The queue is
+ * standing when even the oldest call's wait stays above the target for a whole interval. Then the newest calls
+ * are served first, because they can still be answered in time, and the oldest are dropped, faster and faster,
+ * until the wait is below the target again.
  */
 export class CoDel {
   readonly #targetMs: number
   readonly #intervalMs: number
-  /** When the wait will have been over the target for an interval. */
+  /** When the wait will have been above the target for an interval. */
   #standingAtMs: number | undefined
   #nextDropMs: number | undefined
   #drops = 0
@@ -17,13 +17,13 @@ export class CoDel {
     this.#intervalMs = intervalMs
   }
 
-  /** Whether the queue stands, as of the last look. */
+  /** Whether the queue was standing at the last `observe`. */
   get standing(): boolean {
     return this.#nextDropMs !== undefined
   }
 
-  /** Looks at how long the oldest entry has waited; below zero, if there is none. */
-  look(nowMs: number, oldestWaitMs: number): void {
+  /** `oldestWaitMs` is negative if the queue is empty. */
+  observe(nowMs: number, oldestWaitMs: number): void {
     if (oldestWaitMs < this.#targetMs) {
       this.#standingAtMs = undefined
       this.#nextDropMs = undefined
@@ -35,7 +35,7 @@ export class CoDel {
     this.#drops = 0
   }
 
-  /** Whether one more has to go now. */
+  /** Whether one more call has to be dropped now. */
   drop(nowMs: number): boolean {
     if (this.#nextDropMs === undefined || nowMs < this.#nextDropMs) return false
     this.#drops++

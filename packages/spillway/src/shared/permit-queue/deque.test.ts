@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { fc } from '../../test/fast-check.js'
-import { RoomGuest } from '../../test/room-guest.js'
-import type { Entry } from './entry.js'
-import { EntryLine } from './entry-line.js'
+import { fc } from '../../../test/fast-check.js'
+import { TestCall } from '../../../test/queued-test-call.js'
+import { CallDeque } from './deque.js'
+import type { QueuedCall } from './queued-call.js'
 
 let entered = 0
 
-function entryOf(arrivedMs: number): Entry {
-  const entry = new RoomGuest({ arrivedMs })
-  entry.enter(entered++, arrivedMs)
+function entryOf(arrivedMs: number): QueuedCall {
+  const entry = new TestCall({ arrivedMs })
+  entry.join(entered++, arrivedMs)
   return entry
 }
 
@@ -29,12 +29,12 @@ const steps = fc.array(
   { maxLength: 400 },
 ) as fc.Arbitrary<Step[]>
 
-describe('EntryLine', () => {
+describe('CallDeque', () => {
   it('calls stay ordered by age under random arrivals and removals', () => {
     fc.assert(
       fc.property(steps, (history) => {
-        const line = new EntryLine()
-        const waiting: Entry[] = []
+        const line = new CallDeque()
+        const waiting: QueuedCall[] = []
         for (const step of history) {
           if (step.kind === 'come') {
             const entry = entryOf(step.arrivedMs)
@@ -61,7 +61,7 @@ describe('EntryLine', () => {
   })
 
   it('removed calls are released although the first call stays for ever', async () => {
-    const line = new EntryLine()
+    const line = new CallDeque()
     line.push(entryOf(0))
     const gone = Array.from({ length: 10_000 }, (_, index) => entryOf(index))
     for (const entry of gone) line.push(entry)

@@ -7,9 +7,9 @@ import {
   EVERYWHERE,
   fateOf,
   vendorError,
-} from '../../test/guard-pod.js'
-import { sleep } from '../core/time/sleep.js'
-import type { Store } from '../store/port.js'
+} from '../../../test/guard-pod.js'
+import { sleep } from '../../core/time/sleep.js'
+import type { Store } from '../../store/port.js'
 
 const MINUTE = { windowMs: '1m' } as const
 
