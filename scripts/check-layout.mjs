@@ -31,7 +31,7 @@ if (isMain(import.meta.url)) {
 }
 
 /** All files under `folder`, as paths relative to it with their text. */
-export function sourcesIn(folder) {
+function sourcesIn(folder) {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))

@@ -55,6 +55,8 @@ function createCall(spillway) {
 /**
  * The modules under `folder` that `call` executes, in the order in which it enters them, each with the
  * names of the functions that it executes there.
+ *
+ * @public The test imports this in a process of its own.
  */
 export async function measureWalk(call, folder) {
   for (let index = 0; index < WARM_UP_CALLS; index++) await call()
