@@ -3,9 +3,9 @@ import { type Bulkhead, type BulkheadOptions, createBulkhead } from './bulkhead.
 
 export type BulkheadRegistry = Registry<Bulkhead, Omit<BulkheadOptions, 'name'>>
 
-/** A bulkhead per dependency: `bulkheads.get('payments').run(…)`. */
+/** One bulkhead per downstream: `bulkheads.get('payments').run(…)`. */
 export function createBulkheadRegistry(defaults: Omit<BulkheadOptions, 'name'>): BulkheadRegistry {
-  // A bad default is reported now, not when the first dependency is called.
+  // Validates the defaults now and not when the first downstream is called.
   createBulkhead(defaults)
   return createRegistry(defaults, createBulkhead)
 }
