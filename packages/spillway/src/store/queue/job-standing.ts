@@ -1,4 +1,4 @@
-/** How one job stands, for whoever looks often. Twin: `redis/lua/read-standing.lua`. */
+/** The changing part of one job, for frequent reads. Twin: `redis/lua/read-standing.lua`. */
 import type { JobStanding } from '../queue-port.js'
 import { DONE, type QueueState, stateNamed } from './queue-state.js'
 

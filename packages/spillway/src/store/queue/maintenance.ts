@@ -1,4 +1,4 @@
-/** What people do with a queue, and what they see of it. Twins: `redis/lua/{command,read}-queue.lua`. */
+/** Operator commands on a queue, and reading it. Twins: `redis/lua/{command,read}-queue.lua`. */
 import type { JobView, QueueCommand, QueueCounts, TenantDepths } from '../queue-port.js'
 import { deepestFirst } from '../tenant-depths.js'
 import type { Woken } from './add-jobs.js'
@@ -52,13 +52,13 @@ export function commandQueue(
   job.uncounted = 0
   job.deadlineUs = 0
   countOpen(state, job)
-  // It lines up at the end: others have waited meanwhile.
+  // Behind the others, which have waited meanwhile.
   job.tag = 0
   line(state, command.id, job, now)
   return { reply: true, wakes: state.blockedUs <= now ? wakeOne(state, now) : [] }
 }
 
-/** One that runs is told, and goes on until it has heard. */
+/** A running job gets the cancellation and continues until its handler reacts. */
 function cancel(
   state: QueueState,
   id: string,
