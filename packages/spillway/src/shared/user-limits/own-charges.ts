@@ -1,6 +1,6 @@
 /**
- * Charges of user limits that belong to no guard: nobody watches over the store for them, so they find
- * out by themselves when it is away, and go by their levels' outage rules then.
+ * Charges of user limits that belong to no guard. Without a guard's watch they find out on their
+ * own when the store is unreachable, and then follow their levels' outage rules.
  */
 
 import type { Random } from '../../core/random.js'
@@ -15,7 +15,7 @@ export interface OwnChargesOptions {
   store: Store
   name: string | undefined
   levels: ReturnType<typeof readLevels>
-  /** Among how many pods levels with the outage rule `share` are shared out. */
+  /** The number of pods that share levels with the outage rule `share`. */
   expectedPods: number
   clock: Clock
   random: Random

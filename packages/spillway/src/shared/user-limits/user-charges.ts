@@ -1,4 +1,7 @@
-/** What requests are charged on their levels: at once if the store is here, together if it is not. */
+/**
+ * Charges requests on their levels: synchronously with a memory store, in batches with a remote
+ * one.
+ */
 import { SpillwayError } from '../../core/errors.js'
 import { swallow } from '../../core/thenable.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
@@ -14,7 +17,7 @@ import {
 } from './levels.js'
 import type { LevelsAlone } from './outage-levels.js'
 
-/** `alone`: decided by this pod, by these rules of its levels. */
+/** `alone`: this pod decided, by these outage rules of its levels. */
 export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
 
 export class UserCharges {
@@ -36,12 +39,12 @@ export class UserCharges {
     })
   }
 
-  /** Replies come later. */
+  /** Whether replies are asynchronous. */
   get remote(): boolean {
     return this.#store.remote
   }
 
-  /** Nothing, if no level applies. */
+  /** Undefined if no level applies. */
   requestFor(subject: Subject, cost: number): UserRequest | undefined {
     checkSubject(subject)
     // Mostly there is one level, and the same request as the last time.
@@ -66,26 +69,26 @@ export class UserCharges {
     return this.ask(request, { onReply, onFailure }) ?? later
   }
 
-  /** By a store that is here. */
+  /** For a memory store. */
   chargeHere(request: UserRequest, atMs?: number): UserReply {
     const [reply] = this.#store.levels.check([request], atMs) as LevelReply[]
     return reply as LevelReply
   }
 
-  /** By one that is not. Nothing: the asker will be told. */
+  /** For a remote store. Undefined: the requester is called back. */
   ask(request: UserRequest, asker: Asker<UserReply>): UserReply | undefined {
     if (this.#alone !== undefined) return this.#askFar(this.#alone, request, asker)
     this.#batcher.ask(request, asker)
     return undefined
   }
 
-  /** The request came to nothing. If this is lost, it counts as spent. */
+  /** The request never started. If the refund is lost, it counts as spent. */
   refund(request: UserRequest): void {
     try {
       if (request.alone !== undefined) this.#alone?.refund(request, request.alone)
       else swallow(this.#store.levels.refund([request]))
     } catch {
-      // As good as lost.
+      // The refund is lost.
     }
   }
 
@@ -117,7 +120,7 @@ export class UserCharges {
     if (reply !== undefined) asker.onReply(reply)
   }
 
-  /** Whoever gathered while the last trip failed is not sent on the next. */
+  /** Requests that collected while the last round trip failed are not sent. */
   async #trip(alone: LevelsAlone, requests: LevelRequest[]): Promise<LevelReply[]> {
     if (alone.inForce && !alone.trying) throw new StoreFailure('not-sent', 'the store is away')
     alone.asked()
