@@ -6,7 +6,7 @@
 
 import { emit, listening } from '../../core/events.js'
 import type { Random } from '../../core/random.js'
-import type { Clock, Timer } from '../../core/time/clock.js'
+import type { Clock } from '../../core/time/clock.js'
 import { untilBeatMs } from '../../core/time/pod-phase.js'
 import type { Fleet } from '../../store/local-spend.js'
 import type { PulsePart, PulseReply, PulseStore } from '../../store/port.js'
@@ -15,6 +15,8 @@ import { createPodId } from '../pod-id.js'
 import { Backoff } from './backoff.js'
 import { Doubts } from './distrust.js'
 import { PodShares } from './pod-shares.js'
+import { PulseLoop } from './pulse-loop.js'
+import { SILENT_MS, SilenceCheck } from './silence-check.js'
 import { StoreEpoch } from './store-epoch.js'
 
 /**
@@ -76,8 +78,6 @@ const BEAT_MS = 1_000
  */
 const FIRST_LOOKS = 100
 const FIRST_LOOK_MS = 10
-/** After this long without a reply, a pulse is sent. */
-const DOUBT_MS = 40
 
 export class StoreWatch {
   status: StoreStatus
@@ -91,6 +91,8 @@ export class StoreWatch {
   readonly #doubts = new Doubts()
   readonly #epoch = new StoreEpoch()
   readonly #shares: PodShares
+  readonly #loop: PulseLoop
+  readonly #silence: SilenceCheck
   readonly #onChange = new Set<() => void>()
   /** Of all guards that use this watch; the last one represents them. */
   #spenders: Spender[] = []
@@ -104,14 +106,9 @@ export class StoreWatch {
   #looks = 0
   #why: unknown
   #connected = false
-  /** Commands in flight that mechanisms wait for. */
-  #underWay = 0
-  #doubt: Timer | undefined
   #refreshedMs = Number.NEGATIVE_INFINITY
   /** Store time minus our time, in microseconds. */
   #aheadUs: number
-  #timer: Timer | undefined
-  #round: Promise<void> | undefined
   #closed = false
 
   constructor(options: StoreWatchOptions) {
@@ -119,6 +116,14 @@ export class StoreWatch {
     this.#options = options
     this.#backoff = new Backoff(clock, random)
     this.#shares = new PodShares(expectedPods)
+    this.#loop = new PulseLoop({
+      clock,
+      round: () => this.#look(),
+      pauseMs: () => this.#pauseMs(),
+      // The watch of an idle guard does not keep the process alive.
+      keepsAlive: () => this.status === 'starting' && this.#awaited,
+    })
+    this.#silence = new SilenceCheck(clock, () => this.#checkSilence())
     this.#sinceMs = clock.now()
     this.#aheadUs = clock.wallMs() * 1_000 - this.#sinceMs * 1_000
     this.#started = new Promise((resolve) => {
@@ -152,7 +157,7 @@ export class StoreWatch {
    */
   whenStarted(): Promise<void> {
     this.#awaited = true
-    this.#timer?.ref()
+    this.#loop.ref()
     return this.#started
   }
 
@@ -164,12 +169,12 @@ export class StoreWatch {
     }
     if (!this.#beginning) return this.lookNow()
     this.#beginning = false
-    if (this.status !== 'off') this.#next(0)
+    if (this.status !== 'off') this.#loop.next(0)
   }
 
   /** There is a new connection, perhaps to another server. */
   lookNow(): void {
-    if (this.reachable && this.status !== 'starting' && this.#round === undefined) this.#next(0)
+    if (this.reachable && this.status !== 'starting' && !this.#loop.busy) this.#loop.next(0)
   }
 
   /**
@@ -218,22 +223,12 @@ export class StoreWatch {
    * as well, it is an outage.
    */
   asked(): void {
-    this.#underWay++
-    if (this.#doubt !== undefined) return
-    this.#doubt = this.#options.clock.schedule(DOUBT_MS, () => {
-      this.#doubt = undefined
-      if (!this.reachable || this.#closed || this.#underWay === 0) return
-      const silentMs = this.#doubts.silentMs(this.#options.clock.now())
-      if (silentMs >= DOUBT_MS && this.#round === undefined) this.#next(0)
-      this.#underWay--
-      this.asked()
-    })
-    this.#doubt.unref()
+    this.#silence.begin()
   }
 
   /** The command has ended, with or without a reply. */
   over(): void {
-    this.#underWay--
+    this.#silence.end()
   }
 
   snapshot(): StoreSnapshot {
@@ -253,11 +248,11 @@ export class StoreWatch {
   async close(spender?: Spender): Promise<void> {
     if (--this.#users > 0) return this.#withdraw(spender)
     this.#closed = true
-    this.#timer?.cancel()
-    this.#doubt?.cancel()
+    const ended = this.#loop.close()
+    this.#silence.close()
     // Calls that wait for the first reply continue.
     if (this.status === 'starting') this.#change('away')
-    await this.#round
+    await ended
     if (!this.reachable || this.#spender === undefined || !this.#connected) return
     await this.#pulse('gone').catch(() => {})
   }
@@ -271,20 +266,15 @@ export class StoreWatch {
     await this.#pulse('gone').catch(() => {})
   }
 
-  #next(delayMs: number): void {
-    if (this.#closed) return
-    this.#timer?.cancel()
-    this.#timer = this.#options.clock.schedule(delayMs, () => {
-      this.#round ??= this.#look().finally(() => {
-        this.#round = undefined
-        this.#next(this.#delayMs())
-      })
-    })
-    // The watch of an idle guard does not keep the process alive.
-    if (this.status !== 'starting' || !this.#awaited) this.#timer.unref()
+  /** Sends a pulse if nothing was heard for a while; returns whether to check again. */
+  #checkSilence(): boolean {
+    if (!this.reachable || this.#closed) return false
+    const silentMs = this.#doubts.silentMs(this.#options.clock.now())
+    if (silentMs >= SILENT_MS && !this.#loop.busy) this.#loop.next(0)
+    return true
   }
 
-  #delayMs(): number {
+  #pauseMs(): number {
     if (this.status === 'starting') return FIRST_LOOK_MS
     if (!this.reachable) return this.#backoff.nextMs()
     const { clock, pod } = this.#options
@@ -388,7 +378,7 @@ export class StoreWatch {
     this.#backoff.lost()
     this.#shares.lost(this.#connected)
     this.#change('away')
-    this.#next(this.#backoff.nextMs())
+    this.#loop.next(this.#backoff.nextMs())
   }
 
   #change(status: StoreStatus): void {
