@@ -131,6 +131,19 @@ export function closedError(stage: Stage, name: string): SpillwayError {
   })
 }
 
+/** The refusal after a command to the store has failed. A `SpillwayError` says more already. */
+export function storeUnavailable(stage: Stage, name: string, cause: unknown): SpillwayError {
+  if (cause instanceof SpillwayError) return cause
+  return new SpillwayError({
+    code: 'STORE_UNAVAILABLE',
+    stage,
+    scope: 'shared',
+    details: { name },
+    explain: (details) => `${details.name}: the store did not answer`,
+    cause,
+  })
+}
+
 const NEXT_TURN = Promise.resolve()
 
 /**

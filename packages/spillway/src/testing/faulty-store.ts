@@ -23,7 +23,7 @@ import {
 } from '../core/options/checks.js'
 import type { Random } from '../core/random.js'
 import { isThenable } from '../core/thenable.js'
-import type { Clock, Timer } from '../core/time/clock.js'
+import type { Clock } from '../core/time/clock.js'
 import { TimerList } from '../core/time/timer-list.js'
 import type { BreakerWatcher, Store } from '../store/port.js'
 import { StoreFailure } from '../store/store-failure.js'
@@ -31,6 +31,7 @@ import { PushLine } from './delayed-push.js'
 import { type Distribution, drawing, readDistribution } from './distribution.js'
 import { DelayLine } from './fifo-delay.js'
 import { wireCopy } from './message-copy.js'
+import { COMMANDS, Command, type Commands, failureOf, type PortName } from './simulated-command.js'
 
 export interface FaultyStoreOptions {
   clock: Clock
@@ -98,38 +99,6 @@ export interface FaultyStore extends Store {
   close(): Promise<void>
 }
 
-type PortName = Exclude<keyof Store, 'remote' | 'close'>
-type Commands<P extends PortName> = Omit<Store[P], 'watch' | 'onWake'>
-
-/** The methods that are simulated. A method of the port that is missing here does not compile. */
-const COMMANDS: { [P in PortName]: Record<keyof Commands<P>, true> } = {
-  limits: {
-    take: true,
-    settle: true,
-    book: true,
-    feedback: true,
-    pause: true,
-    change: true,
-    figures: true,
-    report: true,
-  },
-  levels: { check: true, refund: true },
-  breakers: { report: true, probe: true, sync: true, command: true },
-  pods: { beat: true, leave: true, ask: true, list: true },
-  pulses: { pulse: true },
-  queues: {
-    add: true,
-    reserve: true,
-    finish: true,
-    extend: true,
-    job: true,
-    standing: true,
-    counts: true,
-    dead: true,
-    command: true,
-  },
-}
-
 const share = number({ min: 0, max: 1 })
 
 const readInner: Check<Store | (() => Store)> = either(
@@ -151,28 +120,6 @@ export function createFaultyStore(
 ): FaultyStore {
   const behind = validate('faultyStore.inner', inner, readInner)
   return new DistantStore(behind, validate('faultyStore', options, readOptions))
-}
-
-class Command {
-  /** Its caller has a reply, or an error. */
-  settled = false
-  /** Its result once it has run. */
-  outcome: { reply: unknown } | { error: StoreFailure } | undefined
-  deadline: Pick<Timer, 'cancel'> | undefined
-
-  constructor(
-    readonly port: PortName,
-    readonly method: string,
-    readonly args: unknown[],
-    /** One way of its round trip. */
-    readonly halfMs: number,
-    readonly resolve: (reply: unknown) => void,
-    readonly reject: (failure: StoreFailure) => void,
-  ) {}
-
-  get name(): string {
-    return `${this.port}.${this.method}`
-  }
 }
 
 class DistantStore implements FaultyStore {
@@ -417,10 +364,3 @@ class DistantStore implements FaultyStore {
 }
 
 type Method = (...args: unknown[]) => unknown
-
-/** The error that the client of a remote store would raise. */
-function failureOf({ name }: Command, error: unknown): StoreFailure {
-  if (error instanceof StoreFailure) return error
-  const message = error instanceof Error ? error.message : String(error)
-  return new StoreFailure('server', `${name}: ${message}`, error)
-}

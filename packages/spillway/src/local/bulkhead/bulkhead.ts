@@ -38,6 +38,7 @@ import type { Clock } from '../../core/time/clock.js'
 import { clockOption } from '../../core/time/clock-options.js'
 import { currentDeadline, deadlineError } from '../../core/time/deadline.js'
 import type { PodMetrics } from '../pod-metrics/pod-metrics.js'
+import { createRegistry, type Registry } from '../registry.js'
 
 export interface BulkheadOptions {
   /** Name in errors, events and snapshots. Default: `bulkhead`. */
@@ -101,6 +102,15 @@ export const bulkheadFields = {
 }
 
 const readOptions = object(bulkheadFields)
+
+export type BulkheadRegistry = Registry<Bulkhead, Omit<BulkheadOptions, 'name'>>
+
+/** One bulkhead per downstream: `bulkheads.get('payments').run(…)`. */
+export function createBulkheadRegistry(defaults: Omit<BulkheadOptions, 'name'>): BulkheadRegistry {
+  // Validates the defaults now and not when the first downstream is called.
+  createBulkhead(defaults)
+  return createRegistry(defaults, createBulkhead)
+}
 
 export function createBulkhead(options: BulkheadOptions): Bulkhead {
   return new SlotBulkhead(validate('bulkhead', options, readOptions))

@@ -4,7 +4,7 @@
  * for: that is what a guard's queue is for.
  */
 
-import { inMs, SpillwayError } from '../../core/errors.js'
+import { inMs, SpillwayError, storeUnavailable } from '../../core/errors.js'
 import { callSafely } from '../../core/events.js'
 import { boundedName } from '../../core/long-name.js'
 import { func, OptionsError, text, validate } from '../../core/options/checks.js'
@@ -211,14 +211,7 @@ export class SharedJobQueue<Data, Result> implements JobQueue<Data, Result> {
     try {
       return await ask(this.#options.store)
     } catch (cause) {
-      throw new SpillwayError({
-        code: 'STORE_UNAVAILABLE',
-        stage: 'room',
-        scope: 'shared',
-        details: { name: this.name },
-        explain: ({ name }) => `queue ${name}: the store did not answer`,
-        cause,
-      })
+      throw storeUnavailable('room', this.name, cause)
     }
   }
 

@@ -1,5 +1,6 @@
 /** The levels of user limits: which requests each applies to, and its buckets. */
 
+import { BoundedCache } from '../../core/collections/bounded-cache.js'
 import { isLongName } from '../../core/long-name.js'
 import {
   arrayOf,
@@ -142,7 +143,9 @@ function createLevel(
 
   /** Building a key costs more than looking it up. Only where nothing else decides the charge. */
   const known =
-    typeof limit === 'number' && per !== 'endpoint' ? new Map<string, UserRequest>() : undefined
+    typeof limit === 'number' && per !== 'endpoint'
+      ? new BoundedCache<string, UserRequest>(MOST_KNOWN)
+      : undefined
 
   function requestFor(subject: Subject): UserRequest | undefined {
     const who = whose(per, subject)
@@ -162,10 +165,7 @@ function createLevel(
       outage,
     }
     const request = { levels: [charge], cost: 1 }
-    if (known !== undefined && !isLongName(who)) {
-      if (known.size >= MOST_KNOWN) known.clear()
-      known.set(who, request)
-    }
+    if (!isLongName(who)) known?.set(who, request)
     return request
   }
 

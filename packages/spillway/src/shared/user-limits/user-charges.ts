@@ -2,20 +2,24 @@
  * Charges requests on their levels: synchronously with a memory store, in batches with a remote
  * one.
  */
-import { SpillwayError } from '../../core/errors.js'
+import { storeUnavailable } from '../../core/errors.js'
+import type { Random } from '../../core/random.js'
 import { swallow } from '../../core/thenable.js'
+import type { Clock } from '../../core/time/clock.js'
 import type { LevelReply, LevelRequest, MaybePromise, Store } from '../../store/port.js'
 import { StoreFailure } from '../../store/store-failure.js'
-import type { OutageRule } from '../outage/rules.js'
+import { isSharingOff, type OutageRule } from '../outage/rules.js'
 import { type Asker, Batcher } from './batcher.js'
 import {
   checkSubject,
+  createLevels,
   type Level,
   type OwnCharge,
+  type readLevels,
   type Subject,
   type UserRequest,
 } from './levels.js'
-import type { LevelsAlone } from './outage-levels.js'
+import { LevelsAlone, type StoreView } from './outage-levels.js'
 
 /** `alone`: this pod decided, by these outage rules of its levels. */
 export type UserReply = LevelReply & { alone?: readonly OutageRule[] }
@@ -34,8 +38,10 @@ export class UserCharges {
     this.#batcher = new Batcher({
       send: (requests) =>
         alone === undefined ? store.levels.check(requests) : this.#trip(alone, requests),
-      instead: (request, error) =>
-        alone === undefined ? complain(error) : this.#chargeAlone(alone, request),
+      instead: (request, error) => {
+        if (alone === undefined) throw storeUnavailable('user-limit', 'user limits', error)
+        return this.#chargeAlone(alone, request)
+      },
     })
   }
 
@@ -140,12 +146,28 @@ export class UserCharges {
   }
 }
 
-function complain(cause: unknown): never {
-  throw new SpillwayError({
-    code: 'STORE_UNAVAILABLE',
-    stage: 'user-limit',
-    scope: 'shared',
-    explain: () => 'user limits: the store did not answer',
-    cause,
-  })
+interface UserChargesOptions {
+  store: Store
+  name: string | undefined
+  levels: ReturnType<typeof readLevels>
+  /** The number of pods that share levels with the outage rule `share`. */
+  expectedPods: number
+  clock: Clock
+  random: Random
+}
+
+/**
+ * Charges of user limits that belong to no guard. Without a guard's watch they find out on their own
+ * when the store is unreachable, and then follow their levels' outage rules.
+ */
+export function createUserCharges(options: UserChargesOptions): UserCharges {
+  const { store, name, levels, expectedPods, clock, random } = options
+  const fleet = { pods: expectedPods, rank: expectedPods - 1 }
+  const view: StoreView = isSharingOff()
+    ? { status: 'off', reachable: false, fleet }
+    : { status: 'shared', reachable: true, fleet }
+  const alone = store.remote
+    ? new LevelsAlone(name ?? 'user limits', view, clock, random)
+    : undefined
+  return new UserCharges(store, createLevels(levels, name), alone)
 }

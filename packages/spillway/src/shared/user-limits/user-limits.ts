@@ -12,7 +12,7 @@ import { clockOption, randomOption } from '../../core/time/clock-options.js'
 import type { Store } from '../../store/port.js'
 import { readStore } from '../store-option.js'
 import { readLevels, type Subject, type UserLevel } from './levels.js'
-import { createOwnCharges } from './own-charges.js'
+import { createUserCharges } from './user-charges.js'
 
 export interface UserLimitsOptions {
   store: Store
@@ -61,7 +61,7 @@ const readOptions = object({
 })
 
 export function createUserLimits(options: UserLimitsOptions): UserLimits {
-  const charges = createOwnCharges(validate('userLimits', options, readOptions))
+  const charges = createUserCharges(validate('userLimits', options, readOptions))
   return {
     async check({ cost = 1, ...subject }) {
       if (!Number.isInteger(cost) || cost < 1) validate('cost', cost, integer({ min: 1 }))

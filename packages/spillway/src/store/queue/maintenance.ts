@@ -1,5 +1,11 @@
-/** Operator commands on a queue, and reading it. Twins: `redis/lua/{command,read}-queue.lua`. */
-import type { JobView, QueueCommand, QueueCounts, TenantDepths } from '../queue-port.js'
+/** Operator commands on a queue, and reading it. Twins: `redis/lua/{command,read}-queue.lua`, `redis/lua/read-standing.lua`. */
+import type {
+  JobStanding,
+  JobView,
+  QueueCommand,
+  QueueCounts,
+  TenantDepths,
+} from '../queue-port.js'
 import { deepestFirst } from '../tenant-depths.js'
 import type { Woken } from './add-jobs.js'
 import {
@@ -8,12 +14,14 @@ import {
   countOpen,
   DEAD,
   DELAYED,
+  DONE,
   end,
   forget,
   type JobRecord,
   line,
   present,
   type QueueState,
+  stateNamed,
   timeOf,
   unline,
   viewOf,
@@ -119,4 +127,13 @@ export function listDead(
   const now = timeOf(state, serverUs)
   const ids = state.dead.sorted().slice(from, from + count)
   return ids.map((id) => viewOf(state, id, now) as JobView)
+}
+
+/** The changing part of one job, for frequent reads. */
+export function readStanding(state: QueueState, id: string): JobStanding | undefined {
+  const job = state.jobs.get(id)
+  if (job === undefined) return undefined
+  const { attempt, progress } = job
+  const text = job.state === DONE ? '' : (state.texts.get(id) ?? '')
+  return { state: stateNamed(job.state), attempt, progress, text }
 }
