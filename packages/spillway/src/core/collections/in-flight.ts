@@ -1,10 +1,10 @@
 /**
- * The calls of one lane that are in flight, as far as they count in a failure rate. Breaker and
- * throttle use it, so that fast failures do not make a downstream look broken whose successes are slow.
+ * The calls of one lane that are in flight and count in a failure rate. Breaker and throttle use
+ * it. Without it, a downstream with fast failures and slow successes would look broken.
  *
  * A call counts from the age at which failures usually end until the age at which successes usually
- * have ended. A younger one says nothing yet; the callers of a dead downstream always have a few of
- * those. An older one may be hanging.
+ * have ended. Younger calls say nothing yet: a dead downstream always has a few of them. Older
+ * calls may be hanging.
  */
 import { type Linked, LinkedList } from './linked-list.js'
 import { type Cohort, UsualDuration } from './usual-duration.js'
@@ -14,7 +14,7 @@ export class Batch implements Linked<Batch> {
   readonly startMs: number
   /** Too young to count, counting, too old to count, or left out. */
   phase: 'young' | 'counting' | 'overdue' | 'left out' = 'young'
-  /** Those that are in flight. */
+  /** The number of these calls that are still in flight. */
   calls = 0
   /** The calls their durations are compared with; undefined if they are not measured. */
   readonly cohort: Cohort | undefined
@@ -35,7 +35,7 @@ export class InFlightCall {
   batch: Batch | undefined = undefined
 }
 
-/** The durations of this number of failures are remembered, for this long. */
+/** How many failures' durations are kept, and for how long. */
 const FAILURES = 32
 const FAILURE_LIFE_MS = 10_000
 
@@ -79,12 +79,12 @@ export class InFlight {
     this.#usual.end(batch.cohort, outcome === 'success' ? durationMs : undefined, nowMs)
   }
 
-  /** The call goes on, but counts as nothing: it is not the first attempt. */
+  /** The call goes on but no longer counts, because it is not the first attempt. */
   leaveOut(call: InFlightCall, nowMs: number): void {
     this.end(call, undefined, nowMs)
   }
 
-  /** A new generation begins: calls of earlier ones no longer count. Durations stay known. */
+  /** A new generation begins: calls of earlier ones no longer count. Known durations are kept. */
   clear(nowMs: number): void {
     for (const list of [this.#young, this.#counting]) {
       for (let batch = list.first; batch !== undefined; batch = list.first) {
@@ -155,7 +155,9 @@ export class InFlight {
     if (this.#failures.length > FAILURES) this.#failures.shift()
   }
 
-  /** The lower quartile: too low a value counts too many calls, which is the safer mistake. */
+  /**
+   * The lower quartile. A value that is too low counts too many calls, which is the safer mistake.
+   */
   #usualFailureMs(nowMs: number): number {
     const recent = this.#failures.filter(({ endMs }) => nowMs - endMs < FAILURE_LIFE_MS)
     this.#failures = recent

@@ -1,40 +1,40 @@
 /**
- * How long the successful calls of a lane usually take: the 95th percentile of recent ones.
+ * How long successful calls of a lane usually take: the 95th percentile of recent ones.
  *
- * The calls that have finished first are the fast ones, so a percentile over finished calls is too
- * low after a cold start. That is why calls are measured in cohorts that began together, and a cohort
- * is used once 95 % of its calls have succeeded. Failed calls leave their cohort.
+ * The first calls to finish are the fast ones, so a percentile over finished calls is too low after
+ * a cold start. So calls are measured in cohorts that began together. A cohort is used once 95 % of
+ * its calls have succeeded. Failed calls leave their cohort.
  */
 
-/** Some calls that began one after the other. */
+/** Calls that began one after the other. */
 export interface Cohort {
   readonly sinceMs: number
   /** Calls that began and have not failed. */
   calls: number
   succeeded: number
-  /** The longest of those that succeeded. */
+  /** The longest duration of those that succeeded. */
   longestMs: number
-  /** It has enough calls; those of the same millisecond are still added. */
+  /** It has enough calls. Calls that begin in the same millisecond are still added. */
   full: boolean
 }
 
 const COHORT_CALLS = 20
 const SHARE = 0.95
-/** The longest of this number of cohorts counts, because each has few calls. */
+/** How many cohorts are kept. The longest one counts, because each has few calls. */
 const COHORTS = 5
-/** Calls that take as long as usual to the millisecond are not overdue. */
+/** Keeps calls that take exactly the usual time from counting as overdue. */
 const MARGIN = 1.05
-/** Until a cohort is full, its longest call counts with this factor. */
+/** The factor for the longest call until the first cohort is full. */
 const FEW_CALLS_MARGIN = 2
-/** After a rest of this length the durations from before say nothing. */
+/** After this time without calls, earlier durations say nothing. */
 const REST_MS = 10_000
 
 export class UsualDuration {
-  /** Used while no success is known, and the longest time a cohort is waited for. */
+  /** The result while no success is known, and the longest time to wait for a cohort. */
   readonly #timeoutMs: number
   #cohort: Cohort | undefined
   #recentMs: number[] = []
-  /** From the few calls that ended before the first cohort was full. */
+  /** Estimated from the few calls that ended before the first cohort was full. */
   #provisionalMs: number | undefined
   #running = 0
   #lastEndMs = Number.NEGATIVE_INFINITY

@@ -17,7 +17,7 @@ export interface RedisBreakers extends BreakerStore {
   close(): void
 }
 
-/** `time` replaces the server's, for tests that feed twins the same history. */
+/** `time` replaces the server's time in twin tests. */
 export function createRedisBreakers(
   runner: ScriptRunner,
   keys: Keys,
@@ -87,7 +87,7 @@ export function writeReport(
   }
 }
 
-/** The input that include/breaker-state reads. */
+/** The input that `include/breaker-state` reads. */
 export function writeInput(keys: Keys, request: BreakerRef, own: object): string {
   const { breakers: channel } = keys
   const spec = writeSpec(request.spec)
