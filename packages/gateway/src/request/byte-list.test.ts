@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../../spillway/test/fast-check.js'
 import { ByteList } from './byte-list.js'
 import { FieldNames, JsonFieldReader } from './json-fields.js'
 import { withFields } from './rewrite-body.js'

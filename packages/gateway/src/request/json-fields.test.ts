@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { fc } from '../../../spillway/test/fast-check.js'
 import { type ContentVisitor, FieldNames, JsonFieldReader, type JsonObject } from './json-fields.js'
 
 const NAMES = new FieldNames(['model', 'stream', 'n'], ['messages', 'prompt'])
