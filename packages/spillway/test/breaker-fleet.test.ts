@@ -138,7 +138,7 @@ describe('a fleet of eight', () => {
   })
 
   it('a breaker closes after the pod with its only probe was killed', async ({ annotate }) => {
-    const [name, probeLeaseMs] = ['killed', 1_000]
+    const [name, probeLeaseMs] = ['killed', 2_000]
     const options = { openMs: 100, probes: 1, successes: 1, probeLeaseMs, rampMs: 0 }
     const { breaker } = await openBreaker(name, options)
     await breaker.trip()
@@ -147,7 +147,7 @@ describe('a fleet of eight', () => {
     expect(await doomed.ask('hold', { name })).toBe(true)
     await vi.waitUntil(() => vendor.probes.now === 1)
     const hammering = eachPod((pod) =>
-      pod.ask('hammer', { name, lines: 2, pauseMs: 5, forMs: 600_000 }),
+      pod.ask('hammer', { name, lines: 2, pauseMs: 50, forMs: 600_000 }),
     )
     // While alive, the pod keeps its probe although that takes longer than a lease.
     await sleep(1.5 * probeLeaseMs)
@@ -261,10 +261,11 @@ describe('a fleet of eight', () => {
     await isolated.isolate(LONG_MS)
 
     const replaced = pods
+    const replacements = await Promise.all(pods.map(startOne))
     pods = []
-    for (const old of replaced) {
-      // A new pod joins, then an old one leaves.
-      const [young] = await Promise.all([startOne(), pods.at(-1)?.ask('state', { name: 'opened' })])
+    for (const [at, old] of replaced.entries()) {
+      // A new pod joins the fleet when it opens its breakers. Then an old one leaves.
+      const young = replacements[at]!
       for (const name of names) await young.ask('open', { name, options: counting })
       pods.push(young)
       for (const name of names) await old.ask('close', { name })

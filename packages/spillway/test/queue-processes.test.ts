@@ -102,8 +102,8 @@ describe('eight workers killed at random', () => {
       await vi.waitUntil(() => store.ready, { timeout: 10_000 })
       const crew = startWorkers(8, connection, settings)
       const { runs } = crew
-      const count = usualOrLong(2_000, 6_000)
-      const killer = startKiller(crew, count / 12)
+      const count = usualOrLong(1_000, 6_000)
+      const killer = startKiller(crew, count / 8)
       const jobs = Array.from({ length: count }, (_, data) => ({ data }))
       const ids = (await queue.addMany(jobs)).map(({ id }) => id)
       expect(new Set(ids).size).toBe(count)
@@ -148,7 +148,7 @@ function expectOrder(runs: readonly Run[], concurrency: number): void {
   }
 }
 
-const CONFIRMED = usualOrLong(5_000, 20_000)
+const CONFIRMED = usualOrLong(2_000, 20_000)
 
 describe('jobs that a replica has confirmed, eight workers that are killed, and a master that dies', () => {
   it(
@@ -176,7 +176,7 @@ describe('jobs that a replica has confirmed, eight workers that are killed, and 
       expect(confirmed.size).toBe(CONFIRMED)
       const crew = startWorkers(8, connection, settings)
       const { runs } = crew
-      const killer = startKiller(crew, CONFIRMED / 20)
+      const killer = startKiller(crew, CONFIRMED / usualOrLong(10, 20))
       await vi.waitUntil(() => runs.length > 0.4 * CONFIRMED, { timeout: LONGEST_MS, interval: 20 })
       const diedMs = performance.now()
       await watched.servers[0]?.kill()
