@@ -3,7 +3,7 @@
  * knows only the test that started last.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type TestContext, it as vitestIt } from 'vitest'
+import { type TestContext, it as vitestIt, onTestFinished as vitestOnFinished } from 'vitest'
 
 const running = new AsyncLocalStorage<TestContext>()
 
@@ -23,10 +23,10 @@ it.each = <const T>(rows: readonly T[]) => {
   }
 }
 
+/** Also works in a test of Vitest's own `it`, if it runs alone. */
 export function onTestFinished(release: () => unknown): void {
-  const context = running.getStore()
-  if (context === undefined) throw new Error('onTestFinished() was called outside of a test')
-  context.onTestFinished(async () => {
+  const { onTestFinished: onFinished } = running.getStore() ?? { onTestFinished: vitestOnFinished }
+  onFinished(async () => {
     await release()
   })
 }
