@@ -11,12 +11,13 @@ import { isPermit } from '../shared/circuit-breaker/quorum-lane.js'
 import { LaneRegistry } from '../shared/lanes/lane-registry.js'
 import type { StoreWatch } from '../shared/outage/store-watch.js'
 import { watchOver } from '../shared/outage/watch-over.js'
+import { CallQueue } from '../shared/permit-queue/call-queue.js'
+import { PermitDispatcher } from '../shared/permit-queue/permit-dispatcher.js'
 import { LimitBook } from '../shared/rate-limiter/limit-book.js'
 import { createLevels } from '../shared/user-limits/levels.js'
 import { LevelsAlone } from '../shared/user-limits/outage-levels.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
-import { Dispatcher } from './dispatcher.js'
 import { LaneLimits } from './lane-limits.js'
 import type { CheckedGuard } from './options.js'
 import type { AttemptDependencies } from './pipeline/attempt.js'
@@ -26,13 +27,12 @@ import { Pipeline } from './pipeline/pipeline.js'
 import type { Stage } from './pipeline/stage.js'
 import { SHADOW_ROWS, STAGES, type StageContext, type StageDefinition } from './pipeline/stages.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import { Room } from './room.js'
 import { Slots } from './slots.js'
 import type { BreakerStage } from './stages/breaker.js'
 import type { ConcurrencyStage } from './stages/concurrency.js'
 import type { FallbackStage } from './stages/fallback.js'
 import type { HedgeStage } from './stages/hedge.js'
-import { type PermitDispatcher, QueueStage } from './stages/queue.js'
+import { type Dispatcher, QueueStage } from './stages/queue.js'
 import {
   concurrencyError,
   limitedError,
@@ -122,9 +122,12 @@ export function buildGuard(
     createLaneLimits(name, options, clock, lanes),
     lanes,
   )
-  const room = createRoom(options, clock)
+  const waiting = createQueue(options, clock)
   const { size, timeoutMs = 0 } = options.queue ?? {}
-  const queue = new QueueStage({ guard: name, size, timeoutMs, room, slots }, () => dispatcher)
+  const queue = new QueueStage(
+    { guard: name, size, timeoutMs, calls: waiting, slots },
+    () => dispatcher,
+  )
   const watch = createWatch(name, options, around, before)
   const countedLimits = createLimits(name, options, around, watch, lanes, before, {
     dispatcher: () => dispatcher,
@@ -140,7 +143,7 @@ export function buildGuard(
   const breaker = createBreaker(name, options, around, watch, lanes, before, shadowed)
   const dispatcher = createDispatcher(
     name,
-    { clock, room, slots, lanes, breaker, limits },
+    { clock, queue: waiting, capacity: slots, lanes, breaker, limits },
     options,
     sameClock,
   )
@@ -229,9 +232,9 @@ function shadowedStages({ shadow, breaker }: CheckedGuard): ReadonlySet<StageNam
   return stages
 }
 
-function createRoom({ queue }: CheckedGuard, clock: Clock): Room {
+function createQueue({ queue }: CheckedGuard, clock: Clock): CallQueue {
   const timeoutMs = queue?.timeoutMs ?? Number.POSITIVE_INFINITY
-  return new Room({
+  return new CallQueue({
     clock,
     size: queue?.size ?? 0,
     timeoutMs,
@@ -244,17 +247,17 @@ function createDispatcher(
   name: string,
   parts: {
     clock: Clock
-    room: Room
-    slots: Slots
+    queue: CallQueue
+    capacity: Slots
     lanes: LaneRegistry
     breaker: FleetBreaker | undefined
     limits: VendorLimits | undefined
   },
-  { queue }: CheckedGuard,
+  options: CheckedGuard,
   sameClock: boolean,
-): PermitDispatcher {
-  const { clock, slots, breaker, limits } = parts
-  return new Dispatcher({
+): Dispatcher {
+  const { clock, capacity: slots, breaker, limits } = parts
+  return new PermitDispatcher({
     ...parts,
     breaker: breaker && {
       isClear: (lane) => breaker.isClear(lane),
@@ -263,7 +266,7 @@ function createDispatcher(
       isPermit,
     },
     sameClock,
-    patient: queue !== undefined,
+    mayWait: options.queue !== undefined,
     limitedError: ({ lane, paused, left }, retryAfterMs, price) =>
       limitedError({
         name,
@@ -316,7 +319,7 @@ function createLimits(
   lanes: LaneRegistry,
   before: GuardParts | undefined,
   later: {
-    dispatcher(): PermitDispatcher
+    dispatcher(): Dispatcher
     breaker(): FleetBreaker | undefined
     /** False in shadow mode. */
     pauses: boolean

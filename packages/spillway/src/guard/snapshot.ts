@@ -57,16 +57,16 @@ export interface GuardStoreSnapshot extends StoreSnapshot {
 export function snapshotOf(parts: GuardParts): GuardSnapshot {
   const { name, queue, slots, breaker, counters, clock, options, pipeline, lanes } = parts
   const { shed, throttle, hedge, retry, fallback } = parts.stages
-  const { room } = queue
+  const { calls } = queue
   const nowMs = clock.now()
   return {
     name,
     ...counters.snapshot(),
     room: {
-      waiting: room.length,
+      waiting: calls.length,
       size: options.queue?.size ?? 0,
-      oldestMs: room.oldestWaitMs(nowMs),
-      byPriority: room.lengthsByPriority(),
+      oldestMs: calls.oldestWaitMs(nowMs),
+      byPriority: calls.lengthsByPriority(),
     },
     active: slots.active,
     limit: Math.min(slots.limit, slots.lanes?.total ?? slots.limit),

@@ -94,10 +94,10 @@ export class CallTrace implements CallFollower {
     const { stages } = this.#guard.pipeline
     const stage = stages.find(({ name }) => name === error.stage)
     const ofCall = stage?.per === 'call' && stage.name !== 'room'
-    if (!this.#entered && !ofCall) {
+    if (!this.#entered) {
       const { options, lane, priority, arrivedMs } = this.#facts
       const deadlineMs = Number.POSITIVE_INFINITY
-      const price = { cost: options.cost, costs: [], of: undefined }
+      const price = { cost: options.cost, costs: [], costsUnder: undefined }
       const call = { kind: 'call', options, lane, priority, arrivedMs, deadlineMs } as const
       this.#notePassed({ ...call, ...price, attempt: 1 }, error.stage)
     }

@@ -180,7 +180,7 @@ export class JobGate {
       tenant,
       cost: undefined,
       costs: [],
-      of: undefined,
+      costsUnder: undefined,
     }
     const grants = this.#enter(call, nowMs)
     if (grants instanceof SpillwayError) return this.#refuse(grants, permits, listener)

@@ -73,8 +73,6 @@ export interface AttemptFacts {
   readonly job: boolean
 }
 
-const NEVER_LEFT_OUT = { leavesOut: () => false }
-
 export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAttempt, AttemptExit {
   readonly options: RunOptions
   readonly laneInUse: string
@@ -84,8 +82,6 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
   readonly job: boolean
   readonly kept: unknown[] = []
   trace: AttemptTrace | undefined
-  /** Set if a second attempt runs beside this one on the same lane. */
-  pair: { leavesOut(outcome: Outcome): boolean } = NEVER_LEFT_OUT
   readonly #shared: AttemptDependencies
   readonly #timed: TimedCall<T>
   readonly #listener: AttemptListener<T>
@@ -139,10 +135,6 @@ export class GuardAttempt<T> implements CallEndListener<T>, CallContext, StageAt
 
   get traceHeaders(): Readonly<Record<string, string>> | undefined {
     return this.trace?.headers
-  }
-
-  leavesOut(outcome: Outcome): boolean {
-    return this.pair.leavesOut(outcome)
   }
 
   /** The caller does not wait for it any more. */

@@ -13,16 +13,16 @@ import { type Attempt, AttemptScope } from '../../local/retry/attempts.js'
 import { learnUsual, RetryCall } from '../../local/retry/retry-call.js'
 import { DEFAULT_LANE } from '../../shared/default-lane.js'
 import type { LaneRegistry } from '../../shared/lanes/lane-registry.js'
+import { type LeaveReason, QueuedCall } from '../../shared/permit-queue/queued-call.js'
 import type { Cost } from '../../shared/rate-limiter/permit.js'
 import type { CallFollower } from '../decisions/follower.js'
-import { Entry, type Leaving } from '../entry.js'
-import { LaterStay } from '../later-stay.js'
+import { QueuedRetry } from '../queue/queued-retry.js'
+import type { ResumableCall } from '../queue/resume.js'
 import type { RunOptions } from '../run-options.js'
 import type { HedgeStage } from '../stages/hedge.js'
 import type { QueueStage } from '../stages/queue.js'
 import type { RetryStage } from '../stages/retry.js'
 import type { ShedStage } from '../stages/shed.js'
-import type { Startable } from '../starter.js'
 import { type AttemptDependencies, type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import type { CallCounters, CallObservers } from './counters.js'
@@ -67,8 +67,8 @@ type End<T> = { value: T } | { error: unknown }
 const NEXT_TURN = Promise.resolve()
 
 export class GuardCall<T>
-  extends Entry<Permits>
-  implements StageCall, PendingCall, AttemptListener<T>, QueuedAttempt, Startable<Permits>
+  extends QueuedCall<Permits>
+  implements StageCall, PendingCall, AttemptListener<T>, QueuedAttempt, ResumableCall<Permits>
 {
   /** It was let in: only the stages of an attempt are checked from now on. */
   readonly kind: CallKind = 'attempt'
@@ -78,7 +78,7 @@ export class GuardCall<T>
   readonly arrivedMs: number
   attempt = 1
   costs: readonly number[]
-  of: unknown
+  costsUnder: unknown
   readonly #shared: CallDependencies
   readonly #fn: CallFunction<T>
   readonly #watchers: CallWatchers | undefined
@@ -121,7 +121,7 @@ export class GuardCall<T>
     this.priority = facts.priority
     this.arrivedMs = facts.arrivedMs
     this.costs = facts.costs
-    this.of = facts.of
+    this.costsUnder = facts.costsUnder
   }
 
   get cost(): Cost | undefined {
@@ -205,7 +205,7 @@ export class GuardCall<T>
   #getPermits(nowMs: number): void {
     const { queue } = this.#shared
     try {
-      const permits = queue.tryNow(this.lane, this, nowMs)
+      const permits = queue.tryNow(this, nowMs)
       if (permits !== undefined) return this.#start(permits, nowMs)
       const refusal = this.#join(nowMs)
       if (refusal !== undefined) this.refuse(refusal)
@@ -217,13 +217,13 @@ export class GuardCall<T>
   #join(nowMs: number): SpillwayError | undefined {
     const { queue } = this.#shared
     this.#watchers?.follower?.waits(nowMs)
-    const waiting = this.#retry === undefined ? this : new LaterStay(this, queue.starter)
+    const waiting = this.#retry === undefined ? this : new QueuedRetry(this, queue.resumer)
     return queue.join(waiting, nowMs)
   }
 
   /** It has waited, and has its permits. */
   admit(permits: Permits): void {
-    this.#shared.queue.starter.startSoon(this, permits)
+    this.#shared.queue.resumer.resumeSoon(this, permits)
   }
 
   /** A moment later, in the caller's async context. */
@@ -409,7 +409,7 @@ export class GuardCall<T>
     else this.#reject(error)
   }
 
-  onLeave(why: Leaving): void {
+  onLeave(why: LeaveReason): void {
     this.mustLeave(why, this)
   }
 
@@ -418,14 +418,14 @@ export class GuardCall<T>
   }
 
   /** One of its stays in the queue is over, without permits. */
-  mustLeave(why: Leaving, stay: Entry): void {
+  mustLeave(why: LeaveReason, queued: QueuedCall): void {
     const { clock, queue } = this.#shared
-    this.abandon(queue.leaveError(why, clock.now() - stay.enteredMs), stay)
+    this.abandon(queue.leaveError(why, clock.now() - queued.joinedMs), queued)
   }
 
-  abandon(reason: unknown, stay: Entry): void {
+  abandon(reason: unknown, queued: QueuedCall): void {
     this.refuse(reason)
-    this.#shared.queue.left(stay)
+    this.#shared.queue.left(queued)
   }
 }
 

@@ -14,7 +14,7 @@ import {
   type RaceRunner,
   type RaceSide,
 } from '../../local/hedge/race.js'
-import { HedgePair, type HedgeStage } from '../stages/hedge.js'
+import type { HedgeStage } from '../stages/hedge.js'
 import { type AttemptDependencies, type AttemptListener, GuardAttempt } from './attempt.js'
 import type { CallFunction } from './context.js'
 import type { Permits, StageCall } from './stage.js'
@@ -36,7 +36,6 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
   readonly #listener: AttemptListener<T>
   readonly #race = new Race<T>(this)
   readonly first: GuardAttempt<T>
-  readonly #pair = new HedgePair()
   #second: GuardAttempt<T> | undefined
   #delayMs = 0
   #timer: Timer | undefined
@@ -81,7 +80,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
       attempt: call.attempt,
       cost: call.cost,
       costs: [],
-      of: undefined,
+      costsUnder: undefined,
     }
     const permits = this.#stage.take(this.#attempts.pipeline, second)
     if (isThenable(permits)) void permits.then((each) => this.#begin(lane, each))
@@ -90,7 +89,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
 
   #begin(lane: string, permits: Permits | undefined): void {
     if (permits === undefined) return
-    const { pipeline, clock, guard } = this.#attempts
+    const { pipeline, breaker, clock, guard } = this.#attempts
     if (this.#race.over) return pipeline.cancel(lane, permits)
     const nowMs = clock.now()
     const side = this.#race.join()
@@ -104,11 +103,7 @@ export class HedgedAttempt<T> implements RaceRunner<T> {
     this.#stage.begun(this.#delayMs)
     this.#second = second
     // On another lane it is a call of its own to the breaker.
-    if (lane === this.#lane) {
-      this.#pair.join()
-      this.first.pair = this.#pair
-      second.pair = this.#pair
-    }
+    if (lane === this.#lane) breaker?.hedged(this.first, second)
     second.start(this.#hedged.fn)
   }
 

@@ -5,14 +5,14 @@
 import type { Details, Scope, SpillwayError, Stage as StageName } from '../../core/errors.js'
 import type { CallEnd, Outcome, Verdict } from '../../core/outcome.js'
 import type { LanePermit as BreakerPermit } from '../../shared/circuit-breaker/lane-breaker.js'
+import type { AttemptPermits, CallCost, PermitCall } from '../../shared/permit-queue/ports.js'
 import type { LanePermit as LimitPermit } from '../../shared/rate-limiter/permit.js'
 import type { RunOptions } from '../run-options.js'
-import type { Admission, Price, Waiting } from '../wish.js'
 
 /** What breaker and vendor limits have granted one attempt. */
-export type Permits = Admission<BreakerPermit, LimitPermit>
+export type Permits = AttemptPermits<BreakerPermit, LimitPermit>
 /** A call that waits in the queue for its permits. */
-export type QueuedAttempt = Waiting<BreakerPermit, LimitPermit>
+export type QueuedAttempt = PermitCall<BreakerPermit, LimitPermit>
 
 /**
  * `call`: a call that has just arrived. `attempt`: an attempt of a call that was let in, the first one or a
@@ -21,7 +21,7 @@ export type QueuedAttempt = Waiting<BreakerPermit, LimitPermit>
 export type CallKind = 'call' | 'attempt' | 'hedge' | 'job'
 
 /** A call as stages see it before its attempt starts. */
-export interface StageCall extends Price {
+export interface StageCall extends CallCost {
   readonly kind: CallKind
   readonly options: RunOptions
   /** As the guard's lanes resolve it: its own, or the one it shares. */
@@ -50,8 +50,6 @@ export interface StageAttempt {
   readonly permits: Permits
   /** What each stage keeps for this attempt, by the stage's place in the pipeline. */
   readonly kept: unknown[]
-  /** The breaker counts both attempts of a hedged call as one: whether this one's outcome is left out. */
-  leavesOut(outcome: Outcome): boolean
 }
 
 /** The answer of an attempt: its end, or the beginning of a streamed body. */

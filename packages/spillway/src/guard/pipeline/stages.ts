@@ -221,7 +221,7 @@ export const STAGES = [
         breaker,
         classify: judging.classify,
         conditions: () => ({
-          queueWaitMs: queue.room.oldestWaitMs(clock.now()),
+          queueWaitMs: queue.calls.oldestWaitMs(clock.now()),
           slotsInUse: Math.max(slots.active / slots.limit, slots.lanes?.used ?? 0),
         }),
       }),

@@ -55,7 +55,7 @@ export function startCall<T>(
     attempt: 1,
     cost: given.cost,
     costs: NO_COSTS,
-    of: undefined,
+    costsUnder: undefined,
   }
   let refusal: unknown
   try {

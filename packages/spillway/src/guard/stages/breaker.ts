@@ -34,17 +34,21 @@ export class BreakerStage implements Stage {
   }
 
   /** Once: a streamed probe may have succeeded before its stream ends. */
-  release(attempt: StageAttempt, outcome: Outcome): void {
-    const { permits } = attempt
+  release({ permits }: StageAttempt, outcome: Outcome): void {
     const permit = permits.breaker
     if (permit === undefined) return
     permits.breaker = undefined
-    if (attempt.leavesOut(outcome)) this.#breaker.repeat(permit)
     this.#breaker.exit(permit, outcome)
   }
 
   cancel(_lane: string, { breaker: permit }: Permits): void {
     if (permit !== undefined) this.#breaker.exit(permit, 'ignored')
+  }
+
+  /** Two attempts of one call run side by side on one lane: the rates count them as one call. */
+  hedged(first: StageAttempt, second: StageAttempt): void {
+    const [one, other] = [first.permits.breaker, second.permits.breaker]
+    if (one !== undefined && other !== undefined) this.#breaker.hedge(one, other)
   }
 
   /** A stream broke off after its probe had succeeded. */

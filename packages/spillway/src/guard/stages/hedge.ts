@@ -3,7 +3,6 @@
  * and what the retries' budget pays for, and it never waits in the queue.
  */
 import { emit, listening } from '../../core/events.js'
-import type { Outcome } from '../../core/outcome.js'
 import { isThenable } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import { type CheckedHedgeDelay, HedgeDelay } from '../../local/hedge/hedge-delay.js'
@@ -67,14 +66,13 @@ export class HedgeStage implements Stage {
   /** The permits of a second attempt, if all are free now and the budget pays; undefined: no hedge. */
   take(pipeline: Pipeline, call: StageCall): MaybePromise<Permits | undefined> {
     const { queue, clock, limits } = this.#options
-    const { lane } = call
     const nowMs = clock.now()
     if (!this.#isFree(pipeline, call, nowMs)) return this.#skip('busy')
     // A second attempt costs as much as a first retry.
     if (!(this.#options.retry.budget as RetryBudget).tryRetry(1)) return this.#skip('budget')
     try {
       if (limits?.remote === true) return this.#askStore(pipeline, limits, call)
-      return queue.tryNow(lane, call, nowMs) ?? this.#skip('busy')
+      return queue.tryNow(call, nowMs) ?? this.#skip('busy')
     } catch {
       // The store is in trouble: the first attempt simply goes on.
       return this.#skip('busy')
@@ -105,7 +103,7 @@ export class HedgeStage implements Stage {
   #isFree(pipeline: Pipeline, call: StageCall, nowMs: number): boolean {
     const { queue, breaker } = this.#options
     const { lane } = call
-    if (queue.room.length > 0 || pipeline.check(call, nowMs) !== undefined) return false
+    if (queue.calls.length > 0 || pipeline.check(call, nowMs) !== undefined) return false
     if (breaker !== undefined && !breaker.isClear(lane)) return false
     return queue.dispatcher.spare(lane, call, nowMs) > 0
   }
@@ -120,7 +118,7 @@ export class HedgeStage implements Stage {
     const { lane } = call
     const askedMs = clock.now()
     const costs = queue.dispatcher.costsOf(call)
-    const reply = limits.take(lane, [costs], undefined)
+    const reply = limits.take(lane, [costs], undefined, 0)
     slots.reserve(1, lane)
 
     const giveUp = (): undefined => {
@@ -142,29 +140,5 @@ export class HedgeStage implements Stage {
     }
 
     return isThenable(reply) ? reply.then(decided, giveUp) : decided(reply)
-  }
-}
-
-/**
- * Two attempts of one call side by side, on one lane. The breaker counts them as one call: by the first success,
- * or by the failure that leaves none running.
- */
-export class HedgePair {
-  #running = 1
-  #counted = false
-
-  /** The second attempt has begun. */
-  join(): void {
-    this.#running++
-  }
-
-  /** An attempt has ended. Returns whether the rates leave it out. */
-  leavesOut(outcome: Outcome): boolean {
-    this.#running--
-    if (outcome === 'throttled' || outcome === 'ignored') return false
-    const undecided = outcome === 'failure' && this.#running > 0
-    const leftOut = this.#counted || undecided
-    if (!undecided) this.#counted = true
-    return leftOut
   }
 }

@@ -8,11 +8,11 @@ import { answerOf, type CallEnd, type Verdict } from '../../core/outcome.js'
 import { isThenable, swallow } from '../../core/thenable.js'
 import type { Clock } from '../../core/time/clock.js'
 import type { BreakerRide } from '../../shared/circuit-breaker/lane-line.js'
+import type { LimitPort } from '../../shared/permit-queue/ports.js'
 import type { RateLimiterFigures } from '../../shared/rate-limiter/api.js'
 import type { LimitBook, LimitPassage, Trip } from '../../shared/rate-limiter/limit-book.js'
 import type { Cost, LanePermit } from '../../shared/rate-limiter/permit.js'
 import type { MaybePromise } from '../../store/port.js'
-import type { LimitGate } from '../limit-gate.js'
 import type { Answer, Permits, Stage, StageAttempt, StageCall } from '../pipeline/stage.js'
 import type { QueueStage } from './queue.js'
 import { limitedError, shortageOf } from './refusal-errors.js'
@@ -27,7 +27,7 @@ export interface VendorLimitsOptions {
 }
 
 /** The limits of one guard, as the queue requests permits from them. */
-export class VendorLimits implements LimitGate<LanePermit, Trip> {
+export class VendorLimits implements LimitPort<LanePermit, Trip> {
   readonly remote: boolean
   readonly book: LimitBook
   readonly #onPause: VendorLimitsOptions['onPause']
@@ -60,11 +60,12 @@ export class VendorLimits implements LimitGate<LanePermit, Trip> {
     lane: string,
     costs: readonly (readonly number[])[],
     atMs: number | undefined,
+    waitMs: number,
   ): MaybePromise<Trip> {
     // With the memory store the breaker reports at once, so nothing is waiting.
     const ride = this.remote && !this.book.alone ? this.#ride(lane) : undefined
-    if (ride !== undefined) return this.#takeWithReports(ride, lane, costs)
-    return this.book.take(lane, costs, atMs)
+    if (ride !== undefined) return this.#takeWithReports(ride, lane, costs, waitMs)
+    return this.book.take(lane, costs, atMs, waitMs)
   }
 
   /** The breaker is updated first: a permit granted by this reply may be void already. */
@@ -72,10 +73,11 @@ export class VendorLimits implements LimitGate<LanePermit, Trip> {
     ride: BreakerRide,
     lane: string,
     costs: readonly (readonly number[])[],
+    waitMs: number,
   ): Promise<Trip> {
     let trip: Trip
     try {
-      trip = await this.book.takeAlong(lane, costs, ride.report)
+      trip = await this.book.takeAlong(lane, costs, ride.report, waitMs)
     } catch (error) {
       ride.lost()
       throw error
@@ -223,7 +225,7 @@ export class VendorLimitStage implements Stage {
       })
     }
     try {
-      const reply = limits.take(lane, [costs], undefined)
+      const reply = limits.take(lane, [costs], undefined, 0)
       return isThenable(reply) ? reply.then(decided, () => undefined) : decided(reply)
     } catch {
       return undefined

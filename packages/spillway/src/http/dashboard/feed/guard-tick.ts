@@ -29,7 +29,7 @@ export function guardTick(watch: GuardWatch, sample: GuardSample, sources: TickS
       size: room.size,
       oldestMs: rounded(room.oldestMs),
       byPriority: inOrder(room.byPriority),
-      codel: parts.queue.room.stands,
+      codel: parts.queue.calls.standing,
     },
     slots: { active, ...(Number.isFinite(limit) && { limit }) },
     ...(shed !== undefined && { shed: shedTick(shed) }),
@@ -79,7 +79,7 @@ function laneTicks(watch: GuardWatch, snapshot: GuardSnapshot, sources: TickSour
     return {
       lane: shownLane(lane),
       flow: flowOf(flows.get(lane)),
-      waiting: watch.guard.parts.queue.room.lengthOf(lane),
+      waiting: watch.guard.parts.queue.calls.lengthOf(lane),
       ...(own !== undefined && { adaptive: { limit: own.limit, active: own.active } }),
       ...(breaker !== undefined && { breaker: breakerTick(watch, breaker, sources.at) }),
       limits: lane === ALL_LANES ? [] : limitTicks(watch, lane, sources),
