@@ -25,7 +25,7 @@ import type { CallFunction } from './pipeline/context.js'
 import { type GuardTimings, Timings } from './pipeline/counters.js'
 import type { StageDefinition } from './pipeline/stages.js'
 import { startCall } from './pipeline/start-call.js'
-import type { RunOptions } from './run-options.js'
+import { checkRunOptions, type RunOptions } from './run-options.js'
 import { type GuardSnapshot, snapshotOf } from './snapshot.js'
 import { asAsked, type Degradable } from './stages/fallback.js'
 import { halfOpenError } from './stages/refusal-errors.js'
@@ -153,6 +153,7 @@ export class SharedGuard implements Guard {
   }
 
   fetchFor(options: RunOptions): Fetch {
+    checkRunOptions(options)
     return createFetch(
       // A request is for one downstream: no other guard could send it.
       (fn, own) => this.#call(fn, own),
