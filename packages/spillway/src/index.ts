@@ -63,7 +63,7 @@ export type {
   FleetLimitReport,
   FleetReport,
   FleetStoreStatus,
-} from './guard/fleet.js'
+} from './guard/fleet/fleet-report.js'
 export { type Guard, nameLanes } from './guard/guard.js'
 export type {
   Job,

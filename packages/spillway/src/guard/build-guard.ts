@@ -18,7 +18,6 @@ import { createLevels } from '../shared/user-limits/levels.js'
 import { LevelsAlone } from '../shared/user-limits/outage-levels.js'
 import { UserCharges } from '../shared/user-limits/user-charges.js'
 import type { Store } from '../store/port.js'
-import { LaneLimits } from './lane-limits.js'
 import type { CheckedGuard } from './options.js'
 import type { AttemptDependencies } from './pipeline/attempt.js'
 import type { CallDependencies } from './pipeline/call.js'
@@ -34,11 +33,12 @@ import {
   withCustomStages,
 } from './pipeline/stages.js'
 import type { GuardTracer } from './pipeline/trace.js'
-import { Slots } from './slots.js'
+import { Slots } from './queue/slots.js'
 import type { BreakerStage } from './stages/breaker.js'
 import type { ConcurrencyStage } from './stages/concurrency.js'
 import type { FallbackStage } from './stages/fallback.js'
 import type { HedgeStage } from './stages/hedge.js'
+import { LaneLimits } from './stages/lane-limits.js'
 import { type Dispatcher, QueueStage } from './stages/queue.js'
 import {
   concurrencyError,

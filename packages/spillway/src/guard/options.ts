@@ -40,7 +40,8 @@ import {
 import { readMaxLanes } from '../shared/lanes/lane-registry.js'
 import { readLimits, type SharedLimit } from '../shared/rate-limiter/options.js'
 import { readLevels, type UserLevel } from '../shared/user-limits/levels.js'
-import type { Fetch, FetchOptions } from './fetch.js'
+import type { Fetch, FetchOptions } from './fetch/fetch.js'
+import { readSdk } from './fetch/sdk-errors.js'
 import {
   positionProblem,
   SHADOW_ROWS,
@@ -48,7 +49,6 @@ import {
   STAGES,
   withCustomStages,
 } from './pipeline/stages.js'
-import { readSdk } from './sdk-errors.js'
 import { CustomStage } from './stages/custom.js'
 import { type FallbackStep, type GuardLike, readFallback } from './stages/fallback.js'
 import type { ShedQuestion } from './stages/shed.js'

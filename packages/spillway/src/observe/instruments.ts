@@ -1,5 +1,5 @@
 /** What is told of a spillway, once for all who want to know; each by the conventions of where it goes. */
-import { MOST_LANES } from '../guard/fleet.js'
+import { MOST_LANES } from '../guard/fleet/fleet-report.js'
 import type { GuardSnapshot } from '../guard/snapshot.js'
 import type { Instrument, Labels, Row } from './instrument.js'
 import { QUEUE_INSTRUMENTS } from './queue-instruments.js'

@@ -1,7 +1,7 @@
 /** What exporters read: how everything stands, at the moment somebody asks. Nothing is counted for them. */
 import { callSafely } from '../core/events.js'
 import { having, object, optional, validate } from '../core/options/checks.js'
-import type { FleetReport } from '../guard/fleet.js'
+import type { FleetReport } from '../guard/fleet/fleet-report.js'
 import type { GuardTimings } from '../guard/pipeline/counters.js'
 import type { Spillway, SpillwaySnapshot } from '../guard/spillway.js'
 
