@@ -56,6 +56,10 @@ export interface Keys {
   readonly wakes: string
   /** No key but a channel: changes of all jobs are published there. No worker has this name. */
   readonly jobChanges: string
+  /** A channel, not a key: tells a pod that there may be permits for calls that wait. */
+  permits(pod: string): string
+  /** A channel, not a key: tells all pods that limits were changed. */
+  readonly limitChanges: string
   /** No key but a channel: changes of all breakers are published there. */
   readonly breakers: string
 }
@@ -102,6 +106,8 @@ export function createKeys(prefix: string): Keys {
       QUEUE_PARTS.map((part) => tagged(guard, `${QUEUES}:${escaped(queue)}:${part}`)),
     wakes: `${prefix}${SCHEMA}:wake:`,
     jobChanges: `${prefix}${SCHEMA}:wake:changes`,
+    permits: (pod) => `${prefix}${SCHEMA}:wake:permits:${escaped(pod)}`,
+    limitChanges: `${prefix}${SCHEMA}:wake:limits`,
     breakers: `${prefix}${SCHEMA}:breakers`,
   }
 }

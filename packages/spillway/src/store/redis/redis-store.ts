@@ -95,9 +95,10 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     clock: own.clock,
   })
   const breakers = createRedisBreakers(runner, keys, client.subscribe)
+  const limits = createRedisLimits(runner, keys, client.subscribe)
   return {
     remote: true,
-    limits: createRedisLimits(runner, keys),
+    limits,
     levels: createRedisLevels(runner, keys),
     breakers,
     pods: createRedisPods(runner, keys),
@@ -122,6 +123,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     close: async () => {
       first.close()
       breakers.close()
+      limits.close()
       await Promise.all([runner.close(), confirming.close()])
     },
   }
