@@ -2,7 +2,8 @@
 import { setImmediate as tripsBegin } from 'node:timers/promises'
 import { createDeadline, runWithDeadline } from 'spillway'
 import { redisStore } from 'spillway/redis'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, vi } from 'vitest'
+import { it, onTestFinished } from '../concurrent-tests.js'
 import {
   createVendor,
   type Fleet,
@@ -190,7 +191,7 @@ export function claimAsking(fleet: Fleet): void {
       await tripsBegin()
       leave.abort(new Error('enough'))
       await expect(asked).rejects.toThrow('enough')
-      await expect.poll(() => usedOf(pod)).toEqual({ requests: 0 })
+      await vi.waitFor(async () => expect(await usedOf(pod)).toEqual({ requests: 0 }))
     })
 
     it('the permit of a request aborted during the round trip goes to the next request', async () => {

@@ -17,7 +17,7 @@ import { createMemoryQueues } from './memory-queue.js'
 import { createMicroseconds, type Microseconds } from './microseconds.js'
 
 export interface MemoryStoreOptions {
-  /** Default: the system's clock. */
+  /** Default: the system clock. */
   clock?: Clock
 }
 

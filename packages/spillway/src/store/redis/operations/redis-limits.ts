@@ -16,7 +16,7 @@ import type { Subscribe, Subscription } from '../connection/subscription.js'
 import { SCRIPTS } from '../scripts.gen.js'
 import { readView, writeReport } from './redis-breakers.js'
 
-/** What the scripts call the algorithms. */
+/** Numbers of the algorithms in the scripts. */
 const ALGORITHM = {
   'sliding-window': 1,
   'token-bucket': 2,
