@@ -264,6 +264,7 @@ function createLimits(
     watch,
     before: around.before?.counted?.book,
     onGivenBack: (lane) => machinery().dispatcher.unblock(lane),
+    onLimitsChanged: () => machinery().dispatcher.unblockAll(),
   })
   return new LimitStage({
     book,
