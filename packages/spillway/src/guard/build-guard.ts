@@ -340,6 +340,7 @@ function createLimits(
     watch,
     before: before?.countedLimits?.book,
     onGivenBack: (lane) => later.dispatcher().unblock(lane),
+    onLimitsChanged: () => later.dispatcher().unblockAll(),
   })
   return new VendorLimits({
     book,

@@ -179,7 +179,16 @@ class DistantStore implements FaultyStore {
       counts: this.counts,
     })
     this.#deadlines = new TimerList(clock, commandTimeoutMs)
-    this.limits = this.#port('limits')
+    const watchPermits: Store['limits']['watch'] = (pod, { onFreed, onGap }) =>
+      this.#inner.limits.watch(pod, {
+        onFreed: (guard, lane) => {
+          const halfMs = this.#drawLatencyMs() / 2
+          if (!this.connected || this.#happens(this.#shares.pushes)) return
+          clock.schedule(halfMs, () => onFreed(guard, lane)).unref()
+        },
+        onGap,
+      })
+    this.limits = { ...this.#port('limits'), watch: watchPermits }
     this.levels = this.#port('levels')
     this.breakers = { ...this.#port('breakers'), watch: (watcher) => this.#watch(watcher) }
     this.pods = this.#port('pods')

@@ -98,9 +98,10 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     clock: own.clock,
   })
   const breakers = createRedisBreakers(runner, keys, client.subscribe)
+  const limits = createRedisLimits(runner, keys, client.subscribe)
   return {
     remote: true,
-    limits: createRedisLimits(runner, keys),
+    limits,
     levels: createRedisLevels(runner, keys),
     breakers,
     pods: createRedisPods(runner, keys),
@@ -125,6 +126,7 @@ export function redisStore(options: RedisStoreOptions = {}): RedisStore {
     close: async () => {
       first.close()
       breakers.close()
+      limits.close()
       await Promise.all([runner.close(), confirming.close()])
     },
   }

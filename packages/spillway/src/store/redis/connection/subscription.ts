@@ -1,7 +1,7 @@
 /**
- * Subscribes to a channel of Redis over a connection of its own, which `Redial` keeps up. Messages
- * published without a connection are lost, so the subscriber is notified each time the connection
- * is up again.
+ * Hears what is published on channels of a Redis server. That takes a connection of its own, which is
+ * kept up by `Redial`. What was published while there was none is lost, so whoever listens is told
+ * each time it is up.
  */
 
 import type { Random } from '../../../core/random.js'
@@ -18,7 +18,7 @@ export interface Subscription {
   close(): void
 }
 
-export type Subscribe = (channel: string, hearer: Hearer) => Subscription
+export type Subscribe = (channels: string | readonly string[], hearer: Hearer) => Subscription
 
 /** What it needs from a connection. */
 export interface Listener {
@@ -43,15 +43,17 @@ const PING_MS = 5_000
 
 export function openSubscription<T extends Listener>(
   { dial, clock, random, denied }: SubscriptionOptions<T>,
-  channel: string,
+  channels: string | readonly string[],
   hearer: Hearer,
 ): Redial<T> {
   const subscribe = async (client: T, hear: (text: string) => void) => {
-    try {
-      await client.subscribe(channel, hear)
-    } catch (error) {
-      if (error instanceof Error && error.message.startsWith('NOPERM')) denied?.(channel)
-      throw error
+    for (const channel of typeof channels === 'string' ? [channels] : channels) {
+      try {
+        await client.subscribe(channel, hear)
+      } catch (error) {
+        if (error instanceof Error && error.message.startsWith('NOPERM')) denied?.(channel)
+        throw error
+      }
     }
   }
   return new Redial<T>({

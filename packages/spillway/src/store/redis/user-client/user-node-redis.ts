@@ -131,19 +131,22 @@ function whenReady(given: Given, event: 'ready' | 'connect', call: () => void): 
 function subscribeCluster(
   cluster: Cluster,
   chances: Chances,
-  channel: string,
+  channels: string | readonly string[],
   hearer: Hearer,
 ): Subscription {
   const onReady = () => hearer.onSubscribed()
   const dial = (): Line<Listener> => {
-    let stop = () => {}
+    const stops: (() => void)[] = []
     const subscribe: Listener['subscribe'] = async (name, hear) => {
-      stop = () => void cluster.unsubscribe(name, hear).catch(() => {})
+      stops.push(() => void cluster.unsubscribe(name, hear).catch(() => {}))
       await cluster.subscribe(name, hear)
     }
-    return { client: { subscribe }, open: async () => {}, drop: () => stop() }
+    const drop = () => {
+      for (const stop of stops) stop()
+    }
+    return { client: { subscribe }, open: async () => {}, drop }
   }
-  const subscription = openSubscription({ dial, ...chances }, channel, hearer)
+  const subscription = openSubscription({ dial, ...chances }, channels, hearer)
   cluster.on('node-ready', onReady)
   return {
     close() {
