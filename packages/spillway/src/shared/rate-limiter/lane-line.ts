@@ -218,6 +218,8 @@ export class LaneLine<P, R extends Reply = Reply> {
       this.#grant(waiter, this.#options.createPermit(waiter.wish.costs, reply), refused)
     }
     if (reply.waitUs === 0) return
+    // The wait is that of the first refused request. If it was aborted meanwhile, the next one asks.
+    if (refused[0]?.waiting === false && !reply.paused) return
     const nowMs = this.#options.clock.now()
     this.#blockedUntilMs = nowMs + reply.waitUs / 1_000
     this.#askAgainMs = reply.paused ? nowMs + ASK_AGAIN_MS : Number.POSITIVE_INFINITY
