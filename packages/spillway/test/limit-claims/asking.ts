@@ -281,7 +281,7 @@ export function claimAsking(fleet: Fleet): void {
     })
 
     it('permits that are always late reject with STORE_UNAVAILABLE', async () => {
-      const one = ofRequests(9)({ store: slowStore(fleet, [150, 150, 150]), jitterMs })
+      const one = ofRequests(9)({ store: slowStore(fleet, [150, 150, 150, 150, 150]), jitterMs })
       const outage = { code: 'STORE_UNAVAILABLE', scope: 'shared', status: 503 }
       await expect(fleet.until(one.acquire())).rejects.toMatchObject(outage)
     })
