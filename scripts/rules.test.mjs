@@ -108,7 +108,7 @@ describe('import rules', () => {
       'core/clock.ts',
       'core/reaches-up.test.ts',
       'local/breaker.ts',
-      'local/worker-bulkhead.ts',
+      'local/bulkhead/worker-bulkhead.ts',
       'store/store.ts',
       'store/redis/redis-store.ts',
       'store/redis/drivers/node-redis.ts',
