@@ -284,11 +284,7 @@ describe('clients waiting for a job', () => {
   })
 
   it('a caller may follow a hundred jobs at once, independent of other callers', async () => {
-    const gateway = await start(
-      { concurrency: 1 },
-      { callers: CALLERS },
-      { latencyMs: 60_000 },
-    )
+    const gateway = await start({ concurrency: 1 }, { callers: CALLERS }, { latencyMs: 60_000 })
     const ann = await submit(gateway, as('key-of-ann'))
     const bob = await submit(gateway, as('key-of-bob'))
     const follow = (address: string, key: string, signal?: AbortSignal) =>
