@@ -104,8 +104,14 @@ function unitsToUs(spec: LimitSpec, units: number): number {
   return Math.ceil((units * spec.windowUs) / spec.limit)
 }
 
+/**
+ * How far ahead of now a token bucket may be charged. Each charge is rounded up to a whole microsecond, so a burst of
+ * single units may take longer than a full bucket, and fits nevertheless: less than one unit more than `burst`.
+ */
 function burstUs(spec: LimitSpec): number {
-  return unitsToUs(spec, spec.burst === 0 ? spec.limit : spec.burst)
+  const burst = spec.burst === 0 ? spec.limit : spec.burst
+  const unitUs = unitsToUs(spec, 1)
+  return Math.min(burst * unitUs, unitsToUs(spec, burst) + unitUs - 1)
 }
 
 export function fits(spec: LimitSpec, count: Count, now: number, cost: number): boolean {
