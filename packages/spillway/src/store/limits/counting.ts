@@ -110,8 +110,7 @@ function unitsToUs(spec: LimitSpec, units: number): number {
  */
 function burstUs(spec: LimitSpec): number {
   const burst = spec.burst === 0 ? spec.limit : spec.burst
-  const unitUs = unitsToUs(spec, 1)
-  return Math.min(burst * unitUs, unitsToUs(spec, burst) + unitUs - 1)
+  return Math.min(burst * unitsToUs(spec, 1), unitsToUs(spec, burst + 1) - 1)
 }
 
 export function fits(spec: LimitSpec, count: Count, now: number, cost: number): boolean {

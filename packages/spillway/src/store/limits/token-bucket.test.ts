@@ -21,7 +21,7 @@ function bucket(limit: number, windowUs: number, burst: number) {
   }
 }
 
-const limit = fc.integer({ min: 1, max: 5_000 })
+const limit = fc.integer({ min: 1, max: 500 })
 const windowUs = fc.integer({ min: 1_000_000, max: 100_000_000 })
 const burst = fc.integer({ min: 1, max: 300 })
 
@@ -44,17 +44,23 @@ describe('token bucket', () => {
     const costs = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 60 })
     let exhausted = 0
     fc.assert(
-      fc.property(limit, windowUs, burst, costs, (perWindow, window, units, plan) => {
-        const { take } = bucket(perWindow, window, units)
-        let taken = 0
-        // A cost above the burst is granted once, from a full bucket.
-        for (const cost of plan.filter((each) => each <= units)) {
-          if (take([cost]).granted === 1) taken += cost
-          else exhausted++
-        }
-        expect(taken).toBeLessThanOrEqual(units)
-      }),
+      fc.property(
+        fc.integer({ min: 1, max: 500_000 }),
+        windowUs,
+        burst,
+        costs,
+        (perWindow, window, units, plan) => {
+          const { take } = bucket(perWindow, window, units)
+          let taken = 0
+          // A cost above the burst is granted once, from a full bucket.
+          for (const cost of plan.filter((each) => each <= units)) {
+            if (take([cost]).granted === 1) taken += cost
+            else exhausted++
+          }
+          expect(taken).toBeLessThanOrEqual(units)
+        },
+      ),
     )
-    expect(exhausted).toBeGreaterThan(100)
+    expect(exhausted).toBeGreaterThan(50)
   })
 })

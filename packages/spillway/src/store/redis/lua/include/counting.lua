@@ -83,8 +83,7 @@ end
 -- rounded up, but less than one unit more than a full bucket.
 local function burst_us(spec)
   local burst = spec[BURST] == 0 and spec[LIMIT] or spec[BURST]
-  local unit = units_to_us(spec, 1)
-  return min(burst * unit, units_to_us(spec, burst) + unit - 1)
+  return min(burst * units_to_us(spec, 1), units_to_us(spec, burst + 1) - 1)
 end
 
 local function fits(spec, count, now, cost)
